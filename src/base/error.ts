@@ -1,0 +1,26 @@
+/** What may go wrong through a fault of the caller or of ours; never what DNS or a mail server told us. */
+export type ErrorCode =
+  | 'usage'
+  | 'bad_address'
+  | 'bad_input'
+  | 'no_input'
+  | 'cannot_write'
+  | 'io'
+  | 'bad_config'
+  | 'interrupted'
+  | 'internal'
+
+/** The one error class of ev: a closed `code`, a sentence for people, and below it the `cause`. */
+export class EvError extends Error {
+  override readonly name = 'EvError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** The text of anything thrown. */
+export const messageOf = (thrown: unknown) =>
+  thrown instanceof Error ? thrown.message : String(thrown)

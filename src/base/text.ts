@@ -1,0 +1,13 @@
+/**
+ * Makes foreign text safe to show in a terminal, a log line, a CSV cell or JSON: line breaks become
+ * one space, other control, format and unassigned characters and lone surrogates become U+FFFD, and what is longer than
+ * `lengthMax` UTF-16 units is cut.
+ */
+export function cleanText(text: string, lengthMax = 256): string {
+  const clean = text
+    .slice(0, lengthMax * 4)
+    .replace(/[\r\n\t]+/g, ' ')
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, '\uFFFD')
+    .trim()
+  return clean.length <= lengthMax ? clean : `${clean.slice(0, lengthMax - 1)}…`
+}

@@ -1,0 +1,32 @@
+import { LRUCache } from 'lru-cache'
+import type { Clock } from './clock.ts'
+
+/** A bounded map whose entries expire: the oldest used goes first when it is full. */
+export class TtlMap<V extends object> {
+  readonly #cache: LRUCache<string, V>
+
+  constructor(options: { sizeMax: number; clock: Clock }) {
+    this.#cache = new LRUCache({
+      max: options.sizeMax,
+      ttl: 1,
+      ttlResolution: 0,
+      perf: { now: () => options.clock.ticks() },
+    })
+  }
+
+  get(key: string): V | undefined {
+    return this.#cache.get(key)
+  }
+
+  set(key: string, value: V, ttlMs: number): void {
+    this.#cache.set(key, value, { ttl: ttlMs })
+  }
+
+  delete(key: string): void {
+    this.#cache.delete(key)
+  }
+
+  get size(): number {
+    return this.#cache.size
+  }
+}

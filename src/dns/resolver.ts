@@ -1,0 +1,23 @@
+/** The DNS, as a door to the world. */
+export interface Resolver {
+  /** Asks one question. Never throws for what DNS says or fails to say: that is a `DnsFault`. */
+  resolve<T extends RecordType>(
+    name: string,
+    type: T,
+    signal?: AbortSignal,
+  ): Promise<DnsAnswer<T>>
+}
+
+export type RecordType = 'MX' | 'A' | 'AAAA'
+export type MxRecord = { readonly preference: number; readonly host: string }
+export type RecordOf<T extends RecordType> = T extends 'MX' ? MxRecord : string
+
+export type DnsAnswer<T extends RecordType> =
+  | { readonly records: readonly RecordOf<T>[] }
+  | { readonly fault: DnsFault }
+
+/**
+ * `no-name`: NXDOMAIN. `no-data`: the name exists, the type does not. Both are answers.
+ * `server`: SERVFAIL, REFUSED, garbage. `timeout`: nobody answered. Neither says anything of the name.
+ */
+export type DnsFault = 'no-name' | 'no-data' | 'server' | 'timeout'

@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+// The floors of docs/architecture.md: a folder imports only from floors below its own; peers do not know one another.
+const FLOOR: Record<string, number> = {
+  base: 0,
+  address: 1,
+  dns: 1,
+  smtp: 1,
+  'config.ts': 1,
+  probe: 2,
+  verdict: 2,
+  engine: 3,
+  job: 3,
+  store: 4,
+  queue: 4,
+  work: 5,
+  world: 6,
+  'wire.ts': 7,
+  'index.ts': 7,
+  cli: 8,
+}
+const SOURCE = join(import.meta.dirname, '../src')
+/** Doors to the world, and the only files that may open them. */
+const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
+  ['the time', /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/, /^base\/clock\.ts$/],
+  ['timers', /\bsetTimeout\(|\bsetInterval\(/, /^(base\/clock\.ts|cli\/|world\/)/],
+  ['chance', /\bMath\.random\(|randomBytes|randomInt|randomUUID/, /^(base\/random\.ts|world\/)/],
+  ['sockets', /from 'node:(net|tls|http|https|dgram)'/, /^(smtp\/(dial|public-address)\.ts|world\/)/],
+  ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
+  ['settings', /\bprocess\.env\b/, /^(config\.ts|cli\/)/],
+  ['SQL', /from '(kysely|better-sqlite3)'/, /^store\//],
+]
+
+const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
+  .filter(name => name.endsWith('.ts'))
+  .map(name => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
+
+const room = (path: string) => path.split('/')[0] as string
+const imports = (text: string) =>
+  [...text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(match => match[1] as string)
+
+describe('the house', () => {
+  test('has files, and each stands on a known floor', () => {
+    expect(files.length).toBeGreaterThan(20)
+    expect(files.map(file => room(file.name)).filter(name => !(name in FLOOR))).toEqual([])
+  })
+
+  test('a folder imports only from floors below its own', () => {
+    const upward = files.flatMap(file =>
+      imports(file.text)
+        .map(path => relative(SOURCE, join(SOURCE, dirname(file.name), path)))
+        .filter(target => room(target) !== room(file.name))
+        .filter(target => !((FLOOR[room(target)] ?? 99) < (FLOOR[room(file.name)] ?? -1)))
+        .map(target => `${file.name} → ${target}`),
+    )
+    expect(upward).toEqual([])
+  })
+
+  test.each(DOORS)('%s comes in by its door alone', (_, pattern, allowed) => {
+    const burglars = files
+      .filter(file => pattern.test(file.text) && !allowed.test(file.name))
+      .map(file => file.name)
+    expect(burglars).toEqual([])
+  })
+
+  test('no file of ours knows the commands that a verifier must not use', () => {
+    const speaking = files
+      .filter(file => !file.name.startsWith('world/'))
+      .filter(file => /['"`](DATA|VRFY|EXPN|BDAT)\b/.test(file.text))
+    expect(speaking.map(file => file.name)).toEqual([])
+  })
+})
