@@ -1,0 +1,68 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Clock } from '../../src/base/clock.ts'
+
+export type FakeClock = Clock & {
+  /** Lets `ms` pass: fires what falls due, in order, and lets promises run after each. */
+  advance(ms: number): Promise<void>
+  /** Lets time pass until no timer is set; throws after 10,000 timers, which is a loop. */
+  runAll(): Promise<void>
+  /** Moves the wall clock alone, as an administrator or a leap would: `ticks` and timers do not notice. */
+  jump(ms: number): void
+  /** How many timers are set. */
+  readonly pending: number
+}
+
+/** A clock that stands still until told; 12:00 UTC on 1 June 2026 unless `startMs` says otherwise. */
+export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
+  let ticks = FIRST_TICK
+  let wallOffset = startMs - FIRST_TICK
+  let timers: Timer[] = []
+
+  // Timers due at the same tick fire in the order they were set, as Node's do.
+  const nextDue = () => timers.toSorted((a, b) => a.dueAt - b.dueAt)[0]
+  const fire = async (timer: Timer) => {
+    timers = timers.filter(other => other !== timer)
+    ticks = Math.max(ticks, timer.dueAt)
+    timer.callback()
+    await settle()
+  }
+  return {
+    now: () => wallOffset + ticks,
+    ticks: () => ticks,
+    after(delayMs, callback) {
+      const timer = { dueAt: ticks + Math.max(0, delayMs), callback }
+      timers.push(timer)
+      return () => {
+        timers = timers.filter(other => other !== timer)
+      }
+    },
+    async advance(ms) {
+      const end = ticks + ms
+      await settle()
+      for (let due = nextDue(); due && due.dueAt <= end; due = nextDue()) await fire(due)
+      ticks = end
+    },
+    async runAll() {
+      await settle()
+      for (let fired = 0, due = nextDue(); due; due = nextDue(), fired++) {
+        if (fired === RUN_MAX) throw new Error(`still setting timers after ${RUN_MAX}`)
+        await fire(due)
+      }
+    },
+    jump(ms) {
+      wallOffset += ms
+    },
+    get pending() {
+      return timers.length
+    },
+  }
+}
+
+type Timer = { readonly dueAt: number; readonly callback: () => void }
+
+/** Not 0: lru-cache takes a start at 0 for "never set". */
+const FIRST_TICK = 1_000
+const RUN_MAX = 10_000
+
+/** One turn of the event loop: every promise that can go on has gone on. */
+const settle = () => setImmediate()

@@ -1,0 +1,11 @@
+import type { Random } from '../../src/base/random.ts'
+
+/** Chance that counts: `below` gives 0, 1, 2 … within its limit, `token` gives 000001, 000002 … in base 36. */
+export function countedRandom(): Random {
+  let drawn = 0
+  let tokens = 0
+  return {
+    below: limit => drawn++ % limit,
+    token: length => (++tokens).toString(36).padStart(length, '0').slice(-length),
+  }
+}

@@ -1,0 +1,66 @@
+import type { DnsAnswer, DnsFault, RecordOf, RecordType, Resolver } from '../../src/dns/resolver.ts'
+
+/**
+ * What is known of one name. A type left out is `no-data`; a fault in place of a list answers that type
+ * alone, in place of the whole entry every type. `never` does not answer until the caller gives up.
+ */
+export type ZoneEntry =
+  | Fault
+  | {
+      readonly MX?: readonly (readonly [preference: number, host: string])[] | Fault
+      readonly A?: readonly string[] | Fault
+      readonly AAAA?: readonly string[] | Fault
+    }
+type Fault = DnsFault | 'never'
+
+export type Zone = Resolver & {
+  /** Every question, in the order asked: `MX a.test`. */
+  readonly asked: string[]
+  /** Changes what is known of a name; null takes the name away. */
+  set(name: string, entry: ZoneEntry | null): void
+}
+
+/** A small DNS: `zone({ 'a.test': { MX: [[10, 'mx.a.test']], A: ['192.0.2.1'] }, 'broken.test': 'server' })`. */
+export function zone(records: Readonly<Record<string, ZoneEntry>> = {}): Zone {
+  const entries = new Map(Object.entries(records).map(([name, entry]) => [plain(name), entry]))
+  const asked: string[] = []
+  return {
+    asked,
+    set(name, entry) {
+      if (entry === null) entries.delete(plain(name))
+      else entries.set(plain(name), entry)
+    },
+    async resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal) {
+      asked.push(`${type} ${plain(name)}`)
+      const found = lookUp(entries, plain(name), type)
+      if (found === 'never') await abortOf(signal)
+      const fault = signal?.aborted || found === 'never' ? 'timeout' : found
+      if (typeof fault === 'string') return { fault }
+      return { records: fault as readonly RecordOf<T>[] } satisfies DnsAnswer<T>
+    },
+  }
+}
+
+function lookUp(entries: Map<string, ZoneEntry>, name: string, type: RecordType) {
+  const entry = entries.get(name)
+  if (entry === undefined) return hasNameBelow(entries, name) ? 'no-data' : 'no-name'
+  if (typeof entry === 'string') return entry
+  const list = entry[type]
+  if (list === undefined) return 'no-data'
+  if (typeof list === 'string') return list
+  return list.map(record =>
+    typeof record === 'string' ? record : { preference: record[0], host: record[1] },
+  )
+}
+
+/** RFC 8020: where `mx.a.test` exists, `a.test` exists too, if without records of its own. */
+const hasNameBelow = (entries: Map<string, ZoneEntry>, name: string) =>
+  [...entries.keys()].some(known => known.endsWith(`.${name}`))
+
+const plain = (name: string) => name.toLowerCase().replace(/\.$/, '')
+
+const abortOf = (signal: AbortSignal | undefined) =>
+  new Promise<void>(resolve => {
+    if (signal?.aborted) resolve()
+    signal?.addEventListener('abort', () => resolve(), { once: true })
+  })
