@@ -30,13 +30,17 @@ export function zone(records: Readonly<Record<string, ZoneEntry>> = {}): Zone {
       if (entry === null) entries.delete(plain(name))
       else entries.set(plain(name), entry)
     },
-    async resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal) {
+    async resolve<T extends RecordType>(
+      name: string,
+      type: T,
+      signal?: AbortSignal,
+    ): Promise<DnsAnswer<T>> {
       asked.push(`${type} ${plain(name)}`)
       const found = lookUp(entries, plain(name), type)
       if (found === 'never') await abortOf(signal)
-      const fault = signal?.aborted || found === 'never' ? 'timeout' : found
-      if (typeof fault === 'string') return { fault }
-      return { records: fault as readonly RecordOf<T>[] } satisfies DnsAnswer<T>
+      if (signal?.aborted || found === 'never') return { fault: 'timeout' }
+      if (typeof found === 'string') return { fault: found }
+      return { records: found as readonly unknown[] as readonly RecordOf<T>[] }
     },
   }
 }
@@ -46,7 +50,7 @@ function lookUp(entries: Map<string, ZoneEntry>, name: string, type: RecordType)
   if (entry === undefined) return hasNameBelow(entries, name) ? 'no-data' : 'no-name'
   if (typeof entry === 'string') return entry
   const list = entry[type]
-  if (list === undefined) return 'no-data'
+  if (list === undefined || list.length === 0) return 'no-data'
   if (typeof list === 'string') return list
   return list.map(record =>
     typeof record === 'string' ? record : { preference: record[0], host: record[1] },
