@@ -1,4 +1,10 @@
 import type { Domain } from './domain.ts'
+import { parseDomain } from './domain.ts'
+import { faultAt, hiddenFault, isFault, type SyntaxFault } from './fault.ts'
+import { parseLocal } from './local.ts'
+import { unwrap } from './unwrap.ts'
+
+export { type FaultCode, isFault, type SyntaxFault } from './fault.ts'
 
 /** A mailbox address (RFC 5321 §4.1.2, RFC 6531 §3.3). */
 export type Address = {
@@ -9,24 +15,43 @@ export type Address = {
   readonly domain: Domain
 }
 
-/** Why a text is not an address: which rule, and where. */
-export type SyntaxFault = {
-  readonly fault: FaultCode
-  /** Index of the offending character in the text (UTF-16 units). */
-  readonly at: number
-  /** A sentence for people that names the place and the remedy. */
-  readonly message: string
-  /** The clause that forbids it, such as `RFC 5321 §4.1.2`. */
-  readonly rule: string
+/** RFC 5321 §4.5.3.1.3: a path has 256 octets, two of them the angle brackets. */
+const ADDRESS_OCTETS_MAX = 254
+
+/** Reads a mailbox address: no comments, no folding, no display name, nothing around it; never throws. */
+export function parseAddress(text: string): Address | SyntaxFault {
+  if (text === '') return faultAt('empty', text, 0)
+  // A UTF-16 unit is at least one octet, so this refuses what is far too long before anything reads it.
+  if (text.length > ADDRESS_OCTETS_MAX) return faultAt('too_long', text, ADDRESS_OCTETS_MAX)
+  if (PRINTABLE_ASCII.test(text)) return parseMailbox(text)
+  const hidden = hiddenFault(text)
+  if (hidden !== null) return hidden
+  const nfc = text.normalize('NFC')
+  const asGiven = parseMailbox(text)
+  // Judged in both forms: to compose characters must neither hide a forbidden one nor make one.
+  return nfc === text || isFault(asGiven) ? asGiven : parseMailbox(nfc)
 }
 
-export type FaultCode = 'empty' // …
-
-export declare function parseAddress(text: string): Address | SyntaxFault
-export declare function isFault(parsed: Address | SyntaxFault): parsed is SyntaxFault
 /** What RCPT TO carries between the angle brackets: local part and A-label domain. */
-export declare function wireAddress(address: Address): string
+export const wireAddress = ({ local, domain }: Address): string => `${local}@${domain.ascii}`
+
 /** The key under which the address is remembered and deduplicated: local part exact, domain as A-label in lower case. */
-export declare function addressKey(address: Address): string
-/** Takes away what people paste around an address; each thing taken is named in `notes`. */
-export declare function cleanAddress(text: string): { text: string; notes: string[] }
+export const addressKey = (address: Address): string => wireAddress(address)
+
+/** Takes away what people paste around an address; each thing taken is named in `notes`. What is valid stays as it is. */
+export const cleanAddress = (text: string): { text: string; notes: string[] } =>
+  unwrap(text, inner => !isFault(parseAddress(inner)))
+
+const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
+
+function parseMailbox(text: string): Address | SyntaxFault {
+  if (!text.includes('@')) return faultAt('no_at', text, text.length - 1)
+  const local = parseLocal(text)
+  if (isFault(local)) return local
+  const domain = parseDomain(text.slice(local.end + 1), local.end + 1)
+  if (isFault(domain)) return domain
+  const address = { text, local: local.wire, domain }
+  // Both forms of the domain may travel: the A-label, or the U-label with SMTPUTF8 (RFC 6531 §3.3).
+  const octets = Math.max(Buffer.byteLength(text), Buffer.byteLength(wireAddress(address)))
+  return octets > ADDRESS_OCTETS_MAX ? faultAt('too_long', text, text.length - 1) : address
+}

@@ -1,3 +1,7 @@
+import { createRequire } from 'node:module'
+import { type FaultCode, faultAt, hiddenFault, type SyntaxFault } from './fault.ts'
+import { parseLiteral } from './literal.ts'
+
 /** A domain in both its forms, so that nobody converts twice. */
 export type Domain = {
   /** A-labels in lower case: what DNS and SMTP use. For an address literal: the literal with its brackets. */
@@ -6,4 +10,140 @@ export type Domain = {
   readonly unicode: string
   /** What kind of name it is; `literal` is `[192.0.2.1]` or `[IPv6:…]`; `special` is a name of RFC 6761 (and RFC 7686, 8375, 9476) that no public DNS answers. */
   readonly kind: 'name' | 'literal' | 'special'
+}
+
+/** RFC 1035 §2.3.4: 255 octets on the wire are 253 characters of text. */
+const DOMAIN_LENGTH_MAX = 253
+/** RFC 1035 §2.3.4. */
+const LABEL_LENGTH_MAX = 63
+/** UTS #46 §2.3 lets these stand for the dot between labels. */
+const DOTS = /[.\u3002\uFF0E\uFF61]/
+
+/** Reads what stands after the @; `shift` is its index in the whole address, so that a fault names the right place. */
+export function parseDomain(text: string, shift = 0): Domain | SyntaxFault {
+  if (text === '') return faultAt('no_domain', text, 0, shift)
+  if (text.length > DOMAIN_LENGTH_MAX) {
+    return faultAt('domain_too_long', text, DOMAIN_LENGTH_MAX, shift)
+  }
+  if (text.startsWith('[')) return parseLiteral(text, shift)
+  const wrong = WRONG_CHARACTER.exec(text)
+  if (wrong !== null) return hiddenFault(text, shift) ?? characterFault(text, wrong.index, shift)
+  return PLAIN.test(text) ? plainName(text, shift) : internationalName(text, shift)
+}
+
+/** Neither letter, digit, hyphen nor dot, nor beyond ASCII; and spaces beyond ASCII. */
+const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u0080-\uFFFF]|[\p{Cc}\p{Z}]/v
+/** Letters, digits, hyphens and dots, with no A-label among them: nothing to convert. */
+const PLAIN = /^(?!.*xn--)[a-z0-9.-]+$/i
+
+function plainName(text: string, shift: number): Domain | SyntaxFault {
+  const ascii = text.toLowerCase()
+  return labelsFault(ascii, text, shift) ?? { ascii, unicode: ascii, kind: kindOf(ascii) }
+}
+
+function internationalName(text: string, shift: number): Domain | SyntaxFault {
+  const hidden = hiddenFault(text, shift)
+  if (hidden !== null) return hidden
+  const empty = emptyLabelFault(text, shift)
+  if (empty !== null) return empty
+  const ascii = tr46().toASCII(text, TR46_OPTIONS)
+  if (ascii === null) return faultAt('domain_idn', text, wrongLabelAt(text), shift)
+  const unicode = tr46().toUnicode(ascii, TR46_OPTIONS).domain
+  return labelsFault(ascii, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
+}
+
+/** What may be wrong with the parts of a name; positions are exact if nothing was converted, else the start of the part. */
+function labelsFault(ascii: string, text: string, shift: number): SyntaxFault | null {
+  const empty = emptyLabelFault(text, shift)
+  if (empty !== null) return empty
+  if (ascii.length > DOMAIN_LENGTH_MAX) {
+    return faultAt('domain_too_long', text, text.length - 1, shift)
+  }
+  const given = text.split(DOTS)
+  let at = 0
+  for (const [index, label] of ascii.split('.').entries()) {
+    if (label.length > LABEL_LENGTH_MAX) return faultAt('label_too_long', text, at, shift)
+    if (label.startsWith('-')) return faultAt('label_hyphen', text, at, shift)
+    const length = given[index]?.length ?? 0
+    if (label.endsWith('-')) return faultAt('label_hyphen', text, at + length - 1, shift)
+    at += length + 1
+  }
+  return endingFault(ascii, text, shift)
+}
+
+function emptyLabelFault(text: string, shift: number): SyntaxFault | null {
+  if (DOTS.test(text.charAt(0))) return faultAt('label_empty', text, 0, shift)
+  const double = text.search(/[.\u3002\uFF0E\uFF61]{2}/)
+  if (double >= 0) return faultAt('label_empty', text, double + 1, shift)
+  const last = text.length - 1
+  return DOTS.test(text.charAt(last)) ? faultAt('trailing_dot', text, last, shift) : null
+}
+
+function endingFault(ascii: string, text: string, shift: number): SyntaxFault | null {
+  const lastDot = ascii.lastIndexOf('.')
+  if (lastDot < 0) return faultAt('dotless', text, 0, shift)
+  // RFC 3696 §2: no top-level domain is all digits, so that a name and an IP address are never confused.
+  if (!/^\d+$/.test(ascii.slice(lastDot + 1))) return null
+  if (/^\d{1,3}(\.\d{1,3}){3}$/.test(ascii)) return faultAt('bare_ip', text, 0, shift)
+  return faultAt('numeric_tld', text, text.length - (ascii.length - lastDot - 1), shift)
+}
+
+function characterFault(text: string, at: number, shift: number): SyntaxFault {
+  return faultAt(CHARACTER_FAULT[text.charAt(at)] ?? spaceOr(text.charAt(at)), text, at, shift)
+}
+
+const CHARACTER_FAULT: Record<string, FaultCode> = {
+  '@': 'two_ats',
+  '(': 'comment',
+  ')': 'comment',
+  '<': 'angle_bracket',
+  '>': 'angle_bracket',
+}
+
+const spaceOr = (character: string): FaultCode =>
+  /\s/.test(character) ? 'domain_space' : 'domain_character'
+
+/**
+ * Names that no public DNS answers: RFC 6761 (test, example, invalid, localhost), RFC 6762 (local), RFC 7686 (onion),
+ * RFC 9476 (alt), RFC 8375 (home.arpa), RFC 9665 (service.arpa), RFC 9462 (resolver.arpa), internal (ICANN 2024).
+ * Not example.com: it stands in DNS and says there that it takes no mail.
+ */
+const SPECIAL =
+  /(?:^|\.)(?:test|example|invalid|localhost|local|onion|alt|internal|(?:home|service|resolver)\.arpa)$/
+
+const kindOf = (ascii: string) => (SPECIAL.test(ascii) ? 'special' : 'name')
+
+function wrongLabelAt(text: string): number {
+  let at = 0
+  for (const label of text.split(DOTS)) {
+    if (tr46().toASCII(label, TR46_OPTIONS) === null) return at
+    at += label.length + 1
+  }
+  return 0 // Each part is well by itself, so the mixture of writing directions is at fault (RFC 5893 §2).
+}
+
+/**
+ * Hyphens are ours to check: `checkHyphens` forbids them in the third and fourth place of plain names too, where real
+ * hosts have them. Lengths too, because we say which.
+ */
+const TR46_OPTIONS = {
+  checkHyphens: false,
+  checkBidi: true,
+  checkJoiners: true,
+  useSTD3ASCIIRules: true,
+  verifyDNSLength: false,
+  transitionalProcessing: false,
+}
+
+type Tr46 = {
+  toASCII(name: string, options: typeof TR46_OPTIONS): string | null
+  toUnicode(name: string, options: typeof TR46_OPTIONS): { domain: string; error: boolean }
+}
+
+let loaded: Tr46 | null = null
+
+/** Loaded when the first international name comes: its tables cost 12 ms that a plain list need not pay. */
+function tr46(): Tr46 {
+  loaded ??= createRequire(import.meta.url)('tr46') as Tr46
+  return loaded
 }

@@ -1,0 +1,200 @@
+/** Why a text is not an address: which rule, and where. */
+export type SyntaxFault = {
+  readonly fault: FaultCode
+  /** Index of the offending character in the text (UTF-16 units). */
+  readonly at: number
+  /** A sentence for people that names the place and the remedy. */
+  readonly message: string
+  /** The clause that forbids it, such as `RFC 5321 §4.1.2`. */
+  readonly rule: string
+}
+
+export type FaultCode =
+  | 'empty'
+  | 'too_long'
+  | 'broken_text'
+  | 'control_character'
+  | 'hidden_character'
+  | 'no_at'
+  | 'two_ats'
+  | 'no_local'
+  | 'local_too_long'
+  | 'local_dot'
+  | 'local_space'
+  | 'local_character'
+  | 'comment'
+  | 'angle_bracket'
+  | 'quote_inside'
+  | 'quote_open'
+  | 'quote_tail'
+  | 'quote_empty'
+  | 'no_domain'
+  | 'domain_too_long'
+  | 'label_empty'
+  | 'label_too_long'
+  | 'label_hyphen'
+  | 'trailing_dot'
+  | 'domain_space'
+  | 'domain_character'
+  | 'domain_idn'
+  | 'dotless'
+  | 'numeric_tld'
+  | 'bare_ip'
+  | 'literal_open'
+  | 'literal_tail'
+  | 'literal_bad'
+
+const MAILBOX = 'RFC 5321 §4.1.2'
+const NAME = 'RFC 1035 §2.3.1'
+
+/** One row a fault: the clause, and the sentence; `place` is "character 7", `shown` the character itself. */
+const FAULTS: Record<
+  FaultCode,
+  readonly [rule: string, sentence: (place: string, shown: string) => string]
+> = {
+  empty: [MAILBOX, () => 'There is nothing here: write an address as name@domain.'],
+  too_long: [
+    'RFC 5321 §4.5.3.1.3',
+    () => 'The address is longer than 254 octets: no mail server takes it.',
+  ],
+  broken_text: [
+    'RFC 3629 §3',
+    place =>
+      `The text is broken at ${place}: the file was read in the wrong encoding; save it as UTF-8.`,
+  ],
+  control_character: [
+    MAILBOX,
+    (place, shown) => `There is a control character (${shown}) at ${place}: take it out.`,
+  ],
+  hidden_character: [
+    'RFC 6532 §3.1',
+    (place, shown) =>
+      `There is a character that cannot be seen (${shown}) at ${place}: take it out.`,
+  ],
+  no_at: [MAILBOX, () => 'There is no @: write the address as name@domain.'],
+  two_ats: [
+    MAILBOX,
+    place => `There is a second @ at ${place}: leave one; write each address on its own.`,
+  ],
+  no_local: [MAILBOX, () => 'There is no name before the @: write the address as name@domain.'],
+  local_too_long: [
+    'RFC 5321 §4.5.3.1.1',
+    () => 'The part before the @ is longer than 64 octets: shorten it.',
+  ],
+  local_dot: [
+    MAILBOX,
+    place => `The dot at ${place} must stand between two other characters: take it out.`,
+  ],
+  local_space: [MAILBOX, place => `There is a space at ${place}, before the @: take it out.`],
+  local_character: [
+    MAILBOX,
+    (place, shown) => `${shown} at ${place} cannot stand before the @: take it out.`,
+  ],
+  comment: [
+    'RFC 5321 §4.1.2',
+    place => `There is a bracket at ${place}: comments are no part of an address; take it out.`,
+  ],
+  angle_bracket: [
+    MAILBOX,
+    place => `There is an angle bracket at ${place}: write the bare address that stands within.`,
+  ],
+  quote_inside: [
+    MAILBOX,
+    place => `There is a quotation mark at ${place}: quote the whole part before the @ or nothing.`,
+  ],
+  quote_open: [
+    MAILBOX,
+    () => 'The quotation mark at the start is never closed: close it before the @ or take it out.',
+  ],
+  quote_tail: [
+    MAILBOX,
+    (place, shown) => `${shown} at ${place} follows the closing quotation mark: an @ must.`,
+  ],
+  quote_empty: [MAILBOX, () => 'There is nothing between the quotation marks: write a name there.'],
+  no_domain: [MAILBOX, () => 'There is nothing after the @: add the domain, such as example.com.'],
+  domain_too_long: [
+    'RFC 1035 §2.3.4',
+    () => 'The domain is longer than 253 characters: no such name can exist.',
+  ],
+  label_empty: [NAME, place => `A part of the domain is missing at ${place}: take out the dot.`],
+  label_too_long: [
+    'RFC 1035 §2.3.4',
+    place => `The part of the domain at ${place} is longer than 63 characters: shorten it.`,
+  ],
+  label_hyphen: [
+    NAME,
+    place => `The hyphen at ${place} stands at the edge of a part of the domain: take it out.`,
+  ],
+  trailing_dot: [MAILBOX, place => `The domain ends with a dot at ${place}: take it out.`],
+  domain_space: [MAILBOX, place => `There is a space at ${place}, in the domain: take it out.`],
+  domain_character: [
+    NAME,
+    (place, shown) =>
+      `${shown} at ${place} cannot stand in a domain: letters, digits, hyphens and dots can.`,
+  ],
+  domain_idn: [
+    'RFC 5891 §5.4',
+    place =>
+      `The part of the domain at ${place} is no valid international name: check its letters.`,
+  ],
+  dotless: [
+    'RFC 7085 §2',
+    () => 'The domain has no dot: add its ending, such as .com, so that it can be found.',
+  ],
+  numeric_tld: [
+    'RFC 3696 §2',
+    place => `The domain ends with a number at ${place}: no domain does; check its ending.`,
+  ],
+  bare_ip: [
+    'RFC 5321 §4.1.3',
+    () => 'An IP address needs brackets: write it as name@[192.0.2.1], or give the domain.',
+  ],
+  literal_open: ['RFC 5321 §4.1.3', () => 'The bracket after the @ is never closed: add ].'],
+  literal_tail: [
+    'RFC 5321 §4.1.3',
+    place => `There is text after the closing bracket at ${place}: take it out.`,
+  ],
+  literal_bad: [
+    'RFC 5321 §4.1.3',
+    () => 'The brackets hold no IP address: write [192.0.2.1] or [IPv6:2001:db8::1].',
+  ],
+}
+
+/** The fault `code` at index `at` of `text`; `shift` is where `text` starts within what people wrote. */
+export function faultAt(code: FaultCode, text: string, at: number, shift = 0): SyntaxFault {
+  const [rule, sentence] = FAULTS[code]
+  const place = `character ${at + shift + 1}`
+  return { fault: code, at: at + shift, message: sentence(place, shownAt(text, at)), rule }
+}
+
+/** Tells a fault from what parsed well. */
+export function isFault<T extends object>(parsed: T | SyntaxFault): parsed is SyntaxFault {
+  return 'fault' in parsed
+}
+
+function shownAt(text: string, at: number): string {
+  const code = text.codePointAt(at)
+  if (code === undefined) return 'Nothing'
+  const character = String.fromCodePoint(code)
+  if (!/[\p{C}\p{Z}\p{M}]/u.test(character)) return `“${character}”`
+  return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+/**
+ * Characters that nobody can see or that no text may hold. U+200C and U+200D are letters' business in some scripts and
+ * in emoji, so they may stand between two characters beyond ASCII; U+FFFD is what a wrong encoding leaves behind.
+ */
+const HIDDEN =
+  /[[\p{C}\p{Zl}\p{Zp}\p{DI}\u{FFFD}]--[\u{200C}\u{200D}\u{FE00}-\u{FE0F}]]|(?<![\u{80}-\u{10FFFF}])[\u{200C}\u{200D}]|[\u{200C}\u{200D}](?:[\u{200C}\u{200D}]|(?![\u{80}-\u{10FFFF}]))/v
+
+/** A fault for the first character of `text` that no address may hold anywhere, or null. */
+export function hiddenFault(text: string, shift = 0): SyntaxFault | null {
+  const at = text.search(HIDDEN)
+  if (at < 0) return null
+  const code = text.codePointAt(at) ?? 0
+  if (code === 0xfffd || (code >= 0xd800 && code <= 0xdfff)) {
+    return faultAt('broken_text', text, at, shift)
+  }
+  const control = code < 0x20 || (code >= 0x7f && code < 0xa0)
+  return faultAt(control ? 'control_character' : 'hidden_character', text, at, shift)
+}

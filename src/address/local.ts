@@ -1,0 +1,55 @@
+import { type FaultCode, faultAt, isFault, type SyntaxFault } from './fault.ts'
+
+/** RFC 5321 §4.5.3.1.1, in octets. */
+const LOCAL_OCTETS_MAX = 64
+
+/** A local part: where its @ stands, and how it goes on the wire. */
+export type Local = { readonly end: number; readonly wire: string }
+
+/** Reads the local part of an address up to its @, as dot-string or quoted-string (RFC 5321 §4.1.2, RFC 6531 §3.3). */
+export function parseLocal(text: string): Local | SyntaxFault {
+  const local = text.startsWith('"') ? readQuoted(text) : readDotString(text)
+  if (isFault(local)) return local
+  const octets = Buffer.byteLength(text.slice(0, local.end))
+  return octets > LOCAL_OCTETS_MAX ? faultAt('local_too_long', text, local.end - 1) : local
+}
+
+/** Atext of RFC 5322 §3.2.3, and all beyond ASCII but spaces (RFC 6531 §3.3); a mark needs something to stand on. */
+const ATOM = String.raw`(?!\p{M})(?:[\w!#$%&'*+\-\/=?^\x60\{\|\}~]|[[\u{80}-\u{10FFFF}]--[\p{Z}]])+`
+const DOT_STRING = new RegExp(`^${ATOM}(?:\\.${ATOM})*`, 'v')
+
+function readDotString(text: string): Local | SyntaxFault {
+  const end = DOT_STRING.exec(text)?.[0].length ?? 0
+  if (text[end] === '@' && end > 0) return { end, wire: text.slice(0, end) }
+  return faultAt(dotStringFault(text, end), text, end)
+}
+
+/** Why a dot-string cannot go on at `at`. */
+function dotStringFault(text: string, at: number): FaultCode {
+  const character = text.charAt(at)
+  if (character === '@') return 'no_local'
+  if (character === '.') return 'local_dot'
+  if (character === '"') return 'quote_inside'
+  if (character === '(' || character === ')') return 'comment'
+  if (character === '<' || character === '>') return 'angle_bracket'
+  return /\s/.test(character) ? 'local_space' : 'local_character'
+}
+
+/** A backslash and any character it quotes, or one that needs no backslash; spaces only as U+0020. */
+const QUOTED_STRING = /^"((?:[\x20!\x23-\x5B\x5D-\x7E]|[\u{80}-\u{10FFFF}]|\\[\x20-\x7E])*)"/u
+
+function readQuoted(text: string): Local | SyntaxFault {
+  const found = QUOTED_STRING.exec(text)
+  if (found === null) return faultAt('quote_open', text, 0)
+  const [{ length: end }, quoted = ''] = found
+  if (quoted === '') return faultAt('quote_empty', text, 1)
+  if (text[end] !== '@') return faultAt('quote_tail', text, end)
+  return { end, wire: leastQuoted(quoted) }
+}
+
+/** RFC 5321 §4.1.2: the form with the least quoting is the one to send. */
+function leastQuoted(quoted: string): string {
+  const bare = quoted.replace(/\\(.)/gu, '$1')
+  const needless = DOT_STRING.exec(bare)?.[0] === bare
+  return needless ? bare : `"${bare.replace(/["\\]/g, '\\$&')}"`
+}
