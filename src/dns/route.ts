@@ -1,4 +1,5 @@
-import type { MxRecord } from './resolver.ts'
+import { type Random, shuffled } from '../base/random.ts'
+import type { DnsAnswer, DnsFault, MxRecord, Resolver } from './resolver.ts'
 
 /** Where mail for a domain goes (RFC 5321 §5.1, RFC 7505). */
 export type Route =
@@ -10,7 +11,113 @@ export type Route =
   | { readonly kind: 'null-mx' }
   /** NXDOMAIN. */
   | { readonly kind: 'no-domain' }
-  /** The domain exists and has neither MX nor address. */
+  /** The domain exists and has neither MX nor address, or none of its MX records names a host. */
   | { readonly kind: 'no-mail' }
   /** DNS failed: nothing is known. */
   | { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout' }
+
+/**
+ * Finds where mail for `domain` (A-labels) goes, in one to three questions. Never throws for what DNS says; an abort
+ * gives `unknown`.
+ */
+export async function findRoute(
+  resolver: Resolver,
+  domain: string,
+  signal?: AbortSignal,
+): Promise<Route> {
+  const answer = await resolver.resolve(domain, 'MX', signal)
+  if ('records' in answer) return routeOf(answer.records)
+  if (answer.fault === 'no-name') return { kind: 'no-domain' }
+  // RFC 5321 §5.1: the domain itself is the exchanger only where there is no MX at all.
+  if (answer.fault === 'no-data') return implicitRoute(resolver, domain, signal)
+  return { kind: 'unknown', fault: answer.fault }
+}
+
+/** The hosts to try, best first; equal preferences in an order of chance (RFC 5321 §5.1). Empty when there is no host. */
+export function dialOrder(route: Route, random: Random): string[] {
+  if (route.kind === 'implicit') return [route.host]
+  if (route.kind !== 'mx') return []
+  const byPreference = Map.groupBy(route.hosts, record => record.preference)
+  return [...byPreference.entries()]
+    .sort(([a], [b]) => a - b)
+    .flatMap(([, equals]) => shuffled(equals, random).map(record => record.host))
+}
+
+/**
+ * The IP addresses of a host, IPv4 first: more servers take mail from IPv4 alone or judge IPv6 senders harder (Google
+ * demands PTR and SPF of them), and many machines have no IPv6 route at all. A fault only when neither family answered.
+ */
+export async function addressesOf(
+  resolver: Resolver,
+  host: string,
+  signal?: AbortSignal,
+): Promise<{ readonly addresses: readonly string[] } | { readonly fault: DnsFault }> {
+  const [a, aaaa] = await Promise.all([
+    resolver.resolve(host, 'A', signal),
+    resolver.resolve(host, 'AAAA', signal),
+  ])
+  const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
+  if (addresses.length > 0) return { addresses: [...new Set(addresses)].slice(0, ADDRESSES_MAX) }
+  return { fault: graver(faultOf(a), faultOf(aaaa)) }
+}
+
+/** Postfix tries as many (`smtp_mx_address_limit`); a host with a hundred addresses would make us an amplifier. */
+const ADDRESSES_MAX = 5
+/** More than any honest domain has; the best of them are kept. */
+const HOSTS_MAX = 20
+
+function routeOf(records: readonly MxRecord[]): Route {
+  const [first, ...others] = records
+  // RFC 7505 §3: a lone "." means no mail; beside other records it is a mistake and counts for nothing.
+  if (first && others.length === 0 && (first.host === '' || first.host === '.')) {
+    return { kind: 'null-mx' }
+  }
+  const hosts = usableHosts(records)
+  // No implicit exchanger here: there are MX records, they only lead nowhere (RFC 5321 §5.1).
+  return hosts.length === 0 ? { kind: 'no-mail' } : { kind: 'mx', hosts }
+}
+
+function usableHosts(records: readonly MxRecord[]): MxRecord[] {
+  const sorted = records
+    .filter(record => isHostName(record.host))
+    .map(({ preference, host }) => ({ preference, host: plainName(host) }))
+    .sort((a, b) => a.preference - b.preference || (a.host < b.host ? -1 : 1))
+  const best = new Map<string, MxRecord>()
+  for (const record of sorted) if (!best.has(record.host)) best.set(record.host, record)
+  return [...best.values()].slice(0, HOSTS_MAX)
+}
+
+/**
+ * RFC 1123 §2.1 with underscores, which real exchangers have. A last label that is a number makes the text an IP
+ * address, which an MX must not be (RFC 5321 §5.1).
+ */
+const isHostName = (host: string) =>
+  host.replace(/\.$/, '').length <= NAME_OCTETS_MAX &&
+  /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?$/i.test(host) &&
+  !/(^|\.)(\d+|0x[0-9a-f]*)\.?$/i.test(host)
+
+/** RFC 1035 §2.3.4: 255 octets on the wire are 253 in text. */
+const NAME_OCTETS_MAX = 253
+
+const plainName = (name: string) => name.toLowerCase().replace(/\.$/, '')
+
+async function implicitRoute(
+  resolver: Resolver,
+  domain: string,
+  signal: AbortSignal | undefined,
+): Promise<Route> {
+  const found = await addressesOf(resolver, domain, signal)
+  if ('addresses' in found) return { kind: 'implicit', host: plainName(domain) }
+  if (found.fault === 'server' || found.fault === 'timeout') {
+    return { kind: 'unknown', fault: found.fault }
+  }
+  return { kind: 'no-mail' }
+}
+
+const recordsOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('records' in answer ? answer.records : [])
+const faultOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('fault' in answer ? answer.fault : 'no-data')
+
+/** Of two faults the one that leaves more open, so that half an answer is never taken for a whole one. */
+const graver = (one: DnsFault, other: DnsFault): DnsFault =>
+  GRAVITY.indexOf(one) >= GRAVITY.indexOf(other) ? one : other
+const GRAVITY: readonly DnsFault[] = ['no-data', 'no-name', 'server', 'timeout']

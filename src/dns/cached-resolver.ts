@@ -1,0 +1,89 @@
+import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
+import { TtlMap } from '../base/ttl-map.ts'
+import type { DnsAnswer, RecordType, Resolver } from './resolver.ts'
+
+/**
+ * A resolver that asks `inner` each question once at a time, however many wait for it, and remembers what came.
+ * A caller that aborts gets `timeout` and leaves the others their answer; when all have gone the question is given up.
+ */
+export function cachedResolver(
+  inner: Resolver,
+  options: { clock: Clock; sizeMax?: number },
+): Resolver {
+  const memory = new TtlMap<Answer>({
+    sizeMax: options.sizeMax ?? SIZE_MAX,
+    clock: options.clock,
+  })
+  const flights = new Map<string, Flight>()
+
+  const ask = async (name: string, type: RecordType, signal?: AbortSignal): Promise<Answer> => {
+    const key = `${type} ${name}`
+    const known = memory.get(key)
+    if (known) return known
+    if (signal?.aborted) return GONE
+    const flight = flights.get(key) ?? start(key, name, type)
+    flight.callers++
+    try {
+      return await unlessAborted(flight.answer, signal)
+    } finally {
+      leave(key, flight)
+    }
+  }
+  const start = (key: string, name: string, type: RecordType): Flight => {
+    const giveUp = new AbortController()
+    const fly = async () => {
+      try {
+        const answer = await inner.resolve(name, type, giveUp.signal)
+        // The fault of a question given up is our doing and says nothing of the name.
+        if (!giveUp.signal.aborted) memory.set(key, answer, keepMs(answer))
+        return answer
+      } finally {
+        if (flights.get(key) === flight) flights.delete(key)
+      }
+    }
+    const flight: Flight = { answer: fly(), giveUp, callers: 0 }
+    flights.set(key, flight)
+    return flight
+  }
+  const leave = (key: string, flight: Flight) => {
+    flight.callers--
+    if (flight.callers > 0 || flights.get(key) !== flight) return
+    // Taken off first: who asks from now on starts anew and does not board a flight that is given up.
+    flights.delete(key)
+    flight.giveUp.abort()
+  }
+  return {
+    resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
+      ask(name.toLowerCase().replace(/\.$/, ''), type, signal) as Promise<DnsAnswer<T>>,
+  }
+}
+
+type Answer = DnsAnswer<RecordType>
+type Flight = {
+  readonly answer: Promise<Answer>
+  readonly giveUp: AbortController
+  callers: number
+}
+
+const GONE: Answer = { fault: 'timeout' }
+
+/** About 10 MB: a name has up to three entries of some 200 bytes. */
+const SIZE_MAX = 20_000
+/** node:dns tells no TTL of an MX: as long as most zones allow, and short enough to see a mended zone soon. */
+const ANSWER_KEPT_MS = 5 * MINUTE
+/** RFC 9520 §3.2: failures are kept for 1 s to 5 min, so that a broken zone is not hammered. */
+const FAULT_KEPT_MS = 10 * SECOND
+
+const keepMs = (answer: Answer) =>
+  'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout')
+    ? FAULT_KEPT_MS
+    : ANSWER_KEPT_MS
+
+function unlessAborted(answer: Promise<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
+  if (signal === undefined) return answer
+  return new Promise((resolve, reject) => {
+    const gone = () => resolve(GONE)
+    signal.addEventListener('abort', gone, { once: true })
+    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', gone))
+  })
+}
