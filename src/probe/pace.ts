@@ -1,0 +1,169 @@
+import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
+import type { Answer } from '../smtp/answer.ts'
+
+/** How fast one operator may be asked by one egress, to start with. */
+export type PaceRow = {
+  /** Connections at the same time. */
+  readonly sessionsMax: number
+  /** Recipients in one connection, before a new one is opened. */
+  readonly recipientsPerSession: number
+  /** Recipients in one MAIL transaction. */
+  readonly recipientsPerTransaction: number
+  /** New connections a second. */
+  readonly sessionsPerSecond: number
+  /** Unknown users in a row after which we leave, so as not to look like a dictionary attack. */
+  readonly unknownStreakMax: number
+}
+
+/** Postfix's minimal_backoff_time and maximal_backoff_time: 300 s and 4,000 s. */
+const PAUSE_MIN_MS = 5 * MINUTE
+const PAUSE_MAX_MS = 4_000 * SECOND
+/** How long a refusal of our address is believed before we ask again. */
+const REFUSAL_MS = 30 * MINUTE
+/** A first pause after too many unknown users in a row; it doubles while they go on. */
+const STREAK_PAUSE_MIN_MS = 10 * SECOND
+const STREAK_PAUSE_MAX_MS = 5 * MINUTE
+/** The slowest that halving may make us: one connection in five minutes. */
+const RATE_MIN_PER_MS = 1 / (5 * MINUTE)
+
+/** The right to hold one connection; `release` gives it back, and may be called twice. */
+export type Permit = { readonly release: () => void }
+
+export type Start =
+  | { readonly permit: Permit }
+  /** Not now: ask again after this time, or when a permit comes back. */
+  | { readonly waitMs: number; readonly paused: boolean }
+  /** The operator refuses us: nothing is asked for some time, this is what it said. */
+  | { readonly refusal: Answer }
+
+/**
+ * The pace of one operator and egress. It halves on 421, 4.7.x or a refusal of us and grows slowly on
+ * success, as Postfix's scheduler does.
+ */
+export class Pace {
+  readonly row: PaceRow
+  readonly #clock: Clock
+  #sessions = 0
+  #sessionsAllowed: number
+  #ratePerMs: number
+  /** When the next connection is due by the rate; behind now by at most a burst of `sessionsMax`. */
+  #nextStartAt = Number.NEGATIVE_INFINITY
+  #pausedUntil = Number.NEGATIVE_INFINITY
+  #pauseMs = PAUSE_MIN_MS
+  #streakPauseMs = STREAK_PAUSE_MIN_MS
+  #refusal: { answer: Answer; until: number } | null = null
+  #wakers = new Set<() => void>()
+
+  constructor(row: PaceRow, clock: Clock) {
+    this.row = row
+    this.#clock = clock
+    this.#sessionsAllowed = row.sessionsMax
+    this.#ratePerMs = row.sessionsPerSecond / SECOND
+  }
+
+  /** Asks for the right to open a connection now. */
+  tryStart(): Start {
+    const now = this.#clock.ticks()
+    if (this.#refusal !== null && this.#refusal.until > now) return { refusal: this.#refusal.answer }
+    if (this.#pausedUntil > now) return { waitMs: this.#pausedUntil - now, paused: true }
+    if (this.#sessions >= Math.floor(this.#sessionsAllowed)) {
+      return { waitMs: 1 / this.#ratePerMs, paused: false }
+    }
+    const interval = 1 / this.#ratePerMs
+    const dueAt = Math.max(this.#nextStartAt, now - interval * (this.row.sessionsMax - 1))
+    if (dueAt > now) return { waitMs: dueAt - now, paused: false }
+    this.#nextStartAt = dueAt + interval
+    this.#sessions++
+    return { permit: this.#permit() }
+  }
+
+  /**
+   * Waits for the right to open a connection. Gives up with `waitMs` when a pause would last longer than
+   * `patienceMs`, or when `signal` aborts.
+   */
+  async start(patienceMs: number, signal: AbortSignal): Promise<Start> {
+    for (;;) {
+      const start = this.tryStart()
+      if (!('waitMs' in start)) return start
+      if (signal.aborted || (start.paused && start.waitMs > patienceMs)) return start
+      await this.#change(start.waitMs, signal)
+    }
+  }
+
+  /** How long the operator is paused yet; 0 when it is not. */
+  get pausedMs(): number {
+    return Math.max(0, this.#pausedUntil - this.#clock.ticks())
+  }
+
+  /** A conversation ended well. */
+  succeeded(): void {
+    const { sessionsMax, sessionsPerSecond } = this.row
+    // One more connection for each clean cohort, as many as there are now.
+    this.#sessionsAllowed = Math.min(sessionsMax, this.#sessionsAllowed + 1 / this.#sessionsAllowed)
+    this.#ratePerMs = Math.min(sessionsPerSecond / SECOND, this.#ratePerMs * 1.25)
+    this.#pauseMs = PAUSE_MIN_MS
+    this.#refusal = null
+  }
+
+  /** The operator asked us to slow down; `retryAfterMs` is the time it named, if it did. */
+  throttled(retryAfterMs: number | null): void {
+    this.#halve()
+    const pauseMs = Math.min(Math.max(this.#pauseMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.#clock.ticks() + pauseMs)
+    this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
+  }
+
+  /** The operator refuses our address, name or sender. */
+  refused(answer: Answer): void {
+    this.#halve()
+    this.#refusal = { answer, until: this.#clock.ticks() + REFUSAL_MS }
+    this.#wakeAll()
+  }
+
+  /** Too many unknown users in a row. */
+  strayed(): void {
+    const until = this.#clock.ticks() + this.#streakPauseMs
+    this.#pausedUntil = Math.max(this.#pausedUntil, until)
+    this.#streakPauseMs = Math.min(this.#streakPauseMs * 2, STREAK_PAUSE_MAX_MS)
+  }
+
+  /** A real recipient was found: the unknown ones before it were no dictionary attack. */
+  found(): void {
+    this.#streakPauseMs = STREAK_PAUSE_MIN_MS
+  }
+
+  #halve() {
+    this.#sessionsAllowed = Math.max(1, Math.floor(this.#sessionsAllowed / 2))
+    this.#ratePerMs = Math.max(RATE_MIN_PER_MS, this.#ratePerMs / 2)
+  }
+
+  #permit(): Permit {
+    let held = true
+    return {
+      release: () => {
+        if (!held) return
+        held = false
+        this.#sessions--
+        this.#wakeAll()
+      },
+    }
+  }
+
+  #change(waitMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise(resolve => {
+      const wake = () => {
+        cancel()
+        this.#wakers.delete(wake)
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      const cancel = this.#clock.after(Math.max(1, waitMs), wake)
+      this.#wakers.add(wake)
+      signal.addEventListener('abort', wake, { once: true })
+    })
+  }
+
+  #wakeAll() {
+    for (const wake of [...this.#wakers]) wake()
+  }
+}

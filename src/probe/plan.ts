@@ -1,0 +1,59 @@
+import type { Address } from '../address/address.ts'
+import type { Route } from '../dns/route.ts'
+
+/** One recipient to ask about. */
+export type Question = {
+  readonly address: Address
+  readonly route: RouteWithHost
+  /** What is known of the domain beforehand: no need to ask whether it takes everything. */
+  readonly catchAll: boolean | null
+}
+
+export type RouteWithHost = Extract<Route, { kind: 'mx' | 'implicit' }>
+
+/** Domains with the same exchangers share connections: one plan for one set of hosts. */
+export type LanePlan<Q extends Question> = {
+  readonly key: string
+  readonly route: RouteWithHost
+  readonly questions: Q[]
+}
+
+/** Sorts questions into lanes by their exchangers, and within a lane by domain. */
+export function planLanes<Q extends Question>(questions: readonly Q[]): LanePlan<Q>[] {
+  const lanes = new Map<string, LanePlan<Q>>()
+  for (const question of questions) {
+    const key = laneKey(question.route)
+    const lane = lanes.get(key)
+    if (lane !== undefined) lane.questions.push(question)
+    else lanes.set(key, { key, route: question.route, questions: [question] })
+  }
+  for (const lane of lanes.values()) {
+    lane.questions.sort((a, b) => compare(a.address.domain.ascii, b.address.domain.ascii))
+  }
+  return [...lanes.values()]
+}
+
+export function laneKey(route: RouteWithHost): string {
+  return route.kind === 'implicit' ? route.host : route.hosts.map(({ host }) => host).join(' ')
+}
+
+/**
+ * The next MAIL transaction: the first question and those after it of the same domain and the same need
+ * of SMTPUTF8 (Google refuses several domains in one transaction), at most `sizeMax`.
+ */
+export function nextBatch<Q extends Question>(questions: readonly Q[], sizeMax: number): Q[] {
+  const first = questions[0]
+  if (first === undefined) return []
+  const batch: Q[] = []
+  for (const question of questions) {
+    const sameDomain = question.address.domain.ascii === first.address.domain.ascii
+    if (batch.length >= sizeMax || !sameDomain) break
+    if (needsSmtpUtf8(question) === needsSmtpUtf8(first)) batch.push(question)
+  }
+  return batch
+}
+
+/** RFC 6531 §3.3: only the local part; domains go out as A-labels. */
+export const needsSmtpUtf8 = (question: Question) => /[^\x00-\x7f]/.test(question.address.local)
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)

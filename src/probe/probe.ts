@@ -1,0 +1,73 @@
+import { HOUR } from '../base/clock.ts'
+import { TtlMap } from '../base/ttl-map.ts'
+import type { Operator } from '../dns/operator.ts'
+import { CatchAllMemory } from './catch-all.ts'
+import type { ProbeWorld } from './egress.ts'
+import { HostMemory } from './host-memory.ts'
+import { Lane, type Probed } from './lane.ts'
+import { Pace, type PaceRow } from './pace.ts'
+import { planLanes, type Question } from './plan.ts'
+
+export type ProbeOptions<Q extends Question> = {
+  readonly signal: AbortSignal
+  /** One address that somebody waits for: asked with as few round trips as can be. */
+  readonly single: boolean
+  /** How long a pause of the operator may be waited out, in ms. */
+  readonly patienceMs: number
+  readonly dialogue: boolean
+  /** Called once for each question, as its answer ripens. */
+  readonly onProbed: (question: Q, probed: Probed) => void
+}
+
+/** Operators whose pace is remembered; one that was not asked for an hour starts anew. */
+const OPERATORS_MAX = 100_000
+
+/** Asks mail servers about recipients, politely, and remembers how each operator wants to be asked. */
+export class Prober {
+  readonly #world: ProbeWorld
+  readonly #rowOf: (operator: string) => PaceRow
+  readonly #paces: TtlMap<Pace>
+  readonly #hosts: HostMemory
+  readonly catchAll: CatchAllMemory
+
+  constructor(world: ProbeWorld, rowOf: (operator: string) => PaceRow) {
+    this.#world = world
+    this.#rowOf = rowOf
+    this.#paces = new TtlMap({ sizeMax: OPERATORS_MAX, clock: world.clock })
+    this.#hosts = new HostMemory(world.clock)
+    this.catchAll = new CatchAllMemory(world.clock)
+  }
+
+  get egressName(): string {
+    return this.#world.egress.name
+  }
+
+  /** The pace at which an operator is asked. */
+  pace(operator: string): Pace {
+    const pace = this.#paces.get(operator) ?? new Pace(this.#rowOf(operator), this.#world.clock)
+    this.#paces.set(operator, pace, HOUR)
+    return pace
+  }
+
+  /**
+   * Asks one operator about recipients, set of exchangers after set of exchangers, with one connection at
+   * a time. Resolves when every question has its answer and the last connection is closed.
+   */
+  async probe<Q extends Question>(
+    operator: Operator,
+    questions: readonly Q[],
+    options: ProbeOptions<Q>,
+  ): Promise<void> {
+    const pace = this.pace(operator.name)
+    for (const plan of planLanes(questions)) {
+      const lane = new Lane(plan, {
+        ...options,
+        world: this.#world,
+        pace,
+        catchAll: this.catchAll,
+        hosts: this.#hosts,
+      })
+      await lane.walk()
+    }
+  }
+}

@@ -1,0 +1,299 @@
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../base/clock.ts'
+import { EvError, messageOf } from '../base/error.ts'
+import type { SilentWhy, Stage } from './answer.ts'
+import { type Reply, ReplyReader } from './reply.ts'
+
+/** Why a command has no reply: the conversation broke, and stays broken. */
+export type Broken = {
+  readonly broken: Extract<SilentWhy, 'timeout' | 'closed' | 'tls' | 'garbage'>
+  readonly stage: Stage
+  readonly detail: string
+}
+
+export const isBroken = (outcome: Reply | Broken): outcome is Broken => 'broken' in outcome
+
+export type SessionOptions = {
+  readonly clock: Clock
+  /** How long the server may take to greet us; a pause before the greeting is a common test of patience. */
+  readonly greetingTimeoutMs: number
+  /** For one whole reply, not for its next byte. */
+  readonly replyTimeoutMs: number
+  /** For the whole conversation. */
+  readonly sessionTimeoutMs: number
+  /** Receives every line said, `S: …` or `C: …`, for `--explain`. */
+  readonly listener?: ((line: string) => void) | null
+}
+
+/** RFC 5321 §4.5.3.1.4 grants a command 512 octets; SMTPUTF8 and long addresses need a little more. */
+const COMMAND_BYTES_MAX = 1_000
+/** What a session may make us read: a floor, and more for each command, as each has one reply. */
+const READ_BYTES_MIN = 64 * 1_024
+const READ_BYTES_PER_COMMAND = 4 * 1_024
+/** How long we wait for a QUIT to be answered and the connection to close. */
+const QUIT_TIMEOUT_MS = 2_000
+
+type Waiting = { stage: Stage; resolve: (outcome: Reply | Broken) => void }
+
+/**
+ * A conversation with one mail exchanger (RFC 5321 §3): one method for each command. Commands may be
+ * given without waiting: with PIPELINING (RFC 2920) they leave in one write, else each leaves when the
+ * one before it was answered. After trouble every outcome is `Broken`: nobody guesses where the stream stands.
+ */
+export class Session {
+  readonly #options: SessionOptions
+  #socket: Duplex
+  #reader = new ReplyReader()
+  #waiting: Waiting[] = []
+  #unsent: { line: string; waiting: Waiting }[] = []
+  #batch = ''
+  #bytesLeft = READ_BYTES_MIN
+  #broken: Broken | null = null
+  #cancelReplyTimer: (() => void) | null = null
+  readonly #cancelSessionTimer: () => void
+  readonly #closed: Promise<void>
+  #markClosed: () => void = () => {}
+  /** What the server said to EHLO, keywords in upper case. */
+  #capabilities = new Set<string>()
+  /** True once TLS is on. */
+  secured = false
+
+  constructor(socket: Duplex, options: SessionOptions) {
+    this.#options = options
+    this.#socket = socket
+    this.#closed = new Promise(resolve => {
+      this.#markClosed = resolve
+    })
+    this.#listen(socket)
+    this.#cancelSessionTimer = options.clock.after(options.sessionTimeoutMs, () =>
+      this.#break('timeout', 'the conversation took too long'),
+    )
+  }
+
+  /** False for ever after an I/O fault, a 421, or a reply that cannot be read. */
+  get usable(): boolean {
+    return this.#broken === null
+  }
+
+  get pipelining(): boolean {
+    return this.#capabilities.has('PIPELINING')
+  }
+
+  get offersStartTls(): boolean {
+    return this.#capabilities.has('STARTTLS') && !this.secured
+  }
+
+  get offersSmtpUtf8(): boolean {
+    return this.#capabilities.has('SMTPUTF8')
+  }
+
+  /** The first thing a server says (§3.1); nothing is sent before it. */
+  greeting() {
+    return this.#expect('greeting')
+  }
+
+  /** §4.1.1.1. A server too old for EHLO is greeted with HELO. */
+  async ehlo(name: string): Promise<Reply | Broken> {
+    this.#capabilities = new Set()
+    const reply = await this.#command('ehlo', `EHLO ${name}`)
+    if (isBroken(reply)) return reply
+    if (reply.code === 250) {
+      for (const line of reply.text.split('\n').slice(1)) {
+        this.#capabilities.add((line.split(/[ =]/, 1)[0] as string).toUpperCase())
+      }
+      return reply
+    }
+    const unknownCommand = reply.code === 500 || reply.code === 502 || reply.code === 504
+    return unknownCommand ? this.#command('ehlo', `HELO ${name}`) : reply
+  }
+
+  /** RFC 3207. After it the server knows nothing of what was said before: greet it again. */
+  async starttls(secure: (socket: Duplex) => Promise<Duplex>): Promise<Reply | Broken> {
+    const reply = await this.#command('starttls', 'STARTTLS')
+    if (isBroken(reply) || reply.code !== 220) return reply
+    this.#deafen()
+    // Whatever came in clear text after the 220 was not protected: it is thrown away (RFC 3207 §6).
+    this.#reader = new ReplyReader()
+    this.#capabilities = new Set()
+    try {
+      const secured = await secure(this.#socket)
+      if (this.#broken !== null) {
+        secured.destroy()
+        this.#markClosed()
+        return this.#broken
+      }
+      this.#socket = secured
+      this.#listen(secured)
+      this.secured = true
+      return reply
+    } catch (error) {
+      const broken = this.#break('tls', messageOf(error), 'starttls')
+      this.#markClosed()
+      return broken
+    }
+  }
+
+  /** §4.1.1.2. `from` is the bare address, empty for the null sender. */
+  mail(from: string, options: { smtpUtf8: boolean } = { smtpUtf8: false }) {
+    return this.#command('mail', `MAIL FROM:<${from}>${options.smtpUtf8 ? ' SMTPUTF8' : ''}`)
+  }
+
+  /** §4.1.1.3. */
+  rcpt(to: string) {
+    return this.#command('rcpt', `RCPT TO:<${to}>`)
+  }
+
+  /** §4.1.1.5. */
+  rset() {
+    return this.#command('rset', 'RSET')
+  }
+
+  /** §4.1.1.10. Resolves when the connection is closed; what the server says to it changes nothing. */
+  async quit(): Promise<void> {
+    if (this.#broken === null) {
+      const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy())
+      void this.#closed.then(cancel)
+      await this.#command('rset', 'QUIT')
+      // The server closes first, so that it never counts this session and the next one together.
+      this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
+    }
+    return this.#closed
+  }
+
+  /** Ends the conversation at once, without a word. Resolves `Broken` whatever was waiting. */
+  close(): void {
+    this.#break('closed', 'we gave up')
+  }
+
+  #expect(stage: Stage): Promise<Reply | Broken> {
+    return new Promise(resolve => {
+      if (this.#broken !== null) return resolve({ ...this.#broken, stage })
+      this.#wait({ stage, resolve })
+    })
+  }
+
+  /** The one door to the wire: every byte that leaves is looked at here. */
+  #command(stage: Stage, line: string): Promise<Reply | Broken> {
+    const bytes = Buffer.from(line, 'utf8')
+    // The bytes are checked, not the characters: a narrower encoding could fold U+010A into a line feed.
+    if (bytes.length > COMMAND_BYTES_MAX || bytes.some(byte => byte < 0x20 || byte === 0x7f)) {
+      throw new EvError('internal', 'A command with a control character or too long was stopped.')
+    }
+    return new Promise(resolve => {
+      if (this.#broken !== null) return resolve({ ...this.#broken, stage })
+      const waiting = { stage, resolve }
+      const lockStep = !this.pipelining || !PIPELINED.has(stage)
+      if (this.#unsent.length > 0 || (lockStep && this.#waiting.length > 0)) {
+        this.#unsent.push({ line, waiting })
+      } else this.#send(line, waiting)
+    })
+  }
+
+  #send(line: string, waiting: Waiting) {
+    this.#options.listener?.(`C: ${line}`)
+    this.#bytesLeft += READ_BYTES_PER_COMMAND
+    if (this.#batch === '') queueMicrotask(() => this.#flush())
+    this.#batch += `${line}\r\n`
+    this.#wait(waiting)
+  }
+
+  #flush() {
+    const batch = this.#batch
+    this.#batch = ''
+    if (this.#broken === null) this.#socket.write(batch)
+  }
+
+  #wait(waiting: Waiting) {
+    this.#waiting.push(waiting)
+    if (this.#waiting.length === 1) this.#startReplyTimer(waiting.stage)
+  }
+
+  #startReplyTimer(stage: Stage) {
+    const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
+    const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
+    this.#cancelReplyTimer = clock.after(timeoutMs, () =>
+      this.#break('timeout', `no whole reply within ${timeoutMs} ms`),
+    )
+  }
+
+  #read(chunk: Uint8Array) {
+    this.#bytesLeft -= chunk.length
+    if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
+    for (const reply of this.#reader.push(chunk)) {
+      if (this.#broken !== null) return
+      this.#deliver(reply)
+    }
+    if (this.#reader.fault !== null) this.#break('garbage', this.#reader.fault)
+  }
+
+  #deliver(reply: Reply) {
+    const waiting = this.#waiting.shift()
+    this.#listenerSays(reply)
+    if (waiting === undefined) {
+      // Servers that tire of us say 421 unasked and close (RFC 5321 §3.8); anything else is out of step.
+      this.#break(reply.code === 421 ? 'closed' : 'garbage', 'a reply that nobody asked for')
+      return
+    }
+    this.#cancelReplyTimer?.()
+    this.#cancelReplyTimer = null
+    waiting.resolve(reply)
+    if (reply.code === 421) return void this.#break('closed', 'the server said 421')
+    const next = this.#waiting[0]
+    if (next !== undefined) return this.#startReplyTimer(next.stage)
+    const unsent = this.#unsent.shift()
+    if (unsent !== undefined) this.#send(unsent.line, unsent.waiting)
+  }
+
+  #listenerSays(reply: Reply) {
+    const { listener } = this.#options
+    if (!listener) return
+    const enhanced = reply.enhanced === null ? '' : `${reply.enhanced} `
+    for (const line of reply.text.split('\n')) listener(`S: ${reply.code} ${enhanced}${line}`)
+  }
+
+  #break(
+    broken: Broken['broken'],
+    detail: string,
+    stage?: Stage,
+    hangUp: () => unknown = () => this.#socket.destroy(),
+  ): Broken {
+    if (this.#broken !== null) return this.#broken
+    const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
+    this.#broken = { broken, detail, stage: at }
+    this.#cancelReplyTimer?.()
+    this.#cancelSessionTimer()
+    const left = [...this.#waiting, ...this.#unsent.map(({ waiting }) => waiting)]
+    this.#waiting = []
+    this.#unsent = []
+    for (const { stage, resolve } of left) resolve({ ...this.#broken, stage })
+    hangUp()
+    return this.#broken
+  }
+
+  #listen(socket: Duplex) {
+    socket.on('data', this.#onData)
+    socket.on('error', this.#onError)
+    socket.on('end', this.#onEnd)
+    socket.on('close', this.#onClose)
+  }
+
+  #deafen() {
+    this.#socket.off('data', this.#onData)
+    this.#socket.off('error', this.#onError)
+    this.#socket.off('end', this.#onEnd)
+    this.#socket.off('close', this.#onClose)
+    // The clear-text socket lives on below TLS, which reports what happens to it.
+    this.#socket.on('error', () => {})
+  }
+
+  readonly #onData = (chunk: Uint8Array) => this.#read(chunk)
+  readonly #onError = (error: Error) => void this.#break('closed', error.message)
+  readonly #onEnd = () => void this.#break('closed', 'the server closed the connection')
+  readonly #onClose = () => {
+    this.#break('closed', 'the server closed the connection')
+    this.#markClosed()
+  }
+}
+
+/** RFC 2920 §3.1: these may be followed by more in one write; EHLO, STARTTLS and the greeting may not. */
+const PIPELINED: ReadonlySet<Stage> = new Set(['mail', 'rcpt', 'rset'])
