@@ -1,0 +1,78 @@
+import { isFault } from '../address/address.ts'
+import type { Answer } from '../smtp/answer.ts'
+import { OPINIONS, type Reason } from './reason.ts'
+import type { Evidence, Verdict } from './verdict.ts'
+
+type Rule = readonly [holds: (evidence: Evidence) => boolean, reason: Reason]
+
+/** Read from the top: the first rule that holds decides. */
+const RULES: readonly Rule[] = [
+  [e => e.failure !== null, 'unexpected_error'],
+  [e => isFault(e.address), 'invalid_email'],
+  [e => e.traits?.blocked === true, 'blocklisted'],
+
+  [e => e.route?.kind === 'no-domain', 'invalid_domain'],
+  [e => e.route?.kind === 'no-mail', 'no_mx_record'],
+  [e => e.route?.kind === 'null-mx', 'does_not_accept_mail'],
+  [e => e.route?.kind === 'unknown', 'dns_error'],
+  [e => silent(e, 'no-address'), 'no_mx_record'],
+  [e => silent(e, 'dns'), 'dns_error'],
+
+  [e => e.traits?.spamTrap === true, 'spam_trap'],
+  [e => e.traits?.disposable === true || e.disposableHost, 'disposable_email'],
+
+  [e => rejected(e, 'no-mail'), 'does_not_accept_mail'],
+  [e => rejected(e, 'full'), 'mailbox_full'],
+  [e => rejected(e, 'disabled'), 'mailbox_disabled'],
+  [e => e.answer?.kind === 'rejected', 'rejected_email'],
+  [e => e.answer?.kind === 'refused-us', 'probe_blocked'],
+  [e => e.answer?.kind === 'deferred' && e.answer.why === 'greylist', 'greylisted'],
+  [e => e.answer?.kind === 'deferred', 'unavailable_smtp'],
+  [e => silent(e, 'smtputf8'), 'smtp_skipped'],
+  [e => silent(e, 'connect', 'not-public'), 'no_connect'],
+  [e => silent(e, 'timeout'), 'timeout'],
+  [e => silent(e, 'closed'), 'unavailable_smtp'],
+  [e => e.answer?.kind === 'silent', 'invalid_smtp'],
+  [e => e.answer === null, 'smtp_skipped'],
+
+  [e => e.answer?.kind === 'accepted' && e.answer.why !== 'recipient', 'low_deliverability'],
+  [e => e.catchAll === true, 'catch_all'],
+  [e => e.traits?.role === true, 'role_account'],
+  [e => e.suggestion !== null, 'possible_typo'],
+  [e => e.traits?.quality === 'low', 'low_quality'],
+  [e => e.answer?.kind === 'accepted', 'accepted_email'],
+]
+
+/** What the evidence means: a pure function, one table. */
+export function judge(evidence: Evidence): Verdict {
+  const reason = RULES.find(([holds]) => holds(evidence))?.[1] ?? 'unexpected_error'
+  const { details, ...opinion } = OPINIONS[reason]
+  const found = evidence.answer?.kind === 'accepted'
+  return {
+    ...opinion,
+    reason,
+    details:
+      reason === 'unexpected_error'
+        ? detailsFound(evidence)
+        : { ...details, smtpValid: details.smtpValid ?? found },
+  }
+}
+
+/** After a fault of ours nothing is concluded, only what was seen is told. */
+function detailsFound({ address, route, answer }: Evidence): Verdict['details'] {
+  const hasHost = route?.kind === 'mx' || route?.kind === 'implicit'
+  return {
+    syntaxValid: !isFault(address),
+    domainExists: hasHost || route?.kind === 'no-mail' || route?.kind === 'null-mx',
+    mxRecord: hasHost,
+    smtpValid: answer?.kind === 'accepted',
+  }
+}
+
+type Why<K extends Answer['kind']> = Extract<Answer, { kind: K }>['why']
+
+const silent = ({ answer }: Evidence, ...whys: Why<'silent'>[]) =>
+  answer?.kind === 'silent' && whys.includes(answer.why)
+
+const rejected = ({ answer }: Evidence, why: Why<'rejected'>) =>
+  answer?.kind === 'rejected' && answer.why === why
