@@ -1,0 +1,184 @@
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import packet, { type Answer, type Packet, type Question } from 'dns-packet'
+import type { DnsCounters } from './counters.ts'
+import type { Zone, ZoneAnswer, ZoneRecord } from './zone.ts'
+
+/** What a UDP answer may hold where the asker says nothing of it (RFC 1035 §4.2.1). */
+const UDP_SIZE = 512
+const TTL_S = 60
+const HEADER = { servfail: 2, nxdomain: 3, refused: 5 }
+
+/** An authoritative DNS server on the loopback, UDP and TCP. */
+export type DnsServer = {
+  readonly port: number
+  counters(): DnsCounters
+  resetCounters(): void
+  close(): Promise<void>
+}
+
+/** Starts it on 127.0.0.1; port 0 takes a free one. */
+export async function startDnsServer(zone: Zone, port = 0): Promise<DnsServer> {
+  const tally = new QuestionTally()
+  const { udp, tcp } = await bindBoth(port)
+  const sockets = new Set<Socket>()
+  udp.on('message', (query, from) => answerUdp(zone, tally, udp, query, from))
+  tcp.on('connection', socket => {
+    sockets.add(socket.on('error', () => socket.destroy()))
+    socket.on('close', () => sockets.delete(socket))
+    answerTcp(zone, tally, socket)
+  })
+  return {
+    port: udp.address().port,
+    counters: () => tally.counters(),
+    resetCounters: () => tally.reset(),
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      await Promise.all([
+        new Promise<void>(done => udp.close(() => done())),
+        new Promise(done => tcp.close(done)),
+      ])
+    },
+  }
+}
+
+/** UDP chooses the port and TCP follows; another one is tried where TCP finds it taken. */
+async function bindBoth(port: number): Promise<{ udp: UdpSocket; tcp: Server }> {
+  for (let triesLeft = port === 0 ? 10 : 1; ; triesLeft -= 1) {
+    const udp = createSocket({ type: 'udp4', recvBufferSize: 1 << 20 })
+    const tcp = createServer()
+    try {
+      udp.bind(port, '127.0.0.1')
+      await once(udp, 'listening')
+      tcp.listen(udp.address().port, '127.0.0.1')
+      await once(tcp, 'listening')
+      return { udp, tcp }
+    } catch (error) {
+      closeQuietly(udp)
+      if (triesLeft <= 1) throw error
+    }
+  }
+}
+
+function closeQuietly(udp: UdpSocket): void {
+  try {
+    udp.close()
+  } catch {
+    // It was never bound.
+  }
+}
+
+function answerUdp(
+  zone: Zone,
+  tally: QuestionTally,
+  udp: UdpSocket,
+  message: Buffer,
+  from: RemoteInfo,
+): void {
+  const query = decode(message)
+  if (query === null) return
+  const reply = respond(zone, tally, query, 'udp')
+  if (reply !== null) udp.send(reply, from.port, from.address)
+}
+
+function answerTcp(zone: Zone, tally: QuestionTally, socket: Socket): void {
+  let unread = Buffer.alloc(0)
+  socket.on('data', chunk => {
+    unread = Buffer.concat([unread, chunk])
+    while (unread.length >= 2 && unread.length >= 2 + unread.readUInt16BE(0)) {
+      const end = 2 + unread.readUInt16BE(0)
+      const query = decode(unread.subarray(2, end))
+      unread = unread.subarray(end)
+      const reply = query && respond(zone, tally, query, 'tcp')
+      if (reply === null) continue
+      const size = Buffer.alloc(2)
+      size.writeUInt16BE(reply.length)
+      socket.write(Buffer.concat([size, reply]))
+    }
+  })
+}
+
+function decode(message: Buffer): Packet | null {
+  try {
+    return packet.decode(message)
+  } catch {
+    return null
+  }
+}
+
+function respond(
+  zone: Zone,
+  tally: QuestionTally,
+  query: Packet,
+  over: 'udp' | 'tcp',
+): Buffer | null {
+  const question = query.questions?.[0]
+  if (question === undefined) return null
+  tally.count(question)
+  const found = zone.answer(question.name, question.type)
+  const trouble = found === null ? 'nxdomain' : found.trouble
+  if (trouble === 'silent') return null
+  if (trouble === 'garbage') return Buffer.from('this is no DNS message')
+  const code = trouble === null || trouble === 'truncated' ? 0 : HEADER[trouble]
+  const whole = encode(query, question, code, found)
+  const cut = over === 'udp' && (trouble === 'truncated' || whole.length > udpSizeOf(query))
+  return cut ? encode(query, question, code, null, packet.TRUNCATED_RESPONSE) : whole
+}
+
+function encode(
+  query: Packet,
+  question: Question,
+  code: number,
+  found: ZoneAnswer,
+  flags = 0,
+): Buffer {
+  const records = code === 0 ? (found?.records ?? []) : []
+  return packet.encode({
+    type: 'response',
+    id: query.id ?? 0,
+    flags:
+      packet.AUTHORITATIVE_ANSWER |
+      packet.RECURSION_AVAILABLE |
+      ((query.flags ?? 0) & packet.RECURSION_DESIRED) |
+      flags |
+      code,
+    questions: [question],
+    answers: records.map(record => toAnswer(question.name, record)),
+  })
+}
+
+function toAnswer(name: string, record: ZoneRecord): Answer {
+  if (record.type !== 'MX') return { name, type: record.type, ttl: TTL_S, data: record.address }
+  const { preference, exchange } = record
+  return { name, type: 'MX', ttl: TTL_S, data: { preference, exchange } }
+}
+
+/** RFC 6891 §6.2.3: the asker names the size it takes. */
+function udpSizeOf(query: Packet): number {
+  const option = query.additionals?.find(record => record.type === 'OPT')
+  return option?.type === 'OPT' ? Math.max(UDP_SIZE, option.udpPayloadSize) : UDP_SIZE
+}
+
+class QuestionTally {
+  #total = 0
+  #byType: Record<string, number> = {}
+  #questions = new Map<string, number>()
+
+  count({ name, type }: Question): void {
+    const key = `${name.toLowerCase()} ${type}`
+    this.#total += 1
+    this.#byType[type] = (this.#byType[type] ?? 0) + 1
+    this.#questions.set(key, (this.#questions.get(key) ?? 0) + 1)
+  }
+
+  counters(): DnsCounters {
+    return { total: this.#total, byType: { ...this.#byType }, questions: new Map(this.#questions) }
+  }
+
+  reset(): void {
+    this.#total = 0
+    this.#byType = {}
+    this.#questions = new Map()
+  }
+}

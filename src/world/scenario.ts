@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { EvError, messageOf } from '../base/error.ts'
+import type { Rule } from './rule.ts'
+import { TEMPERS, type TemperName } from './tempers.ts'
+
+/** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
+export type Scenario = {
+  domains: Record<string, DomainPlan>
+  hosts: Record<string, HostPlan>
+  /** One port for all mail servers; 0 or none takes a free one. */
+  smtpPort?: number
+  /** UDP and TCP; 0 or none takes a free one. */
+  dnsPort?: number
+  /** Distance to every mail server: a byte and its echo take this long. */
+  roundTripMs?: number
+}
+
+/** What the DNS says of a domain. A name that nobody wrote down does not exist. */
+export type DomainPlan = {
+  /** Preference and host; `null` is RFC 7505; `none` (the default) is a name without MX records. */
+  mx?: readonly (readonly [preference: number, host: string])[] | 'null' | 'none'
+  /** Addresses of the domain itself. A domain that is also a name in `hosts` has those of the host. */
+  a?: readonly string[]
+  aaaa?: readonly string[]
+  /** Instead of an answer. `truncated` answers over TCP alone. */
+  fault?: DnsTrouble
+}
+
+export type DnsTrouble = 'nxdomain' | 'servfail' | 'refused' | 'silent' | 'garbage' | 'truncated'
+
+/** One mail server. */
+export type HostPlan = {
+  temper: TemperName
+  /** Addresses, IPv4 or IPv6; those that are not of the loopback are only told by DNS. None given: one of 127.0.0.0/8 is allotted. */
+  ip?: string | readonly string[]
+  /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default `user*`. */
+  mailboxes?: readonly string[]
+  /** Asked before the rules of the temper. */
+  rules?: readonly Rule[]
+  /** EHLO keywords instead of the usual ones. */
+  extensions?: readonly string[]
+  /** How long a greylist keeps a recipient waiting. */
+  seconds?: number
+  /** Pause before each reply (`slow`) or byte (`drip`). */
+  ms?: number
+  /** Recipients after which `throttles` says 421. */
+  max?: number
+  /** Spoken by the library of that name instead of by this one: an independent judge of our client. Greets after 100 ms. */
+  engine?: 'smtp-server'
+}
+
+/** Reads a scenario from a JSON file; throws `bad_input` where it is not one. */
+export function readScenario(file: string): Scenario {
+  try {
+    return checkScenario(JSON.parse(readFileSync(file, 'utf8')))
+  } catch (cause) {
+    throw new EvError('bad_input', `Cannot read the scenario ${file}: ${messageOf(cause)}`, {
+      cause,
+    })
+  }
+}
+
+/** Finds the mistakes a person makes in writing a scenario: an unknown temper, an exchanger that is nowhere described. */
+export function checkScenario(scenario: Scenario): Scenario {
+  for (const [name, plan] of Object.entries(scenario.hosts)) {
+    if (!Object.hasOwn(TEMPERS, plan.temper)) {
+      throw new EvError(
+        'bad_input',
+        `Host ${name} has the unknown temper "${plan.temper}". Known: ${Object.keys(TEMPERS).join(', ')}`,
+      )
+    }
+  }
+  return scenario
+}

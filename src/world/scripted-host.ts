@@ -1,0 +1,79 @@
+import type { Socket } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { systemClock } from '../base/clock.ts'
+import { selfSigned } from './certificate.ts'
+import { Conversation, type Line } from './conversation.ts'
+import { Tally } from './counters.ts'
+import { FarSocket } from './far-socket.ts'
+import { type Moment, type RuleBook, ruleBook } from './rule.ts'
+import type { HostPlan } from './scenario.ts'
+import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
+
+/** What a host knows of the world around it. */
+export type Around = { readonly roundTripMs: number; opened(): void; closed(): void }
+
+/** A mail server that follows a table of rules; lean, so that its own cost does not blur a measurement. */
+export class ScriptedHost {
+  readonly name: string
+  readonly temper: Temper
+  readonly rules: RuleBook
+  readonly extensions: readonly string[]
+  readonly tally = new Tally()
+  readonly #conversations = new Set<Conversation>()
+  readonly #memory = new Map<string, { times: number; firstAt: number }>()
+  #connections = 0
+  #secureContext: SecureContext | undefined
+
+  constructor(name: string, plan: HostPlan) {
+    this.name = name
+    this.temper = TEMPERS[plan.temper](plan)
+    this.rules = ruleBook([...(plan.rules ?? []), ...(this.temper.rules ?? [])])
+    this.extensions = plan.extensions ?? this.temper.extensions ?? EXTENSIONS
+  }
+
+  /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
+  accept(socket: Socket, world: Around): void {
+    socket.on('error', () => socket.destroy())
+    this.tally.opened()
+    world.opened()
+    socket.once('close', () => {
+      this.tally.closed()
+      world.closed()
+    })
+    if (world.roundTripMs === 0) {
+      this.#converse(socket, socket.remoteAddress)
+      return
+    }
+    // The three-way handshake of a far connection: the loopback's own takes no time. The greeting
+    // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
+    const line = new FarSocket(socket, world.roundTripMs)
+    setTimeout(() => this.#converse(line, socket.remoteAddress), world.roundTripMs * 1.5)
+  }
+
+  /** How often, and how long ago first, this client asked for this recipient from this sender. */
+  remember({ client, from, to }: Moment): { times: number; sinceMs: number } {
+    const key = `${client} ${from} ${to}`
+    const now = systemClock.ticks()
+    const memory = this.#memory.get(key) ?? { times: 0, firstAt: now }
+    memory.times += 1
+    this.#memory.set(key, memory)
+    return { times: memory.times, sinceMs: now - memory.firstAt }
+  }
+
+  secureContext(): SecureContext {
+    this.#secureContext ??= createSecureContext(selfSigned(this.name))
+    return this.#secureContext
+  }
+
+  close(): void {
+    for (const conversation of this.#conversations) conversation.destroy()
+  }
+
+  #converse(line: Line, client = ''): void {
+    if (line.destroyed) return
+    this.#connections += 1
+    const conversation = new Conversation(this, line, { client, connection: this.#connections })
+    this.#conversations.add(conversation)
+    line.once('close', () => this.#conversations.delete(conversation))
+  }
+}

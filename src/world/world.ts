@@ -1,0 +1,90 @@
+import { addUp, type WorldCounters } from './counters.ts'
+import { startDnsServer } from './dns-server.ts'
+import { checkScenario, type Scenario } from './scenario.ts'
+import { ScriptedHost } from './scripted-host.ts'
+import { allotAddresses, openStreet } from './street.ts'
+import { createZone } from './zone.ts'
+
+export type { WorldCounters } from './counters.ts'
+export type { DomainPlan, HostPlan, Scenario } from './scenario.ts'
+
+/** A running mail world: everything listens on loopback addresses only. */
+export type World = {
+  /** `127.0.0.1:5353`: what `--dns` takes. */
+  readonly dnsAddress: string
+  /** One port for all mail servers: what `--smtp-port` takes. */
+  readonly smtpPort: number
+  /** Addresses of each host, given or allotted. */
+  readonly addresses: ReadonlyMap<string, readonly string[]>
+  counters(): WorldCounters
+  resetCounters(): void
+  /** Ends all sessions and listeners. */
+  close(): Promise<void>
+}
+
+/** Starts DNS and mail servers; throws where the scenario is wrong or a port is taken. */
+export async function startWorld(scenario: Scenario): Promise<World> {
+  checkScenario(scenario)
+  const addresses = allotAddresses(scenario.hosts)
+  const hosts = Object.entries(scenario.hosts).map(([name, plan]) => new ScriptedHost(name, plan))
+  const gauge = new Gauge()
+  const street = await openStreet({
+    hosts,
+    addresses,
+    port: scenario.smtpPort ?? 0,
+    world: {
+      roundTripMs: scenario.roundTripMs ?? 0,
+      opened: () => gauge.opened(),
+      closed: () => gauge.closed(),
+    },
+  })
+  const zone = createZone(scenario.domains, addresses)
+  const dns = await startDnsServer(zone, scenario.dnsPort).catch(async error => {
+    await street.close()
+    throw error
+  })
+  return {
+    dnsAddress: `127.0.0.1:${dns.port}`,
+    smtpPort: street.port,
+    addresses,
+    counters() {
+      const counted = hosts.map(host => [host.name, host.tally.counters()] as const)
+      const total = addUp(
+        counted.map(([, counters]) => counters),
+        gauge.reading(),
+      )
+      return { total, hosts: Object.fromEntries(counted), dns: dns.counters() }
+    },
+    resetCounters() {
+      for (const host of hosts) host.tally.reset()
+      gauge.reset()
+      dns.resetCounters()
+    },
+    async close() {
+      await Promise.all([street.close(), dns.close()])
+    },
+  }
+}
+
+/** Counts the sessions of the whole world. */
+class Gauge {
+  #now = 0
+  #peak = 0
+
+  opened(): void {
+    this.#now += 1
+    this.#peak = Math.max(this.#peak, this.#now)
+  }
+
+  closed(): void {
+    this.#now -= 1
+  }
+
+  reading() {
+    return { sessionsNow: this.#now, sessionsPeak: this.#peak }
+  }
+
+  reset(): void {
+    this.#peak = this.#now
+  }
+}

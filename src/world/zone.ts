@@ -1,0 +1,62 @@
+import { isIPv6 } from 'node:net'
+import { domainToASCII } from 'node:url'
+import type { DnsTrouble, DomainPlan } from './scenario.ts'
+
+export type ZoneRecord =
+  | { readonly type: 'MX'; readonly preference: number; readonly exchange: string }
+  | { readonly type: 'A' | 'AAAA'; readonly address: string }
+
+/** What the world's DNS knows of a name: trouble, its records, or (null) that there is no such name. */
+export type ZoneAnswer =
+  | { readonly trouble: DnsTrouble; readonly records: readonly ZoneRecord[] }
+  | { readonly trouble: null; readonly records: readonly ZoneRecord[] }
+  | null
+
+/** All names of the world with their records. */
+export type Zone = { answer(name: string, type: string): ZoneAnswer }
+
+/** Builds the zone; `addresses` are those of the mail servers, by name. */
+export function createZone(
+  domains: Readonly<Record<string, DomainPlan>>,
+  addresses: ReadonlyMap<string, readonly string[]>,
+): Zone {
+  const plans = new Map(Object.entries(domains).map(([name, plan]) => [asciiName(name), plan]))
+  const machines = new Map([...addresses].map(([name, ips]) => [asciiName(name), ips]))
+  const parents = new Set([...plans.keys(), ...machines.keys()].flatMap(parentsOf))
+  return {
+    answer(name, type) {
+      const key = name.toLowerCase().replace(/\.$/, '')
+      const plan = plans.get(key)
+      const machine = machines.get(key)
+      if (plan === undefined && machine === undefined) return parents.has(key) ? NO_DATA : null
+      const records =
+        type === 'MX'
+          ? exchangers(plan?.mx)
+          : addressRecords(type, [...(plan?.a ?? []), ...(plan?.aaaa ?? []), ...(machine ?? [])])
+      return { trouble: plan?.fault ?? null, records }
+    },
+  }
+}
+
+const NO_DATA: ZoneAnswer = { trouble: null, records: [] }
+
+function exchangers(mx: DomainPlan['mx'] = 'none'): ZoneRecord[] {
+  if (mx === 'none') return []
+  // RFC 7505 §3: one record, preference 0, the root as exchanger.
+  if (mx === 'null') return [{ type: 'MX', preference: 0, exchange: '.' }]
+  return mx.map(([preference, host]) => ({ type: 'MX', preference, exchange: asciiName(host) }))
+}
+
+const addressRecords = (type: string, ips: readonly string[]): ZoneRecord[] =>
+  type === 'A' || type === 'AAAA'
+    ? ips.filter(ip => isIPv6(ip) === (type === 'AAAA')).map(address => ({ type, address }))
+    : []
+
+const asciiName = (name: string) => domainToASCII(name) || name.toLowerCase()
+
+/** `a.b.test` has the parents `b.test` and `test`: they exist, though they hold nothing. */
+const parentsOf = (name: string) =>
+  name
+    .split('.')
+    .map((_, index, labels) => labels.slice(index + 1).join('.'))
+    .filter(Boolean)
