@@ -1,4 +1,10 @@
-import type { Address } from './address.ts'
+import { type Address, addressKey, isFault, parseAddress } from './address.ts'
+import { canonicalAddress } from './canonical.ts'
+import { isDisposable, isDisposableHost, isRelay } from './disposable.ts'
+import { parseDomain } from './domain.ts'
+import { isListed, withParents } from './name-list.ts'
+import { isJunk } from './quality.ts'
+import { isRole } from './role.ts'
 
 /** What an address tells of itself, before anyone asks a server. */
 export type Traits = {
@@ -37,4 +43,60 @@ export type TraitReader = {
   disposableHost(mxHost: string): boolean
 }
 
-export declare function createTraits(options?: TraitOptions): TraitReader
+/** Builds a reader of traits over the built-in lists and the operator's own; reads no file before the first address. */
+export function createTraits(options: TraitOptions = {}): TraitReader {
+  const own = {
+    disposable: keys(options.disposable),
+    allow: keys(options.allow),
+    blocked: keys(options.blocked),
+    spamTrap: keys(options.spamTrap),
+    role: keys(options.role),
+  }
+  return {
+    of: address => traitsOf(address, own),
+    disposableHost: mxHost =>
+      isDisposableHost(mxHost) &&
+      !withParents(mxHost.toLowerCase()).some(name => own.allow.has(name)),
+  }
+}
+
+type OwnLists = Readonly<Record<keyof TraitOptions, ReadonlySet<string>>>
+
+function traitsOf(address: Address, own: OwnLists): Traits {
+  const domain = address.domain.ascii
+  const relay = isRelay(domain)
+  return {
+    disposable: isDisposable(domain, own.disposable, own.allow),
+    role: isRole(address.local, own.role),
+    free: isListed('free', domain),
+    relay,
+    blocked: holds(own.blocked, address),
+    spamTrap: holds(own.spamTrap, address),
+    // A relay makes up its names by chance; that is no fault of the person behind it.
+    quality: !relay && isJunk(address.local) ? 'low' : null,
+    canonical: canonicalAddress(address),
+  }
+}
+
+/** One key for each entry of an operator's list: addresses and domains in A-labels, all in lower case. */
+function keys(entries: Iterable<string> = []): ReadonlySet<string> {
+  return new Set([...entries].map(key).filter(entry => entry !== ''))
+}
+
+function key(entry: string): string {
+  const text = entry.trim().toLowerCase()
+  const address = text.includes('@') ? parseAddress(text) : null
+  if (address !== null && !isFault(address)) return addressKey(address)
+  const domain = parseDomain(text.replace(/^\*?[@.]/, ''))
+  return isFault(domain) ? text : domain.ascii
+}
+
+/** By the whole address, by its canonical form, or by its domain or one above it. */
+function holds(list: ReadonlySet<string>, address: Address): boolean {
+  if (list.size === 0) return false
+  const exact = addressKey(address).toLowerCase()
+  const names = withParents(address.domain.ascii)
+  return (
+    list.has(exact) || list.has(canonicalAddress(address)) || names.some(name => list.has(name))
+  )
+}
