@@ -1,0 +1,145 @@
+import { EvError } from '../base/error.ts'
+import { cleanText } from '../base/text.ts'
+import { chooseColumn } from './csv-column.ts'
+import { findEncoding, ListDecoder } from './csv-encoding.ts'
+import { isNamed, type Layout, layOut } from './csv-layout.ts'
+
+/** How a list is written, and where its addresses stand. */
+export type ListDialect = {
+  /** A label of the WHATWG Encoding Standard. */
+  readonly encoding: string
+  readonly delimiter: Delimiter
+  /** The names of the columns as they stand in the list; null when it has none. */
+  readonly header: readonly string[] | null
+  /** Index of the address column, from 0. */
+  readonly column: number
+  /** Its name; null when the list has no header. */
+  readonly columnName: string | null
+  readonly newline: '\n' | '\r\n' | '\r'
+  readonly bom: boolean
+  /** Lines before the header or the first row that are none: `sep=;`, comments, a title. */
+  readonly skipLines: number
+  /** Columns of the list: those of the header, or more if rows of the sample have more. */
+  readonly width: number
+}
+
+export type Delimiter = ',' | ';' | '\t' | '|'
+
+/** How much of a list is looked at. */
+export const HEAD_BYTES_MAX = 256 * 1024
+
+/** Says how to read a list from its first bytes. Throws EvError `bad_input` that says what was seen and what to do. */
+export function detectDialect(
+  head: Uint8Array,
+  options: {
+    /** Name of the address column in any case, or its number from 1. */
+    column?: string | number
+    /** Whether the list has a header; without it, ev looks. */
+    header?: boolean
+    /** Whether `head` is the whole file; without it, a head below 256 KiB is. */
+    complete?: boolean
+  } = {},
+): ListDialect {
+  const bytes = head.subarray(0, HEAD_BYTES_MAX)
+  const complete =
+    (options.complete ?? head.length < HEAD_BYTES_MAX) && bytes.length === head.length
+  const { encoding, bom } = findEncoding(bytes, complete)
+  const text = new ListDecoder(encoding).push(bytes, true)
+  if (text.trim() === '') throw new EvError('bad_input', EMPTY)
+  const layout = bestLayout(text, { ...options, complete })
+  const column = columnOf(layout, options)
+  const header = layout.header?.cells ?? null
+  return {
+    encoding,
+    delimiter: layout.delimiter,
+    header,
+    column,
+    columnName: header?.[column] ?? null,
+    newline: usualEnding(layout),
+    bom,
+    skipLines: layout.skipLines,
+    width: Math.max(layout.width, column + 1),
+  }
+}
+
+type Options = { column?: string | number; header?: boolean }
+
+/** In the order of preference when nothing decides. */
+const DELIMITERS: readonly Delimiter[] = [',', ';', '\t', '|']
+
+/** Excel's own first line that names the delimiter. */
+const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n|\r|\n|$)/i
+
+function bestLayout(text: string, options: Options & { complete: boolean }): Layout<Delimiter> {
+  const line = SEPARATOR_LINE.exec(text)
+  const delimiters = line ? DELIMITERS.filter(delimiter => delimiter === line[1]) : DELIMITERS
+  const name = typeof options.column === 'string' ? options.column : undefined
+  let best: Layout<Delimiter> | null = null
+  for (const delimiter of delimiters) {
+    const layout = layOut(text.slice(line?.[0].length ?? 0), delimiter, {
+      skippedLines: line ? 1 : 0,
+      header: options.header,
+      name: options.header === false ? undefined : name,
+      complete: options.complete,
+    })
+    if (!best || merit(layout, name) > merit(best, name)) best = layout
+  }
+  if (!best || (best.rows.length === 0 && !best.header)) throw new EvError('bad_input', EMPTY)
+  return best
+}
+
+/** The delimiter that brings out the column asked for is the right one, whatever else speaks for others. */
+const merit = (layout: Layout, name: string | undefined) =>
+  layout.fit + (name !== undefined && columnNamed(layout, name) !== -1 ? 10 : 0)
+
+function columnOf(layout: Layout, { column }: Options): number {
+  if (column === undefined) return chooseColumn(layout.facts) ?? refuse(layout, NO_COLUMN)
+  const named = typeof column === 'string' ? columnNamed(layout, column) : -1
+  if (named !== -1) return named
+  const number = typeof column === 'number' || /^\d+$/.test(column) ? Number(column) : Number.NaN
+  if (Number.isInteger(number) && number >= 1 && number <= layout.width) return number - 1
+  return refuse(layout, `--column ${JSON.stringify(column)} is not among the columns of the list.`)
+}
+
+/** The column of that name; of several the one with the most addresses. -1 if there is none. */
+function columnNamed({ header, facts }: Layout, name: string): number {
+  let chosen = -1
+  for (const [column, cell] of (header?.cells ?? []).entries()) {
+    if (!isNamed(cell, name)) continue
+    const more = (facts[column]?.addresses ?? 0) > (facts[chosen]?.addresses ?? 0)
+    if (chosen === -1 || more) chosen = column
+  }
+  return chosen
+}
+
+const NO_COLUMN = 'No column of addresses was found.'
+
+function refuse({ header, rows, width }: Layout, what: string): never {
+  const names = (header ?? rows[0])?.cells ?? []
+  const shown = names.slice(0, NAMES_SHOWN_MAX).map((name, i) => `${i + 1} ${cleanText(name, 40)}`)
+  if (width > shown.length) shown.push('…')
+  const kind = header ? 'columns' : 'columns and, it seems, no header; its first row'
+  const remedy = header
+    ? 'Say which column with --column NAME or --column N; if the first line is no header, add --no-header.'
+    : 'Say which column with --column N.'
+  throw new EvError(
+    'bad_input',
+    `${what} The list has ${width} ${kind}: ${shown.join(', ')}. ${remedy}`,
+  )
+}
+
+/** Column names in a message, at most. */
+const NAMES_SHOWN_MAX = 20
+
+/** The line break that most records end with. */
+function usualEnding({ header, rows }: Layout): ListDialect['newline'] {
+  const counts = { '\n': 0, '\r\n': 0, '\r': 0 }
+  for (const { ending } of header ? [header, ...rows] : rows) {
+    if (ending !== '') counts[ending] += 1
+  }
+  if (counts['\r\n'] > counts['\n'] && counts['\r\n'] >= counts['\r']) return '\r\n'
+  return counts['\r'] > counts['\n'] ? '\r' : '\n'
+}
+
+const EMPTY =
+  'The list is empty. It must hold at least one address: one a line, or CSV with a column of addresses.'

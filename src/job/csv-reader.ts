@@ -1,0 +1,95 @@
+import type { ListDialect } from './csv-dialect.ts'
+import { ListDecoder } from './csv-encoding.ts'
+import { type ListRecord, RecordReader } from './csv-record.ts'
+
+/** A data row of a list. */
+export type ListRow = {
+  /** Number of the data row, from 1. */
+  readonly row: number
+  /** The line of the file on which the row begins, from 1. */
+  readonly line: number
+  readonly cells: readonly string[]
+  /** The raw cell of the address column; '' when the row is too short. */
+  readonly text: string
+}
+
+/** Rows in one batch, at most: what one transaction of the store takes well. */
+export const BATCH_ROWS_MAX = 500
+/** Cells in one batch, at most: rows of a hundred thousand cells go one by one. */
+const BATCH_CELLS_MAX = 100_000
+
+/**
+ * Streams the rows after the header in batches of at most 500, in the order of the file. Ragged rows
+ * stay as they are; blank lines are no rows. Throws EvError `bad_input` for a row beyond 1 MiB.
+ */
+export async function* readList(
+  source: AsyncIterable<Uint8Array>,
+  dialect: ListDialect,
+): AsyncGenerator<ListRow[]> {
+  let row = 0
+  let headerAhead = dialect.header !== null
+  let batch: ListRow[] = []
+  let cells = 0
+  for await (const records of readRecords(source, dialect)) {
+    for (const record of records) {
+      if (headerAhead) {
+        headerAhead = false
+        continue
+      }
+      row += 1
+      batch.push(toRow(record, row, dialect.column))
+      cells += record.cells.length
+      if (batch.length < BATCH_ROWS_MAX && cells < BATCH_CELLS_MAX) continue
+      yield batch
+      batch = []
+      cells = 0
+    }
+  }
+  if (batch.length > 0) yield batch
+}
+
+const toRow = ({ line, cells }: ListRecord, row: number, column: number): ListRow => ({
+  row,
+  line,
+  cells,
+  text: detached(cells[column] ?? ''),
+})
+
+/**
+ * A copy that stands alone. V8 makes a slice point into the text that it was cut from, so a caller who
+ * keeps the addresses of a list would keep the whole list.
+ */
+const detached = (text: string) => ` ${text}`.slice(1)
+
+async function* readRecords(
+  source: AsyncIterable<Uint8Array>,
+  dialect: ListDialect,
+): AsyncGenerator<ListRecord[]> {
+  const decoder = new ListDecoder(dialect.encoding)
+  const reader = new RecordReader({ delimiter: dialect.delimiter, line: dialect.skipLines + 1 })
+  let begun = dialect.skipLines === 0
+  let preamble = ''
+  const read = (text: string, last: boolean) => {
+    if (begun) return reader.push(text, last)
+    preamble += text
+    const start = afterLines(preamble, dialect.skipLines, last)
+    if (start === -1) return []
+    begun = true
+    return reader.push(preamble.slice(start), last)
+  }
+  for await (const bytes of source) yield read(decoder.push(bytes), false)
+  yield read(decoder.push(new Uint8Array(), true), true)
+}
+
+/** The index behind the first `count` lines; -1 while that cannot be said. */
+function afterLines(text: string, count: number, last: boolean): number {
+  let seen = 0
+  for (const { index, 0: found } of text.matchAll(/\r\n|\r|\n/g)) {
+    const end = index + found.length
+    // A lone CR at the end may be half of a CRLF.
+    if (found === '\r' && end === text.length && !last) return -1
+    seen += 1
+    if (seen === count) return end
+  }
+  return last ? text.length : -1
+}

@@ -1,0 +1,57 @@
+import { isFault, parseAddress } from '../address/address.ts'
+import type { ListDialect } from './csv-dialect.ts'
+
+/** Makes the lines of the result. */
+export type RowWriter = {
+  /** The line of column names, with the byte order mark before it if the list had one. */
+  header(): string
+  /** The original cells in order, then the added values. */
+  row(cells: readonly string[], values: readonly (string | number | boolean | null)[]): string
+}
+
+/**
+ * Writes a list back in its own dialect (as UTF-8) with columns added. The original cells keep their
+ * text. Added cells that a spreadsheet would run as a formula get a leading `'`, unless `raw` is set
+ * or the cell is a valid address under `ev_email`. A list without a header gets one: `email` for the
+ * addresses, `column_N` for the others, so that the added columns can be told apart.
+ */
+export function createRowWriter(
+  dialect: ListDialect,
+  added: readonly string[],
+  options: { raw?: boolean } = {},
+): RowWriter {
+  const { delimiter, newline, width } = dialect
+  const special = new RegExp(`["\\r\\n${delimiter}]|^\\uFEFF`)
+  const quote = (text: string) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
+  const value = (column: string | undefined, given: string | number | boolean | null) => {
+    if (typeof given !== 'string') return given === null ? '' : String(given)
+    return quote(options.raw || !isFormula(column, given) ? given : `'${given}`)
+  }
+  const line = (cells: readonly string[], ours: readonly string[]) => {
+    const texts: string[] = []
+    for (let i = 0; i < width; i += 1) texts.push(quote(cells[i] ?? ''))
+    for (const text of ours) texts.push(text)
+    // What a ragged row has beyond all others stands last, or it would push our columns aside.
+    for (let i = width; i < cells.length; i += 1) texts.push(quote(cells[i] ?? ''))
+    const text = texts.join(delimiter)
+    // A lone blank cell would read back as a blank line.
+    return (texts.length === 1 && text.trim() === '' ? `"${text}"` : text) + newline
+  }
+  return {
+    header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added.map(quote)),
+    row: (cells, values) =>
+      line(
+        cells,
+        values.map((given, i) => value(added[i], given)),
+      ),
+  }
+}
+
+const columnNames = ({ header, width, column }: ListDialect) =>
+  header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
+
+/** What spreadsheets take for a formula, or strip to find one (ASVS 1.2.10), full-width forms included. */
+const FORMULA_START = /^[=+\-@\t\r\n\0＝＋－＠]/
+
+const isFormula = (column: string | undefined, text: string) =>
+  FORMULA_START.test(text) && !(column === 'ev_email' && !isFault(parseAddress(text)))
