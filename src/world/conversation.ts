@@ -1,8 +1,10 @@
 import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { type SecureContext, TLSSocket } from 'node:tls'
-import type { Moment, Rule } from './rule.ts'
+import { TLSSocket } from 'node:tls'
+import { Mouth } from './mouth.ts'
+import type { Rule } from './rule.ts'
 import type { ScriptedHost } from './scripted-host.ts'
+import { Standing } from './standing.ts'
 
 /** What a line may hold at most (RFC 5321 §4.5.3.1.4 says 512; Postfix takes 2,048). */
 const LINE_MAX = 2_048
@@ -11,90 +13,75 @@ const LINE_MAX = 2_048
 export type Line = Duplex & { resetAndDestroy(): unknown }
 
 /**
- * The server's side of one SMTP conversation: the grammar of RFC 5321 here, what to say in the
- * rules of the host. Replies to commands that came together leave together (RFC 2920 §3.2).
+ * The server's side of one SMTP conversation: order and grammar by `Standing`, opinions by the rules of the
+ * host. Replies to commands that came together leave together (RFC 2920 §3.2).
  */
-export class Conversation implements Moment {
-  readonly client: string
-  readonly connection: number
-  from = ''
-  to = ''
-  inTransaction = 0
-  inConnection = 0
-  secure = false
-  times = 0
-  sinceMs = 0
+export class Conversation {
   readonly #host: ScriptedHost
+  readonly #standing: Standing
   readonly #raw: Line
   #socket: Duplex
+  #mouth: Mouth
   #decoder = new StringDecoder('utf8')
   #unread = ''
-  #unsaid = ''
-  #stage: 'unmet' | 'greeted' | 'mail' | 'refused' = 'unmet'
-  #pipelining = false
-  #utf8 = false
-  /** The server talks or thinks; what comes waits. */
-  #busy = false
-  #deaf = false
+  /** Whether the client sent more behind the command at hand. */
+  #more = false
   #greeted = false
-  #timer: NodeJS.Timeout | undefined
+  /** The server thinks; what comes waits. */
+  #thinking: NodeJS.Timeout | undefined
+  /** The server listens no more. */
+  #deaf = false
 
   constructor(host: ScriptedHost, socket: Line, about: { client: string; connection: number }) {
     this.#host = host
     this.#raw = socket
     this.#socket = socket
-    this.client = about.client
-    this.connection = about.connection
+    this.#mouth = new Mouth(socket, host.temper.dripMs)
+    this.#standing = new Standing(host, about.client, about.connection)
     host.tally.pregreet += socket.readableLength
     this.#listen()
     this.#greet()
   }
 
-  get host(): string {
-    return this.#host.name
-  }
-
-  get sessions(): number {
-    return this.#host.tally.sessionsNow
-  }
-
   /** Ends it at once. */
   destroy(): void {
-    clearTimeout(this.#timer)
+    clearTimeout(this.#thinking)
+    this.#mouth.hush()
     this.#deaf = true
     this.#socket.destroy()
     this.#raw.destroy()
   }
 
   readonly #onData = (bytes: Buffer) => this.#hear(bytes)
-  readonly #onEnd = () => this.#socket.end()
+  readonly #onEnd = () => this.#mouth.close()
   readonly #onGone = () => this.destroy()
 
   #listen(): void {
     // No setEncoding: TLS must find bytes where it takes over.
-    this.#decoder = new StringDecoder('utf8')
     this.#socket.on('data', this.#onData).on('end', this.#onEnd)
     this.#socket.on('error', this.#onGone).on('close', this.#onGone)
   }
 
   #greet(): void {
-    const rule = this.#host.rules.find('CONNECT', this)
-    const reply = rule === undefined ? `220 ${this.host} ESMTP` : rule.reply
-    if (reply !== undefined && !reply.startsWith('2')) this.#stage = 'refused'
+    const rule = this.#host.rules.find('CONNECT', this.#standing)
+    const reply = rule === undefined ? '220 {host} ESMTP' : rule.reply
+    // RFC 5321 §3.1: who greets with 554 waits for QUIT and says 503 to all else.
+    if (reply?.startsWith('5') === true) this.#standing.stage = 'refused'
     this.#obey('CONNECT', rule, reply)
-    this.#flush()
+    this.#mouth.flush()
   }
 
   #hear(bytes: Buffer): void {
     if (!this.#greeted) this.#host.tally.pregreet += bytes.length
     if (this.#deaf) return
     this.#unread += this.#decoder.write(bytes)
-    if (!this.#busy) this.#work()
+    this.#work()
   }
 
+  /** Takes one line after another, as far as they have come and the server need not think. */
   #work(): void {
     let start = 0
-    while (!this.#busy && !this.#deaf) {
+    while (this.#thinking === undefined && !this.#deaf) {
       const end = this.#unread.indexOf('\n', start)
       if (end === -1) break
       const line = this.#unread.slice(start, end)
@@ -104,114 +91,48 @@ export class Conversation implements Moment {
       else this.#badLine()
     }
     this.#unread = this.#unread.slice(start)
-    if (this.#unread.length > LINE_MAX && !this.#busy) {
+    if (this.#unread.length > LINE_MAX && this.#thinking === undefined) {
       this.#unread = ''
       this.#badLine()
     }
-    this.#flush()
+    this.#mouth.flush()
   }
-  /** Whether the client sent more behind the command at hand. */
-  #more = false
 
   #badLine(): void {
     this.#host.tally.badLines += 1
-    this.#say('500 5.5.2 Error: line too long or not ended by CRLF')
+    this.#mouth.say('500 5.5.2 Error: line too long or not ended by CRLF')
   }
 
   #command(line: string): void {
     const verb = verbOf(line)
     this.#host.tally.command(verb)
-    if (this.#more && (!this.#pipelining || MUST_BE_LAST.has(verb))) {
-      this.#host.tally.outOfTurn += 1
-      if (this.#host.temper.strict === true) {
-        this.#hangUp('554 5.5.0 SMTP synchronization error')
-        return
-      }
-    }
-    const fault = this.#faultOf(verb, line)
-    if (fault !== undefined) {
-      this.#say(fault)
+    if (this.#spokenOutOfTurn(verb) && this.#host.temper.strict === true) {
+      this.#mouth.say('554 5.5.0 SMTP synchronization error')
+      this.#hangUp()
       return
     }
-    const rule = this.#host.rules.find(verb, this)
+    const fault = this.#standing.faultOf(verb, line)
+    if (fault !== undefined) {
+      this.#mouth.say(fault)
+      return
+    }
+    const rule = this.#host.rules.find(verb, this.#standing)
     const reply = rule === undefined ? this.#politeReply(verb) : rule.reply
-    if (reply?.startsWith('2') === true) this.#advance(verb)
+    if (reply?.startsWith('2') === true) this.#standing.advance(verb)
     this.#obey(verb, rule, reply)
   }
 
-  /** What is wrong with a command before anybody has an opinion of it; reads its arguments. */
-  #faultOf(verb: string, line: string): string | undefined {
-    if (this.#stage === 'refused')
-      return verb === 'QUIT' ? undefined : '503 5.5.1 Error: access denied'
-    switch (verb) {
-      case 'EHLO':
-      case 'HELO':
-        return /^\S+ +\S+$/.test(line) ? undefined : `501 Syntax: ${verb} hostname`
-      case 'STARTTLS':
-        if (this.#host.temper.starttls !== true || this.secure)
-          return '502 5.5.1 Error: command not implemented'
-        return line.length === 8 ? undefined : '501 5.5.4 Syntax: STARTTLS'
-      case 'MAIL':
-        return this.#readMail(line)
-      case 'RCPT':
-        return this.#readRcpt(line)
-      default:
-        return undefined
-    }
-  }
-
-  #readMail(line: string): string | undefined {
-    if (this.#stage === 'unmet') return '503 5.5.1 Error: send HELO/EHLO first'
-    if (this.#stage === 'mail') return '503 5.5.1 Error: nested MAIL command'
-    const match = /^MAIL FROM: ?<(.*)>((?: [!-~]+)*)$/i.exec(line)
-    if (match === null) return '501 5.5.4 Syntax: MAIL FROM:<address>'
-    this.#utf8 = / SMTPUTF8\b/i.test(match[2] ?? '')
-    if (this.#utf8 && !this.#host.extensions.includes('SMTPUTF8')) {
-      return '555 5.5.4 Unsupported option: SMTPUTF8'
-    }
-    this.from = match[1] ?? ''
-    return undefined
-  }
-
-  #readRcpt(line: string): string | undefined {
-    if (this.#stage !== 'mail') return '503 5.5.1 Error: need MAIL command'
-    const match = /^RCPT TO: ?<(.+)>((?: [!-~]+)*)$/i.exec(line)
-    const to = match?.[1]
-    if (to === undefined) return '501 5.5.4 Syntax: RCPT TO:<address>'
-    this.to = to
-    this.inTransaction += 1
-    this.inConnection += 1
-    this.#host.tally.recipient(to, this.inConnection, this.inTransaction)
-    if (!this.#utf8 && NOT_ASCII.test(to))
-      return '553 5.6.7 Error: SMTPUTF8 needed for this address'
-    if (this.#host.rules.remembers) Object.assign(this, this.#host.remember(this))
-    return undefined
+  #spokenOutOfTurn(verb: string): boolean {
+    const wrong = this.#more && (!this.#standing.pipelining || MUST_BE_LAST.has(verb))
+    if (wrong) this.#host.tally.outOfTurn += 1
+    return wrong
   }
 
   #politeReply(verb: string): string {
     if (verb !== 'EHLO') return POLITE[verb] ?? '500 5.5.2 Error: command not recognized'
-    const starttls = this.#host.temper.starttls === true && !this.secure ? ['STARTTLS'] : []
+    const starttls = this.#standing.mayEncrypt ? ['STARTTLS'] : []
     const lines = ['{host}', ...this.#host.extensions, ...starttls]
-    return lines
-      .map((line, index) => `250${index < lines.length - 1 ? '-' : ' '}${line}`)
-      .join('\n')
-  }
-
-  /** A command was granted: where the conversation stands now. */
-  #advance(verb: string): void {
-    if (verb === 'MAIL') {
-      this.#stage = 'mail'
-      this.inTransaction = 0
-      this.#host.tally.transactions += 1
-    } else if (verb === 'EHLO' || verb === 'HELO') {
-      this.#stage = 'greeted'
-      this.#pipelining = verb === 'EHLO' && this.#host.extensions.includes('PIPELINING')
-    } else if (verb === 'RSET' && this.#stage === 'mail') {
-      this.#stage = 'greeted'
-    } else if (verb === 'STARTTLS') {
-      this.#stage = 'unmet'
-      this.#pipelining = false
-    }
+    return lines.map((line, at) => `250${at < lines.length - 1 ? '-' : ' '}${line}`).join('\n')
   }
 
   #obey(verb: string, rule: Rule | undefined, reply: string | undefined): void {
@@ -220,110 +141,51 @@ export class Conversation implements Moment {
       this.#utter(verb, rule, reply)
       return
     }
-    this.#flush()
-    this.#pause(waitMs, () => {
-      this.#busy = false
+    this.#mouth.flush()
+    this.#thinking = setTimeout(() => {
+      this.#thinking = undefined
       this.#utter(verb, rule, reply)
       this.#work()
-    })
-  }
-
-  #pause(ms: number, step: () => void): void {
-    this.#busy = true
-    this.#timer = setTimeout(step, ms)
+    }, waitMs)
   }
 
   #utter(verb: string, rule: Rule | undefined, reply: string | undefined): void {
-    if (rule?.raw !== undefined) this.#bytes(Buffer.from(rule.raw, 'latin1'))
-    if (reply !== undefined) this.#say(reply)
+    if (rule?.raw !== undefined) this.#mouth.bytes(Buffer.from(rule.raw, 'latin1'))
+    if (reply !== undefined) this.#mouth.say(filledIn(reply, this.#standing))
     if (verb === 'CONNECT') this.#greeted = reply !== undefined
-    if (rule?.endless !== undefined)
-      this.#goOn(
-        `${rule.endless}
-`.repeat(100),
-      )
-    else if (rule?.end === 'hang') this.#deaf = true
-    else if (rule?.end === 'reset') this.#reset()
-    else if (rule?.end === 'close' || verb === 'QUIT' || reply?.startsWith('421') === true) {
+    if (rule?.endless !== undefined) {
+      this.#deaf = true
+      this.#mouth.sayForEver(rule.endless)
+    } else if (rule?.end === 'hang') {
+      this.#mouth.flush()
+      this.#deaf = true
+    } else if (rule?.end === 'reset') {
+      this.#deaf = true
+      this.#raw.resetAndDestroy()
+    } else if (rule?.end === 'close' || verb === 'QUIT' || reply?.startsWith('421') === true) {
       this.#hangUp()
-    } else if (verb === 'STARTTLS' && reply?.startsWith('2') === true) this.#encrypt()
+    } else if (verb === 'STARTTLS' && this.#standing.secure) this.#encrypt()
   }
 
-  #say(reply: string): void {
-    const text = reply.includes('{') ? this.#filled(reply) : reply
-    this.#unsaid += text.includes('\n') ? `${text.replaceAll('\n', '\r\n')}\r\n` : `${text}\r\n`
-  }
-
-  #filled(reply: string): string {
-    return reply.replace(
-      /\{(to|from|host|client)\}/g,
-      (_, name: 'to' | 'from' | 'host' | 'client') => this[name],
-    )
-  }
-
-  #bytes(bytes: Buffer): void {
-    this.#flush()
-    this.#socket.write(bytes)
-  }
-
-  #flush(): void {
-    const text = this.#unsaid
-    if (text === '' || this.#socket.writableEnded) return
-    this.#unsaid = ''
-    if (this.#host.temper.dripMs === undefined) this.#socket.write(text)
-    else this.#drip(Buffer.from(text), this.#host.temper.dripMs)
-  }
-
-  #drip(bytes: Buffer, everyMs: number): void {
-    const last = this.#deaf
-    const next = (index: number) => {
-      this.#socket.write(bytes.subarray(index, index + 1))
-      this.#busy = false
-      if (index + 1 < bytes.length) this.#pause(everyMs, () => next(index + 1))
-      else if (last) this.#socket.end()
-      else this.#work()
-    }
-    this.#pause(everyMs, () => next(0))
-  }
-
-  /** Talks for ever, as fast as the client reads. */
-  #goOn(text: string): void {
-    this.#flush()
+  #hangUp(): void {
     this.#deaf = true
-    const more = () => {
-      let room = true
-      while (room && !this.#socket.destroyed) room = this.#socket.write(text)
-      if (!this.#socket.destroyed) this.#socket.once('drain', more)
-    }
-    more()
+    this.#mouth.close()
   }
 
-  #hangUp(lastWord?: string): void {
-    if (lastWord !== undefined) this.#say(lastWord)
-    this.#deaf = true
-    this.#flush()
-    if (this.#host.temper.dripMs === undefined) this.#socket.end()
-  }
-
-  #reset(): void {
-    this.#deaf = true
-    this.#raw.resetAndDestroy()
-  }
-
-  /** RFC 3207 §4.2: all that was said before is forgotten, and what was sent behind STARTTLS is thrown away. */
+  /** What was sent behind STARTTLS is thrown away: it may be an intruder's. */
   #encrypt(): void {
-    this.#flush()
+    this.#mouth.flush()
     this.#unread = ''
+    this.#decoder = new StringDecoder('utf8')
     this.#raw.off('data', this.#onData).off('end', this.#onEnd)
-    this.#socket = upgraded(this.#raw, this.#host.secureContext())
-    this.secure = true
-    this.#host.tally.tlsSessions += 1
+    this.#socket = new TLSSocket(this.#raw, {
+      isServer: true,
+      secureContext: this.#host.secureContext(),
+    })
+    this.#mouth = new Mouth(this.#socket, this.#host.temper.dripMs)
     this.#listen()
   }
 }
-
-const upgraded = (raw: Line, secureContext: SecureContext) =>
-  new TLSSocket(raw, { isServer: true, secureContext })
 
 /** Commands that end a group (RFC 2920 §3.1). */
 const MUST_BE_LAST = new Set(['EHLO', 'HELO', 'STARTTLS', 'QUIT', 'NOOP', 'DATA', 'VRFY', 'EXPN'])
@@ -338,9 +200,15 @@ const POLITE: Readonly<Record<string, string>> = {
   QUIT: '221 2.0.0 Bye',
 }
 
-const NOT_ASCII = /[^ -~]/
-
 function verbOf(line: string): string {
   const end = line.search(/[ :]/)
   return (end === -1 ? line : line.slice(0, end)).slice(0, 20).toUpperCase()
+}
+
+function filledIn(reply: string, standing: Standing): string {
+  if (!reply.includes('{')) return reply
+  return reply.replace(
+    /\{(to|from|host|client)\}/g,
+    (_, name: 'to' | 'from' | 'host' | 'client') => standing[name],
+  )
 }
