@@ -1,4 +1,9 @@
+import { cleanText } from '../base/text.ts'
+import { CODE_MEANINGS, ENHANCED_MEANINGS } from './code-meanings.ts'
+import { FAINT_WORDS, type Phrase, WORDS_ABOUT_MAILBOX, WORDS_ABOUT_US } from './phrases.ts'
+import { FOREIGN_PHRASES, PROVIDER_PHRASES } from './provider-phrases.ts'
 import type { Reply } from './reply.ts'
+import { enhancedOf, plainText, retryAfterMs } from './reply-text.ts'
 
 /** Where in the conversation something happened. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'rset'
@@ -6,12 +11,38 @@ export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcp
 /** What a mail server's reply means for one recipient. Every kind but `accepted` and `rejected` says nothing of the mailbox. */
 export type Answer =
   /** 2xx to RCPT. `cannot-verify`: 251/252, the server took it without knowing. `restricted`: exists, but takes mail from few. */
-  | { readonly kind: 'accepted'; readonly why: 'recipient' | 'cannot-verify' | 'restricted'; readonly stage: Stage; readonly reply: Reply }
-  | { readonly kind: 'rejected'; readonly why: RejectedWhy; readonly stage: Stage; readonly reply: Reply }
-  | { readonly kind: 'refused-us'; readonly why: RefusedWhy; readonly stage: Stage; readonly reply: Reply }
+  | {
+      readonly kind: 'accepted'
+      readonly why: 'recipient' | 'cannot-verify' | 'restricted'
+      readonly stage: Stage
+      readonly reply: Reply
+    }
+  | {
+      readonly kind: 'rejected'
+      readonly why: RejectedWhy
+      readonly stage: Stage
+      readonly reply: Reply
+    }
+  | {
+      readonly kind: 'refused-us'
+      readonly why: RefusedWhy
+      readonly stage: Stage
+      readonly reply: Reply
+    }
   /** `retryAfterMs` is what the server named, else null. */
-  | { readonly kind: 'deferred'; readonly why: DeferredWhy; readonly retryAfterMs: number | null; readonly stage: Stage; readonly reply: Reply }
-  | { readonly kind: 'silent'; readonly why: SilentWhy; readonly stage: Stage; readonly detail: string }
+  | {
+      readonly kind: 'deferred'
+      readonly why: DeferredWhy
+      readonly retryAfterMs: number | null
+      readonly stage: Stage
+      readonly reply: Reply
+    }
+  | {
+      readonly kind: 'silent'
+      readonly why: SilentWhy
+      readonly stage: Stage
+      readonly detail: string
+    }
 
 /** `not-hosted`: the server does not take mail for this domain. `no-mail`: host or domain says it takes none at all (521, 556). */
 export type RejectedWhy = 'no-mailbox' | 'disabled' | 'full' | 'moved' | 'not-hosted' | 'no-mail'
@@ -19,5 +50,102 @@ export type RejectedWhy = 'no-mailbox' | 'disabled' | 'full' | 'moved' | 'not-ho
 export type RefusedWhy = 'blocklist' | 'rdns' | 'sender' | 'tls' | 'auth' | 'policy'
 /** `rate`: we are too fast. `too-many`: this transaction is full, ask again in a new one. `full`: mailbox over quota for now. `busy`: trouble on their side. */
 export type DeferredWhy = 'greylist' | 'rate' | 'too-many' | 'busy'
-/** `garbage`: what came was not SMTP. `not-public`: the exchanger's address may not be dialled. `smtputf8`: the server cannot take this address. */
-export type SilentWhy = 'connect' | 'timeout' | 'closed' | 'tls' | 'garbage' | 'not-public' | 'smtputf8'
+/** `no-address`: no exchanger has an address, and the DNS is sure of it. `dns`: the DNS could not tell their addresses. `garbage`: what came was not SMTP. `not-public`: the exchanger's address may not be dialled. `smtputf8`: the server cannot take this address. */
+export type SilentWhy =
+  | 'no-address'
+  | 'dns'
+  | 'connect'
+  | 'timeout'
+  | 'closed'
+  | 'tls'
+  | 'garbage'
+  | 'not-public'
+  | 'smtputf8'
+
+/**
+ * What a reply means. `about.recipient` is the address asked for: its own name is taken out of the text first.
+ * Trouble of ours (blocked, too fast, greylisted, TLS, policy) never comes out as `rejected`.
+ */
+export function classify(stage: Stage, reply: Reply, about: About = {}): Answer {
+  if (stage === 'rcpt' && reply.code >= 250 && reply.code <= 252) {
+    return {
+      kind: 'accepted',
+      why: reply.code === 250 ? 'recipient' : 'cannot-verify',
+      stage,
+      reply,
+    }
+  }
+  const text = plainText(reply, about.recipient)
+  const phrase = phraseFor(stage, reply, text)
+  if (phrase === null) return { kind: 'silent', why: 'garbage', stage, detail: detailOf(reply) }
+  return answerOf(phrase, stage, reply, text)
+}
+
+export type About = { readonly recipient?: string }
+
+/** Every row, in the order of judgement: the first that holds decides. */
+export const PHRASES: readonly Phrase[] = [
+  ...PROVIDER_PHRASES,
+  ...WORDS_ABOUT_US,
+  ...FOREIGN_PHRASES,
+  ...WORDS_ABOUT_MAILBOX,
+  ...ENHANCED_MEANINGS,
+  ...FAINT_WORDS,
+  ...CODE_MEANINGS,
+]
+
+/** The row that decides what a refusal means; null for a code that refuses nothing (1xx, 2xx, 3xx) or is none (6xx). */
+export function phraseFor(stage: Stage, reply: Reply, text = plainText(reply)): Phrase | null {
+  if (reply.code < 400 || reply.code > 599) return null
+  const code = String(reply.code)
+  const enhanced = enhancedOf(reply)
+  const holds = (phrase: Phrase) =>
+    mayHold(phrase, stage, reply.code) &&
+    (phrase.code?.test(code) ?? true) &&
+    (phrase.enhanced?.test(enhanced) ?? true) &&
+    (phrase.pattern?.test(text) ?? true)
+  return PHRASES.find(holds) ?? null
+}
+
+/** Before RCPT nobody has heard of the mailbox, and a 4xx leaves open whether it exists; both bind all rows. */
+function mayHold({ meaning, stage: only, code: codes }: Phrase, stage: Stage, code: number) {
+  const isRcpt = stage === 'rcpt'
+  if (only !== undefined && (only === 'rcpt') !== isRcpt) return false
+  if (meaning === 'rejected/no-mail') return code >= 500 && (isRcpt || TAKES_NO_MAIL.has(code))
+  if (!isRcpt) return !ABOUT_MAILBOX.test(meaning)
+  if (meaning === 'rejected/full' || code >= 500) return true
+  return codes !== undefined || !ABOUT_MAILBOX.test(meaning)
+}
+
+function answerOf({ meaning }: Phrase, stage: Stage, reply: Reply, text: string): Answer {
+  const [kind, why] = meaning.split('/')
+  if (kind === 'silent') {
+    return { kind, why: why as SilentWhy, stage, detail: detailOf(reply) }
+  }
+  if (kind === 'deferred') {
+    const waitMs = retryAfterMs(text)
+    return { kind, why: why as DeferredWhy, retryAfterMs: waitMs, stage, reply }
+  }
+  return { kind, why, stage, reply } as Answer
+}
+
+/** RFC 7504: these codes speak of the host at whatever stage they come. */
+const TAKES_NO_MAIL = new Set([521, 556])
+const ABOUT_MAILBOX = /^(?:accepted|rejected)\//
+const DETAIL_LENGTH_MAX = 200
+const detailOf = ({ code, text }: Reply) => cleanText(`${code} ${text}`, DETAIL_LENGTH_MAX)
+
+/** Whether the trouble is with us or how we ask, so that the mailbox stays unknown. */
+export const isAboutUs = ({ kind, why }: Answer) =>
+  kind === 'refused-us' || (kind === 'deferred' && why !== 'busy')
+
+/** Whether the answer says something of the mailbox or its domain. */
+export const isAboutMailbox = ({ kind }: Answer) => kind === 'accepted' || kind === 'rejected'
+
+/** Whether asking again later may bring another answer. */
+export const isTemporary = (answer: Answer) =>
+  answer.kind === 'deferred' ||
+  (answer.kind === 'refused-us' && answer.reply.code < 500) ||
+  (answer.kind === 'silent' && TEMPORARY_SILENCE.has(answer.why))
+
+const TEMPORARY_SILENCE: ReadonlySet<SilentWhy> = new Set(['connect', 'timeout', 'closed'])

@@ -1,0 +1,327 @@
+import type { Meaning, Phrase } from './phrases.ts'
+
+const of =
+  (provider: string, source: string) =>
+  (
+    meaning: Meaning,
+    pattern: RegExp,
+    more: Pick<Phrase, 'code' | 'enhanced' | 'stage'> = {},
+  ): Phrase => ({
+    meaning,
+    pattern,
+    ...more,
+    provider,
+    source,
+  })
+
+const google = of('google', 'Google Workspace SMTP errors reference')
+const microsoft = of('microsoft', 'Exchange Online NDR codes; postmaster.live.com')
+const exchange = of('exchange', 'Exchange Server DSN codes')
+const yahoo = of('yahoo', 'Yahoo Sender Hub SMTP error codes')
+const apple = of('icloud', 'sisimai: rhost/apple')
+const comcast = of('comcast', 'Comcast postmaster error codes')
+const cox = of('cox', 'Cox email error codes')
+const proofpoint = of('proofpoint', 'smtp-field-manual')
+const mimecast = of('mimecast', 'Mimecast SMTP error codes (DOC-1369)')
+const barracuda = of('barracuda', 'smtp-codes')
+const cisco = of('cisco', 'Cisco Secure Email SMTP replies')
+const trend = of('trend-micro', 'smtp-codes')
+const rackspace = of('rackspace', 'sisimai: rhost, smtp-codes')
+const godaddy = of('godaddy', 'GoDaddy email bounceback codes; sisimai: rhost/godaddy')
+const yandex = of('yandex', 'smtp-codes')
+const rambler = of('rambler', 'smtp-codes')
+const mailru = of('mail-ru', 'smtp-codes')
+const orange = of('orange', 'Orange postmaster codes; sisimai: rhost')
+const laposte = of('laposte', 'smtp-codes')
+const free = of('free', 'sisimai: Suspend')
+const gmx = of('gmx', 'GMX and web.de postmaster error messages')
+const telekom = of('t-online', 't-online.de postmaster; sisimai: BadReputation')
+const tencent = of('tencent', 'QQ mail help 20022; sisimai: rhost/tencentqq')
+const netease = of('netease', 'NetEase postmaster error codes')
+const titan = of('titan', 'smtp-codes')
+const improvmx = of('improvmx', 'ImprovMX error codes')
+const postfix = of('postfix', 'Postfix smtpd(8), access(5)')
+const sendmail = of('sendmail', 'Sendmail cf/README')
+const qmail = of('qmail', 'qmail-smtpd, chkuser')
+const spectrum = of('charter', 'Spectrum email error codes')
+const att = of('att', 'sisimai: UserUnknown; AT&T postmaster')
+const hanmail = of('daum', 'sisimai: Suspend')
+const docomo = of('docomo', 'sisimai: rhost/nttdocomo')
+const symantec = of('symantec', 'Symantec.cloud SMTP errors')
+
+/** What one provider's own words mean, where the words at large would mislead. */
+export const PROVIDER_PHRASES: readonly Phrase[] = [
+  google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not exist/),
+  google(
+    'rejected/disabled',
+    /p=disableduser|account that you tried to reach is (?:disabled|inactive)/,
+  ),
+  google('rejected/full', /p=overquota|inbox is out of storage|tried to reach is over quota/),
+  google('deferred/busy', /p=receivingrate|receiving (?:mail|e?mail) (?:at a rate|too quickly)/),
+  google(
+    'deferred/too-many',
+    /domain policy size per transaction|multiple destination domains per/,
+  ),
+  google('refused-us/auth', /invalid credentials for relay|mail relay denied/),
+  google('refused-us/policy', /user or domain that you are sending to \(or from\)/),
+  google(
+    'refused-us/tls',
+    /tls (?:is )?required for rcpt|(?:wasn't|not) (?:sent over|using) a tls/,
+  ),
+  google('refused-us/rdns', /try again later, closing connection/, { enhanced: /^4\.7\.0$/ }),
+  google(
+    'deferred/rate',
+    /unusual rate of (?:unsolicited )?e?mail|this e?mail has been rate limited/,
+  ),
+
+  microsoft('refused-us/policy', /all recipient addresses rejected ?: access denied/),
+  microsoft('rejected/no-mailbox', /recipient address rejected: access denied/, {
+    enhanced: /^5\.4\.1$/,
+  }),
+  microsoft('rejected/no-mailbox', /resolver\.adr\.(?:ex)?recip(?:ient)?notfound/),
+  microsoft('rejected/no-mailbox', /mailbox unavailable/, { enhanced: /^5\.5\.0$/ }),
+  microsoft('rejected/not-hosted', /tenantattribution|recipient in non-accepted domain/),
+  microsoft('deferred/too-many', /as780090|attr38|attr1\b|belong to multiple regions/),
+  microsoft('deferred/busy', /no mail-enabled subscriptions|organization queue quota/),
+  microsoft('deferred/rate', /as77712344|s3115|s311[47]|submission quota|recipient per hour/),
+  microsoft(
+    'refused-us/blocklist',
+    /s3140|s3150|as16012611|\b(?:sc|dy|ou)-00\d\b|banned sending ip/,
+  ),
+  microsoft('refused-us/blocklist', /access denied, please try again later|access denied, banned/),
+  microsoft('refused-us/policy', /does(?:n't| not) accept (?:e?mail|messages) over ipv6/),
+  microsoft('deferred/busy', /hop count exceeded|attr34/),
+  exchange('deferred/busy', /insufficient system (?:resources|storage)/),
+
+  yahoo(
+    'rejected/no-mailbox',
+    /user doesn't have an? [a-z.]{1,30} account|aborted, mailbox not found/,
+  ),
+  yahoo('rejected/disabled', /\(554\.30\)|\[-20\]|mailbox (?:is currently|has been) disabled/),
+  yahoo('refused-us/blocklist', /\[(?:tss(?:0[6-9]|1\d)|bl\d\d|ipts?\d\d)\]|permanently deferred/),
+  yahoo('deferred/rate', /\[(?:tss?0[1-5]|con\d\d)\]|unexpected volume or user complaints/),
+  yahoo('deferred/greylist', /\[gl\d\d\]/),
+  yahoo('refused-us/policy', /\[(?:ph|fb)\d\d\]/),
+  yahoo('refused-us/blocklist', /\((?:con|rly|rtr|dyn|scon|hvu):[a-z0-9]{1,4}\)|\(dns:nr\)/),
+  apple('refused-us/sender', /\[hme1\]/),
+  apple('refused-us/blocklist', /\[(?:cs|hm|ip)\d\d\]|esmtp not accepting connections/),
+  apple('deferred/rate', /deferred due to excessive volume/),
+  proofpoint('rejected/no-mailbox', /marked as '?invalid/),
+  proofpoint('deferred/busy', /unverified address|address verification in progress/, {
+    code: /^4/,
+  }),
+  proofpoint('refused-us/blocklist', /prs\.proofpoint|proofpoint\.com\/dnsbl|blocked - see /),
+  mimecast('deferred/greylist', /internal resources? (?:is |are )?temporarily unavailable/),
+  mimecast(
+    'rejected/no-mailbox',
+    /invalid recipient - [^;]{0,60}doc-1369|known recipient address/,
+    {
+      code: /^[45]/,
+    },
+  ),
+  mimecast('rejected/not-hosted', /open relay not allowed|account inbounds disabled/, {
+    code: /^[45]/,
+  }),
+  mimecast('refused-us/blocklist', /host network not allowed|local ct ip reputation/),
+  barracuda('refused-us/policy', /one or more recipients ?\([^)]{0,40}:blocked\)/),
+  barracuda('refused-us/policy', /policy rejection/, { code: /^450$/ }),
+  barracuda('deferred/busy', /licen[sc]e (?:has )?expired/),
+  trend('rejected/no-mailbox', /recipient address rejected: invalid-recipient/),
+  trend('refused-us/blocklist', /\bers-(?:dul|rbl|qil)|rbl\+|email reputation service/),
+  cisco('rejected/no-mailbox', /address rejected/, { enhanced: /^5\.1\.0$/, stage: 'rcpt' }),
+  cisco('refused-us/blocklist', /your access to (?:this|submit)|\bsbrs\b/),
+  symantec('rejected/not-hosted', /use me [^;]{0,40}as a relay/),
+  symantec('refused-us/policy', /connection rejected by policy/),
+
+  comcast('refused-us/blocklist', /\bbl0000\d\d\b/),
+  comcast('deferred/rate', /\brl0000\d\d\b/),
+  comcast('rejected/full', /extended quota violation/),
+  comcast('rejected/no-mailbox', /not our customer|recipient mailbox unallocated/),
+  cox('deferred/rate', /aup#(?:cxcnct|cxthrt|lim|ivpxmt)|\bcxthrt\b/),
+  cox('refused-us/rdns', /aup#cxdns/),
+  cox('refused-us/blocklist', /aup#(?:cdrbl|cxbl|cxmj|bl|in|rbl)/),
+  att('rejected/no-mailbox', /addressee unknown|blank mailhost/),
+  att('refused-us/blocklist', /blocked by ldap|dnsbl:attrbl|blocked for abuse/),
+  spectrum(
+    'refused-us/blocklist',
+    /\be(?:2110|3\d{3}|1[0-9]{3})\b[^;]{0,60}(?:block|reputation|reject)/,
+  ),
+  rackspace('rejected/no-mailbox', /was misspelled|\(g[89]\)/),
+  rackspace('refused-us/rdns', /\(?\bg1f\)?/),
+  rackspace('deferred/rate', /\(g(?:2|28)\)/),
+  rackspace('deferred/busy', /\(g30\)/),
+  godaddy('refused-us/rdns', /\bib(?:108|301)\b/),
+  godaddy('refused-us/sender', /\bib5(?:06|08)\b/),
+  godaddy('deferred/rate', /\bib(?:007|50[47]|510|60\d)\b/),
+  godaddy('refused-us/blocklist', /\bib(?:1\d\d|2\d\d|4\d\d|7\d\d)\b/),
+  titan('rejected/no-mailbox', /mailbox does not exist ?: ?domains? hourly quota/),
+  titan('rejected/disabled', /incoming suspended due to abuse/),
+  improvmx('rejected/not-hosted', /#id-5\.9\.[235]/),
+  improvmx('deferred/busy', /#id-5\.9\.4/),
+  improvmx('rejected/not-hosted', /relay not permitted/, { enhanced: /^5\.1\.3$/ }),
+
+  yandex('rejected/no-mailbox', /no such user!/),
+  yandex('rejected/disabled', /policy rejection on the target address/),
+  rambler('rejected/disabled', /recipient address rejected: (?:inactive|blocked)/, {
+    code: /^540$/,
+  }),
+  mailru('rejected/disabled', /local mailbox [^;]{0,80}is unavailable: account is disabled/),
+  mailru('rejected/no-mailbox', /invalid mailbox\. (?:local mailbox|user)|non-local recipient/),
+  orange('refused-us/sender', /emetteur invalide|ofr\d{0,3}_405/),
+  orange('rejected/no-mailbox', /\b(?:ofr|lpn)\d{0,3}_41[68]\b/),
+  orange('rejected/full', /\b(?:ofr|lpn)\d{0,3}_417\b/),
+  orange('rejected/disabled', /\b(?:ofr|lpn)\d{0,3}_(?:415|420)\b/),
+  orange('deferred/rate', /\b(?:ofr|lpn)\d{0,3}_10[49]\b/),
+  orange('refused-us/blocklist', /\b(?:ofr|lpn)\d{0,3}_(?:10[0-3]|63\d)\b/),
+  orange('deferred/busy', /\b(?:ofr|lpn)\d{0,3}_505\b/),
+  orange('refused-us/policy', /\b(?:ofr|lpn)\d{0,3}_(?:30\d|50[016789]|51\d)\b/),
+  laposte('rejected/no-mailbox', /adresse destinataire invalide/),
+  free('rejected/disabled', /blocked due to inactivity/),
+  gmx('refused-us/policy', /reject due to policy restrictions/),
+  gmx('refused-us/blocklist', /nemesis esmtp service not available/),
+  gmx('deferred/busy', /nemesis[^;]{0,40}temporar|requested action aborted: local error/),
+  telekom('refused-us/blocklist', /\bip=[^;]{0,60}(?:none|bad|poor|dynamic)|none\/bad reputation/),
+  tencent('rejected/disabled', /mailbox unavailable or access denied/),
+  tencent('deferred/rate', /(?:connection|ip|sender|domain) frequency limited/),
+  netease('refused-us/blocklist', /\b(?:hl|ip):(?:ipb|ihu|itc|rep|icc|def|mec)\b/),
+  netease('deferred/rate', /\b(?:rp|mi):(?:cel|trc|orq|qrc|qin|ecn|srt|sfq|stc)\b/),
+  netease('refused-us/policy', /\b(?:dt|mi):(?:spm|sum|spb|cel)\b/),
+  netease('rejected/disabled', /user suspended/),
+  hanmail('rejected/disabled', /\bract\b/),
+  docomo('deferred/too-many', /too many recipients specified/),
+  qmail('rejected/no-mailbox', /no mailbox here by that name|(?:badrcptto|validrcptto)/),
+  qmail('rejected/not-hosted', /list of allowed rcpthosts|couldn't find any host named/),
+  postfix('rejected/no-mailbox', /unknown in (?:local|virtual|relay|recipient) [a-z ]{0,20}table/),
+  postfix(
+    'rejected/no-mailbox',
+    /recipient address rejected: (?:undeliverable address|not in recipient)/,
+  ),
+  sendmail('refused-us/auth', /relaying denied\. proper authentication/),
+  sendmail('refused-us/rdns', /invalid domain name/, { code: /^501$/ }),
+  sendmail('refused-us/rdns', /relaying denied\. ip name/),
+]
+
+const spoken = (language: string) =>
+  of(language, 'postmaster replies in this language; sisimai: UserUnknown, MailboxFull')
+const french = spoken('French')
+const german = spoken('German')
+const spanish = spoken('Spanish')
+const portuguese = spoken('Portuguese')
+const italian = spoken('Italian')
+const polish = spoken('Polish')
+const dutch = spoken('Dutch')
+const russian = spoken('Russian')
+const chinese = spoken('Chinese')
+const japanese = spoken('Japanese')
+const korean = spoken('Korean')
+
+/** The same in other languages; accents are already gone, so й reads и. */
+export const FOREIGN_PHRASES: readonly Phrase[] = [
+  french('deferred/rate', /trop de (?:connexion|message|session|destinataire)/),
+  french(
+    'refused-us/blocklist',
+    /bloques? par nos|liste noire|adresse ip [^;]{0,30}(?:bloque|refuse)/,
+  ),
+  french('refused-us/policy', /politique|indesirable|pourriel/),
+  french(
+    'rejected/no-mailbox',
+    /(?:utilisateur|destinataire|compte|adresse|boite)[^;]{0,30} (?:inconnue?|invalide|inexistante?|introuvable)/,
+  ),
+  french(
+    'rejected/no-mailbox',
+    /(?:utilisateur|destinataire|compte|adresse|boite)[^;]{0,30} n'existe/,
+  ),
+  french('rejected/full', /(?:boite|compte|quota)[^;]{0,40}(?:pleine?|depasse|sature)/),
+  french(
+    'rejected/disabled',
+    /(?:compte|boite|adresse)[^;]{0,40}(?:archivee|desactive|suspendu|ferme|inacti)/,
+  ),
+  french('deferred/busy', /plus tard|temporairement/),
+  german(
+    'refused-us/policy',
+    /abgelehnt wegen|unerwunscht|richtlinie|gesperrte (?:ip|absender)|schwarze liste/,
+  ),
+  german(
+    'rejected/no-mailbox',
+    /(?:empfanger|benutzer|adresse|postfach|mailbox|konto)[^;]{0,30} (?:unbekannt|existiert nicht|nicht (?:gefunden|vorhanden|bekannt)|ungultig)/,
+  ),
+  german(
+    'rejected/no-mailbox',
+    /unbekannte[rs]? (?:empfanger|benutzer|adresse)|kein (?:benutzer|postfach|empfanger)/,
+  ),
+  german(
+    'rejected/full',
+    /(?:postfach|mailbox|speicher)[^;]{0,30}(?:voll|uberschritten|erschopft)/,
+  ),
+  german(
+    'rejected/disabled',
+    /(?:postfach|konto|mailbox|empfanger)[^;]{0,30}(?:deaktiviert|gesperrt|stillgelegt)/,
+  ),
+  german('deferred/busy', /spater (?:erneut|noch|wieder)|vorubergehend/),
+  spanish(
+    'rejected/no-mailbox',
+    /(?:usuario|destinatario|buzon|cuenta|direccion)[^;]{0,30} (?:desconocid|no (?:existe|encontrad|valid)|inexistente|invalid)/,
+  ),
+  spanish(
+    'rejected/no-mailbox',
+    /no existe (?:el|la|ese|esa|dicha|ningun)|(?:usuario|destinatario) no/,
+  ),
+  spanish('rejected/full', /(?:buzon|cuenta|cuota)[^;]{0,30}(?:llen[oa]|excedid|superad)/),
+  spanish(
+    'rejected/disabled',
+    /(?:buzon|cuenta|usuario)[^;]{0,30}(?:deshabilitad|suspendid|inactiv|desactivad|bloquead)/,
+  ),
+  portuguese(
+    'rejected/no-mailbox',
+    /(?:usuario|destinatario|caixa|conta|endereco)[^;]{0,30} (?:desconhecid|nao (?:existe|encontrad)|inexistente)/,
+  ),
+  portuguese('rejected/full', /(?:caixa|conta|quota|cota)[^;]{0,30}(?:chei[ao]|lotad|excedid)/),
+  portuguese(
+    'rejected/disabled',
+    /(?:caixa|conta)[^;]{0,30}(?:desativad|suspens|inativ|bloquead|desabilitad)/,
+  ),
+  italian(
+    'rejected/no-mailbox',
+    /(?:utente|casella|indirizzo|destinatario)[^;]{0,30} (?:sconosciut|inesistente|non (?:esiste|trovat|valid))/,
+  ),
+  italian('rejected/no-mailbox', /nessun utente/),
+  italian('rejected/full', /(?:casella|quota|spazio)[^;]{0,30}(?:pien[ao]|superat|esaurit)/),
+  italian(
+    'rejected/disabled',
+    /(?:casella|account|utenza)[^;]{0,30}(?:disabilitat|sospes|disattivat|inattiv)/,
+  ),
+  polish(
+    'rejected/no-mailbox',
+    /(?:uzytkownik|skrzynka|adres|konto)[^;]{0,30}nie (?:istnieje|znalezion)|nieznany (?:uzytkownik|odbiorca|adres)/,
+  ),
+  polish('rejected/full', /skrzynka[^;]{0,30}(?:pełna|pelna|przepełniona|przepelniona)/),
+  dutch(
+    'rejected/no-mailbox',
+    /(?:gebruiker|mailbox|ontvanger|adres)[^;]{0,30}(?:bestaat niet|onbekend)|onbekende (?:gebruiker|ontvanger)/,
+  ),
+  russian('refused-us/policy', /спам|заблокирован[^;]{0,30}ip|черн[^;]{0,10}спис/),
+  russian(
+    'rejected/no-mailbox',
+    /(?:пользовател|адрес|ящик|получател)[^;]{0,30}не (?:наиден|существует)|нет такого|неизвестн/,
+  ),
+  russian('rejected/full', /переполнен|превышен[^;]{0,20}(?:квот|размер ящика)/),
+  russian(
+    'rejected/disabled',
+    /(?:ящик|аккаунт|пользовател)[^;]{0,30}(?:заблокирован|отключен|удален)/,
+  ),
+  chinese('refused-us/blocklist', /黑名单|ip[^;]{0,20}(?:拒绝|不在|禁止)/),
+  chinese('refused-us/policy', /垃圾/),
+  chinese('deferred/rate', /频率|过于频繁|太频繁/),
+  chinese(
+    'rejected/no-mailbox',
+    /(?:用户|收件人|邮箱|地址|账号|帐号)[^;]{0,8}(?:不存在|未找到|无效)|无此用户|没有此用户/,
+  ),
+  chinese('rejected/full', /(?:邮箱|空间|容量)[^;]{0,6}(?:已满|不足|超)/),
+  chinese('rejected/disabled', /(?:邮箱|用户|账号|帐号)[^;]{0,6}(?:停用|冻结|禁用|锁定|暂停)/),
+  japanese(
+    'rejected/no-mailbox',
+    /(?:ユーザ|宛先|アドレス|メールボックス)[^;]{0,12}(?:存在しません|見つかりません|不明)/,
+  ),
+  korean('rejected/no-mailbox', /존재하지 않는|사용자가 없|없는 사용자/),
+  korean('rejected/full', /용량[^;]{0,6}초과/),
+]
