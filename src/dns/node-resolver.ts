@@ -32,10 +32,11 @@ export function createNodeResolver(options: NodeResolverOptions): Resolver & { c
   let closed = false
 
   const resolve = async (
-    name: string,
+    text: string,
     type: RecordType,
     signal?: AbortSignal,
   ): Promise<DnsAnswer<RecordType>> => {
+    const name = text.replace(/\.$/, '')
     if (!isDnsName(name)) return { fault: 'no-name' }
     if (closed || signal?.aborted) return { fault: 'timeout' }
     const question = new Question({
@@ -69,9 +70,9 @@ const IN_FLIGHT_MAX = 200
 /** An answer of 64 KB can hold thousands of records; nobody honest has so many. */
 const RECORDS_MAX = 256
 
-/** RFC 1035 §2.3.4 lengths. Bytes beyond these would be read as escapes or cut: node:dns asks for "." given "\0.test". */
+/** Lengths of RFC 1035 §2.3.4. Other bytes would be read as escapes or cut: given "\0.test" node:dns asks for the root. */
 const isDnsName = (name: string) =>
-  name.length <= 254 && /^(?!.{254}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?$/.test(name)
+  name.length <= 253 && /^[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*$/.test(name)
 
 /**
  * A Resolver of its own for every packet (40 µs). A shared one learns how fast a server is and then gives up after a second
