@@ -8,7 +8,7 @@ const FLOOR: Record<string, number> = {
   address: 1,
   dns: 1,
   smtp: 1,
-  'config.ts': 1,
+  config: 1,
   probe: 2,
   verdict: 2,
   engine: 3,
@@ -27,9 +27,9 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ['the time', /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/, /^base\/clock\.ts$/],
   ['timers', /\bsetTimeout\(|\bsetInterval\(/, /^(base\/clock\.ts|cli\/|world\/)/],
   ['chance', /\bMath\.random\(|randomBytes|randomInt|randomUUID/, /^(base\/random\.ts|world\/)/],
-  ['sockets', /from 'node:(net|tls|http|https|dgram)'/, /^(smtp\/(dial|public-address)\.ts|world\/)/],
+  ['sockets', /from 'node:(net|tls|http|https|dgram)'/, /^(smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
-  ['settings', /\bprocess\.env\b/, /^(config\.ts|cli\/)/],
+  ['settings', /\bprocess\.env\b/, /^cli\//],
   ['SQL', /from '(kysely|better-sqlite3)'/, /^store\//],
 ]
 

@@ -49,7 +49,11 @@ export async function openSession(
     if (options.signal.aborted) return attempt.gaveUp(host)
     if ('fault' in found) {
       const sure = found.fault === 'no-name' || found.fault === 'no-data'
-      attempt.note(silent(sure ? 'no-address' : 'dns', 'connect', `${host}: ${found.fault}`), host, null)
+      attempt.note(
+        silent(sure ? 'no-address' : 'dns', 'connect', `${host}: ${found.fault}`),
+        host,
+        null,
+      )
       continue
     }
     for (const ip of found.addresses) {

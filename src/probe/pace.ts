@@ -64,7 +64,8 @@ export class Pace {
   /** Asks for the right to open a connection now. */
   tryStart(): Start {
     const now = this.#clock.ticks()
-    if (this.#refusal !== null && this.#refusal.until > now) return { refusal: this.#refusal.answer }
+    if (this.#refusal !== null && this.#refusal.until > now)
+      return { refusal: this.#refusal.answer }
     if (this.#pausedUntil > now) return { waitMs: this.#pausedUntil - now, paused: true }
     if (this.#sessions >= Math.floor(this.#sessionsAllowed)) {
       return { waitMs: 1 / this.#ratePerMs, paused: false }

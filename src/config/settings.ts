@@ -1,0 +1,213 @@
+import { homedir, hostname } from 'node:os'
+import { join } from 'node:path'
+import {
+  databaseUrl,
+  heloName,
+  integer,
+  ip,
+  list,
+  number,
+  oneOf,
+  onOff,
+  seconds,
+  sender,
+  text,
+  word,
+} from './values.ts'
+
+/** Everything that can be set, checked and frozen. Flags win over the environment, that over the file, that over the defaults. */
+export type Config = {
+  readonly dataDir: string
+  readonly database: string
+  readonly dns: readonly string[]
+  readonly smtpPort: number
+  readonly helo: string
+  /** The bare address; empty for the null sender. */
+  readonly mailFrom: string
+  readonly sourceAddress: string | null
+  readonly proxy: string | null
+  readonly egress: string
+  readonly allowRanges: readonly string[]
+  readonly specialDomains: boolean
+  readonly startTls: 'demanded' | 'always' | 'never'
+  readonly connectTimeoutMs: number
+  readonly greetingTimeoutMs: number
+  readonly replyTimeoutMs: number
+  readonly sessionTimeoutMs: number
+  /** Null: 10,000 for one address, 60,000 for a conversation of a list. */
+  readonly deadlineMs: number | null
+  readonly sessionsPerOperator: number | null
+  readonly recipientsPerSession: number | null
+  readonly sessionsPerSecond: number | null
+  readonly concurrency: number
+  /** Null: what the server says, else five minutes. */
+  readonly greylistDelayMs: number | null
+  readonly cache: boolean
+  readonly disposableFile: string | null
+  readonly allowFile: string | null
+  readonly log: LogLevel
+  readonly logFormat: 'pretty' | 'json' | null
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
+
+/** One setting: its names at the three doors, what it means, and how its text is read. */
+export type Setting<K extends keyof Config = keyof Config> = {
+  readonly key: K
+  readonly flag: string
+  /** Placeholder of the flag's value; null for a switch. */
+  readonly value: string | null
+  readonly environment: string
+  readonly help: string
+  readonly read: (text: string) => Config[K]
+  readonly fallback: (environment: Environment) => Config[K]
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+function setting<K extends keyof Config>(
+  key: K,
+  flag: string,
+  help: string,
+  read: Setting<K>['read'],
+  fallback: Config[K] | Setting<K>['fallback'],
+): Setting<K> {
+  const [name, value = null] = flag.split(' ') as [string, string?]
+  return {
+    key,
+    flag: name,
+    value,
+    environment: `EV_${name.slice(2).replaceAll('-', '_').toUpperCase()}`,
+    help,
+    read,
+    fallback: typeof fallback === 'function' ? fallback : () => fallback,
+  }
+}
+
+/** Every setting, in the order in which help shows them. */
+export const SETTINGS: readonly Setting[] = [
+  setting('dns', '--dns HOST[:PORT],…', 'DNS servers to ask (default: the system’s)', list, []),
+  setting('smtpPort', '--smtp-port N', 'port of mail servers', integer(1, 65_535), 25),
+  setting('helo', '--helo NAME', 'our own name, as a PTR record has it', heloName, () =>
+    hostname(),
+  ),
+  setting('mailFrom', '--mail-from ADDRESS', 'sender to probe with (default: <>)', sender, ''),
+  setting('sourceAddress', '--source-address IP', 'address to dial from', ip, null),
+  setting('proxy', '--proxy URL', 'socks5://… proxy to dial through', text, null),
+  setting('egress', '--egress NAME', 'name of this source identity', word, 'default'),
+  setting(
+    'allowRanges',
+    '--allow-ranges CIDR,…',
+    'non-public addresses that may be dialled',
+    list,
+    [],
+  ),
+  setting(
+    'specialDomains',
+    '--special-domains',
+    'look up .test, .example and their like',
+    onOff,
+    false,
+  ),
+  setting(
+    'startTls',
+    '--starttls WHEN',
+    'demanded, always or never',
+    oneOf<Config['startTls']>(['demanded', 'always', 'never']),
+    'demanded',
+  ),
+  setting(
+    'connectTimeoutMs',
+    '--connect-timeout MS',
+    'to open a connection',
+    integer(1, 600_000),
+    10_000,
+  ),
+  setting(
+    'greetingTimeoutMs',
+    '--greeting-timeout MS',
+    'to be greeted',
+    integer(1, 600_000),
+    30_000,
+  ),
+  setting(
+    'replyTimeoutMs',
+    '--reply-timeout MS',
+    'for one whole reply',
+    integer(1, 600_000),
+    20_000,
+  ),
+  setting(
+    'sessionTimeoutMs',
+    '--session-timeout MS',
+    'for one conversation',
+    integer(1, 3_600_000),
+    60_000,
+  ),
+  setting(
+    'deadlineMs',
+    '--deadline MS',
+    'for one verification (default: 10000; lists: 60000)',
+    integer(1, 3_600_000),
+    null,
+  ),
+  setting(
+    'sessionsPerOperator',
+    '--sessions-per-operator N',
+    'connections at once to one operator',
+    integer(1, 1_000),
+    null,
+  ),
+  setting(
+    'recipientsPerSession',
+    '--recipients-per-session N',
+    'recipients in one connection',
+    integer(1, 10_000),
+    null,
+  ),
+  setting(
+    'sessionsPerSecond',
+    '--sessions-per-second N',
+    'new connections a second to one operator',
+    number(0.001, 100_000),
+    null,
+  ),
+  setting('concurrency', '--concurrency N', 'connections at once, in all', integer(1, 10_000), 200),
+  setting(
+    'greylistDelayMs',
+    '--greylist-delay S',
+    'wait before asking a greylisted address again',
+    seconds,
+    null,
+  ),
+  setting('cache', '--cache on|off', 'remember definite answers', onOff, true),
+  setting('disposableFile', '--disposable-file F', 'own list of disposable domains', text, null),
+  setting(
+    'allowFile',
+    '--allow-file F',
+    'own list of domains that are never disposable',
+    text,
+    null,
+  ),
+  setting('dataDir', '--data-dir DIR', 'where jobs and answers are kept', text, dataDirOf),
+  setting(
+    'database',
+    '--database URL',
+    'sqlite:FILE (default: a file in the data directory)',
+    databaseUrl,
+    '',
+  ),
+  setting('log', '--log LEVEL', LOG_LEVELS.join(', '), oneOf(LOG_LEVELS), 'warn'),
+  setting(
+    'logFormat',
+    '--log-format F',
+    'pretty or json',
+    oneOf<'pretty' | 'json'>(['pretty', 'json']),
+    null,
+  ),
+] as readonly Setting[]
+
+function dataDirOf({ XDG_DATA_HOME, HOME }: Environment): string {
+  return join(XDG_DATA_HOME || join(HOME || homedir(), '.local', 'share'), 'ev')
+}

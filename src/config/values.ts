@@ -1,0 +1,87 @@
+import { isIP } from 'node:net'
+
+/** What a setting takes, said to whoever gave it something else. */
+export class Expected extends Error {}
+
+export function text(given: string): string {
+  if (given.trim() === '') throw new Expected('some text')
+  return given
+}
+
+export function list(given: string): string[] {
+  const parts = given.split(',').map(part => part.trim())
+  if (parts.some(part => part === '')) throw new Expected('a list with commas between, such as a,b')
+  return parts
+}
+
+export function onOff(given: string): boolean {
+  if (/^(true|on|1|yes)$/i.test(given)) return true
+  if (/^(false|off|0|no)$/i.test(given)) return false
+  throw new Expected('on or off')
+}
+
+export function number(min: number, max: number) {
+  return (given: string): number => {
+    const value = Number(given)
+    if (given.trim() === '' || !(value >= min && value <= max)) {
+      throw new Expected(`a number from ${min} to ${max}`)
+    }
+    return value
+  }
+}
+
+export function integer(min: number, max: number) {
+  return (given: string): number => {
+    const value = Number(given)
+    if (!/^\d+$/.test(given) || value < min || value > max) {
+      throw new Expected(`a whole number from ${min} to ${max}`)
+    }
+    return value
+  }
+}
+
+export function seconds(given: string): number {
+  return number(0, 86_400)(given) * 1_000
+}
+
+export function oneOf<T extends string>(words: readonly T[]) {
+  return (given: string): T => {
+    const word = words.find(one => one === given)
+    if (word === undefined) throw new Expected(words.join(', '))
+    return word
+  }
+}
+
+export function word(given: string): string {
+  if (!/^[a-z0-9][a-z0-9._-]{0,62}$/i.test(given)) throw new Expected('a short name such as office')
+  return given
+}
+
+export function ip(given: string): string {
+  if (isIP(given) === 0) throw new Expected('an IP address such as 192.0.2.1')
+  return given
+}
+
+/** RFC 5321 §4.1.1.1: a domain name or an address literal; checked here, as it goes on the wire. */
+export function heloName(given: string): string {
+  const name = /^(?=.{1,255}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i
+  if (!name.test(given) && !/^\[[0-9a-f:.IPv]+\]$/i.test(given)) {
+    throw new Expected('a host name such as probe.example.com')
+  }
+  return given
+}
+
+export function sender(given: string): string {
+  const bare = given.replace(/^<(.*)>$/, '$1').trim()
+  if (bare === '') return ''
+  // Printable ASCII without what would end the command's path: this goes on the wire.
+  if (!/^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(bare)) {
+    throw new Expected('an address such as probe@example.com, or <>')
+  }
+  return bare
+}
+
+export function databaseUrl(given: string): string {
+  if (!given.startsWith('sqlite:')) throw new Expected('sqlite:FILE')
+  return given
+}

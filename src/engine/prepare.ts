@@ -1,0 +1,142 @@
+import { type Address, isFault, parseAddress } from '../address/address.ts'
+import { suggestDomain, suggestForFault } from '../address/suggestion.ts'
+import type { TraitReader, Traits } from '../address/traits.ts'
+import type { Clock } from '../base/clock.ts'
+import { isKnownOperator, type Operator, operatorOf } from '../dns/operator.ts'
+import type { Resolver } from '../dns/resolver.ts'
+import { findRoute, type Route } from '../dns/route.ts'
+import type { Question, RouteWithHost } from '../probe/plan.ts'
+import { judge } from '../verdict/judge.ts'
+import type { Evidence, Result, Skipped } from '../verdict/verdict.ts'
+
+/** An address that only a mail server can say more of, with all that is known so far. */
+export type Inquiry = Question & {
+  readonly text: string
+  readonly traits: Traits
+  readonly suggestion: string | null
+  readonly operator: Operator
+  readonly dnsMs: number
+  /** Monotonic time at which somebody began to wait for it. */
+  readonly begunAt: number
+}
+
+/** Decided without a mail server, or to be asked. */
+export type Prepared = { readonly result: Result } | { readonly inquiry: Inquiry }
+
+export type PrepareWorld = {
+  readonly resolver: Resolver
+  readonly clock: Clock
+  readonly traits: TraitReader
+  /** Look names of RFC 6761 up in the DNS as if they were ordinary ones. */
+  readonly specialDomains: boolean
+}
+
+/** Everything that needs no mail server: syntax, traits, route. */
+export async function prepare(
+  world: PrepareWorld,
+  text: string,
+  options: { checkSmtp: boolean; signal: AbortSignal },
+): Promise<Prepared> {
+  const begunAt = world.clock.ticks()
+  const address = parseAddress(text)
+  if (isFault(address)) {
+    return decided(world, text, begunAt, { address, suggestion: suggestForFault(text) })
+  }
+  const traits = world.traits.of(address)
+  if (traits.blocked) return decided(world, text, begunAt, { address, traits })
+  if (address.domain.kind === 'literal') {
+    return decided(world, text, begunAt, { address, traits, skipped: 'literal' })
+  }
+  const route = await routeOf(world, address, options.signal)
+  const dnsMs = Math.round(world.clock.ticks() - begunAt)
+  const known = { address, traits, route, suggestion: suggest(address, route) }
+  const facts = { ...known, timings: { dnsMs, connectMs: null } }
+  if (!hasHost(route)) return decided(world, text, begunAt, facts)
+  const operator = operatorOf(firstHost(route))
+  const disposableHost = hostsOf(route).some(host => world.traits.disposableHost(host))
+  const settled = traits.disposable || traits.spamTrap || disposableHost
+  if (settled || !options.checkSmtp) {
+    const skipped: Skipped | null = settled ? null : 'unwanted'
+    return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
+  }
+  const catchAll = catchAllBeforehand(operator, traits)
+  return { inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt } }
+}
+
+/** Evidence with everything unsaid left at "not asked". */
+export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
+  return {
+    traits: null,
+    suggestion: null,
+    disposableHost: false,
+    route: null,
+    operator: null,
+    answer: null,
+    catchAll: null,
+    host: null,
+    ip: null,
+    tls: false,
+    timings: { dnsMs: null, connectMs: null },
+    skipped: null,
+    failure: null,
+    dialogue: null,
+    ...facts,
+  }
+}
+
+/** Evidence judged, with the facts of its run. */
+export function resultOf(clock: Clock, text: string, begunAt: number, evidence: Evidence): Result {
+  return {
+    email: text,
+    provider: isFault(evidence.address) ? null : evidence.address.domain.ascii,
+    verdict: judge(evidence),
+    evidence,
+    tookMs: Math.max(0, Math.round(clock.ticks() - begunAt)),
+    cached: false,
+    checkedAt: clock.now(),
+  }
+}
+
+function decided(
+  world: PrepareWorld,
+  text: string,
+  begunAt: number,
+  facts: Partial<Evidence> & Pick<Evidence, 'address'>,
+): Prepared {
+  return { result: resultOf(world.clock, text, begunAt, evidenceOf(facts)) }
+}
+
+async function routeOf(
+  world: PrepareWorld,
+  { domain }: Address,
+  signal: AbortSignal,
+): Promise<Route> {
+  // RFC 6761 §6: no public DNS answers for these names, so there is nothing to ask.
+  if (domain.kind === 'special' && !world.specialDomains) return { kind: 'no-domain' }
+  return findRoute(world.resolver, domain.ascii, signal)
+}
+
+/** A guess is dropped when the domain has a mail server, for then it is most likely meant as it stands. */
+function suggest(address: Address, route: Route): string | null {
+  const suggestion = suggestDomain(address.domain)
+  if (suggestion === null) return null
+  const guessHolds = route.kind !== 'mx' && route.kind !== 'unknown'
+  return suggestion.sure || guessHolds ? `${address.local}@${suggestion.domain}` : null
+}
+
+/**
+ * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
+ * one tenant and tell the truth.
+ */
+function catchAllBeforehand(operator: Operator, traits: Traits): boolean | null {
+  if (operator.truth === 'accepts-all') return true
+  return operator.truth === 'tells' && traits.free && isKnownOperator(operator.name) ? false : null
+}
+
+export const hasHost = (route: Route): route is RouteWithHost =>
+  route.kind === 'mx' || route.kind === 'implicit'
+
+const hostsOf = (route: RouteWithHost) =>
+  route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
+
+const firstHost = (route: RouteWithHost) => hostsOf(route)[0] as string

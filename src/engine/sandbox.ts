@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import { isFault, parseAddress } from '../address/address.ts'
+import type { Traits } from '../address/traits.ts'
+import type { Clock } from '../base/clock.ts'
+import { OPINIONS, type Reason } from '../verdict/reason.ts'
+import type { Result } from '../verdict/verdict.ts'
+import { evidenceOf } from './prepare.ts'
+
+/** The first prefix of the local part that fits decides. */
+const BY_PREFIX: readonly [prefix: string, reason: Reason][] = [
+  ['error-timeout', 'timeout'],
+  ['error-ratelimit', 'unavailable_smtp'],
+  ['error-auth', 'probe_blocked'],
+  ['error-server', 'unexpected_error'],
+  ['invalid', 'rejected_email'],
+  ['valid', 'accepted_email'],
+  ['risky', 'low_deliverability'],
+  ['catchall', 'catch_all'],
+  ['disposable', 'disposable_email'],
+  ['role', 'role_account'],
+  ['timeout', 'timeout'],
+  ['greylisted', 'greylisted'],
+  ['mailbox-full', 'mailbox_full'],
+  ['no-mx', 'no_mx_record'],
+  ['typo', 'possible_typo'],
+]
+
+/** What any other address may get: mostly good, as a list of customers is. */
+const REALISTIC: readonly Reason[] = [
+  'accepted_email',
+  'accepted_email',
+  'accepted_email',
+  'accepted_email',
+  'accepted_email',
+  'rejected_email',
+  'low_deliverability',
+  'catch_all',
+  'disposable_email',
+  'role_account',
+  'timeout',
+]
+
+/**
+ * A simulated result, chosen by the prefix of the local part; opens no socket. The same address always
+ * gets the same one: what looks random is its SHA-256.
+ */
+export function sandboxResult(clock: Clock, text: string): Result {
+  const address = parseAddress(text)
+  const reason = isFault(address) ? 'invalid_email' : reasonFor(address.local, text)
+  const { details, ...opinion } = OPINIONS[reason]
+  return {
+    email: text,
+    provider: isFault(address) ? null : address.domain.ascii,
+    verdict: { ...opinion, reason, details: { ...details, smtpValid: details.smtpValid ?? true } },
+    evidence: evidenceOf({
+      address,
+      traits: isFault(address) ? null : simulatedTraits(reason, address.text),
+      catchAll: reason === 'catch_all' ? true : null,
+      skipped: 'sandbox',
+    }),
+    tookMs: 2 + (isFault(address) ? 0 : (digest(text)[1] as number) % 30),
+    cached: false,
+    checkedAt: clock.now(),
+  }
+}
+
+function reasonFor(local: string, text: string): Reason {
+  const name = local.toLowerCase()
+  const found = BY_PREFIX.find(([prefix]) => name.startsWith(prefix))
+  if (found !== undefined) return found[1]
+  return REALISTIC[(digest(text)[0] as number) % REALISTIC.length] as Reason
+}
+
+const digest = (text: string) => createHash('sha256').update(text.toLowerCase()).digest()
+
+function simulatedTraits(reason: Reason, canonical: string): Traits {
+  return {
+    disposable: reason === 'disposable_email',
+    role: reason === 'role_account',
+    free: false,
+    relay: false,
+    blocked: false,
+    spamTrap: false,
+    quality: null,
+    canonical,
+  }
+}
