@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { TLSSocket } from 'node:tls'
+import type { Caller, MailHost } from './mail-host.ts'
 import { Mouth } from './mouth.ts'
 import type { Rule } from './rule.ts'
-import type { ScriptedHost } from './scripted-host.ts'
-import { Standing } from './standing.ts'
+import { filledIn, Standing } from './standing.ts'
 
 /** What a line may hold at most (RFC 5321 §4.5.3.1.4 says 512; Postfix takes 2,048). */
 const LINE_MAX = 2_048
@@ -17,7 +17,7 @@ export type Line = Duplex & { resetAndDestroy(): unknown }
  * host. Replies to commands that came together leave together (RFC 2920 §3.2).
  */
 export class Conversation {
-  readonly #host: ScriptedHost
+  readonly #host: MailHost
   readonly #standing: Standing
   readonly #raw: Line
   #socket: Duplex
@@ -32,12 +32,12 @@ export class Conversation {
   /** The server listens no more. */
   #deaf = false
 
-  constructor(host: ScriptedHost, socket: Line, about: { client: string; connection: number }) {
+  constructor(host: MailHost, socket: Line, about: Caller) {
     this.#host = host
     this.#raw = socket
     this.#socket = socket
     this.#mouth = new Mouth(socket, host.temper.dripMs)
-    this.#standing = new Standing(host, about.client, about.connection)
+    this.#standing = new Standing(host, about)
     host.tally.pregreet += socket.readableLength
     this.#listen()
     this.#greet()
@@ -203,12 +203,4 @@ const POLITE: Readonly<Record<string, string>> = {
 function verbOf(line: string): string {
   const end = line.search(/[ :]/)
   return (end === -1 ? line : line.slice(0, end)).slice(0, 20).toUpperCase()
-}
-
-function filledIn(reply: string, standing: Standing): string {
-  if (!reply.includes('{')) return reply
-  return reply.replace(
-    /\{(to|from|host|client)\}/g,
-    (_, name: 'to' | 'from' | 'host' | 'client') => standing[name],
-  )
 }

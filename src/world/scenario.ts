@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { EvError, messageOf } from '../base/error.ts'
 import type { Rule } from './rule.ts'
-import { TEMPERS, type TemperName } from './tempers.ts'
+import { TEMPERS, type Temper, type TemperName } from './tempers.ts'
 
 /** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
 export type Scenario = {
@@ -60,15 +60,31 @@ export function readScenario(file: string): Scenario {
   }
 }
 
-/** Finds the mistakes a person makes in writing a scenario: an unknown temper, an exchanger that is nowhere described. */
+/** Finds the mistakes a person makes in writing a scenario; throws `bad_input`. */
 export function checkScenario(scenario: Scenario): Scenario {
   for (const [name, plan] of Object.entries(scenario.hosts)) {
-    if (!Object.hasOwn(TEMPERS, plan.temper)) {
-      throw new EvError(
-        'bad_input',
-        `Host ${name} has the unknown temper "${plan.temper}". Known: ${Object.keys(TEMPERS).join(', ')}`,
-      )
-    }
+    const fault = faultOf(plan)
+    if (fault !== undefined)
+      throw new EvError('bad_input', `Host ${name} of the scenario: ${fault}`)
   }
   return scenario
 }
+
+function faultOf(plan: HostPlan): string | undefined {
+  if (!Object.hasOwn(TEMPERS, plan.temper)) {
+    return `"${plan.temper}" is no temper. There are ${Object.keys(TEMPERS).join(', ')}.`
+  }
+  const temper: Temper = TEMPERS[plan.temper](plan)
+  const rules = [...(plan.rules ?? []), ...(temper.rules ?? [])]
+  const tricks = temper.dripMs !== undefined || temper.strict === true || rules.some(isTrick)
+  if (plan.engine !== undefined && tricks) {
+    return `smtp-server only gives replies; leave out "engine" or what is no reply.`
+  }
+  return undefined
+}
+
+const isTrick = (rule: Rule) =>
+  rule.reply === undefined || rule.end !== undefined || !REFUSABLE.includes(rule.on)
+
+/** Where the library asks our opinion. */
+const REFUSABLE: readonly string[] = ['CONNECT', 'MAIL', 'RCPT']

@@ -1,5 +1,5 @@
+import type { Caller, MailHost } from './mail-host.ts'
 import type { Moment } from './rule.ts'
-import type { ScriptedHost } from './scripted-host.ts'
 
 /**
  * Where a conversation stands, and the grammar and order of commands that RFC 5321 §4.1 lays down
@@ -17,10 +17,10 @@ export class Standing implements Moment {
   secure = false
   pipelining = false
   stage: 'unmet' | 'greeted' | 'mail' | 'refused' = 'unmet'
-  readonly #host: ScriptedHost
+  readonly #host: MailHost
   #utf8 = false
 
-  constructor(host: ScriptedHost, client: string, connection: number) {
+  constructor(host: MailHost, { client, connection }: Caller) {
     this.#host = host
     this.client = client
     this.connection = connection
@@ -58,7 +58,7 @@ export class Standing implements Moment {
     return this.#host.temper.starttls === true && !this.secure
   }
 
-  /** A command was granted. */
+  /** A command was granted: the conversation goes on from there. */
   advance(verb: string): void {
     if (verb === 'MAIL') {
       this.stage = 'mail'
@@ -78,6 +78,15 @@ export class Standing implements Moment {
     }
   }
 
+  /** The client asked for a recipient. */
+  asked(to: string): void {
+    this.to = to
+    this.inTransaction += 1
+    this.inConnection += 1
+    this.#host.tally.recipient(to, this.inConnection, this.inTransaction)
+    if (this.#host.rules.remembers) Object.assign(this, this.#host.remember(this))
+  }
+
   #readMail(line: string): string | undefined {
     if (this.stage === 'unmet') return '503 5.5.1 Error: send HELO/EHLO first'
     if (this.stage === 'mail') return '503 5.5.1 Error: nested MAIL command'
@@ -93,14 +102,20 @@ export class Standing implements Moment {
     if (this.stage !== 'mail') return '503 5.5.1 Error: need MAIL command'
     const to = /^RCPT TO: ?<(.+)>(?: [!-~]+)*$/i.exec(line)?.[1]
     if (to === undefined) return '501 5.5.4 Syntax: RCPT TO:<address>'
-    this.to = to
-    this.inTransaction += 1
-    this.inConnection += 1
-    this.#host.tally.recipient(to, this.inConnection, this.inTransaction)
-    if (!this.#utf8 && NOT_ASCII.test(to)) return '553 5.6.7 Error: this address needs SMTPUTF8'
-    if (this.#host.rules.remembers) Object.assign(this, this.#host.remember(this))
-    return undefined
+    this.asked(to)
+    return !this.#utf8 && NOT_ASCII.test(to)
+      ? '553 5.6.7 Error: this address needs SMTPUTF8'
+      : undefined
   }
+}
+
+/** A reply with the names in it replaced by what they stand for. */
+export function filledIn(reply: string, standing: Standing): string {
+  if (!reply.includes('{')) return reply
+  return reply.replace(
+    /\{(to|from|host|client)\}/g,
+    (_, name: 'to' | 'from' | 'host' | 'client') => standing[name],
+  )
 }
 
 const NOT_ASCII = /[^ -~]/

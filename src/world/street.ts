@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { EvError, messageOf } from '../base/error.ts'
+import type { Around, MailHost } from './mail-host.ts'
 import type { HostPlan } from './scenario.ts'
-import type { Around, ScriptedHost } from './scripted-host.ts'
 
 /** All mail servers of the world, listening at one port. */
 export type Street = { readonly port: number; close(): Promise<void> }
 
 type Plan = {
-  readonly hosts: readonly ScriptedHost[]
+  readonly hosts: readonly MailHost[]
   readonly addresses: ReadonlyMap<string, readonly string[]>
   readonly port: number
   readonly world: Around

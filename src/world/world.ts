@@ -1,7 +1,7 @@
 import { addUp, type WorldCounters } from './counters.ts'
 import { startDnsServer } from './dns-server.ts'
+import { MailHost } from './mail-host.ts'
 import { checkScenario, type Scenario } from './scenario.ts'
-import { ScriptedHost } from './scripted-host.ts'
 import { allotAddresses, openStreet } from './street.ts'
 import { createZone } from './zone.ts'
 
@@ -26,7 +26,7 @@ export type World = {
 export async function startWorld(scenario: Scenario): Promise<World> {
   checkScenario(scenario)
   const addresses = allotAddresses(scenario.hosts)
-  const hosts = Object.entries(scenario.hosts).map(([name, plan]) => new ScriptedHost(name, plan))
+  const hosts = Object.entries(scenario.hosts).map(([name, plan]) => new MailHost(name, plan))
   const gauge = new Gauge()
   const street = await openStreet({
     hosts,

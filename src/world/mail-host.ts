@@ -5,6 +5,7 @@ import { selfSigned } from './certificate.ts'
 import { Conversation, type Line } from './conversation.ts'
 import { Tally } from './counters.ts'
 import { FarSocket } from './far-socket.ts'
+import { libraryEngine } from './library-engine.ts'
 import { type Moment, type RuleBook, ruleBook } from './rule.ts'
 import type { HostPlan } from './scenario.ts'
 import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
@@ -12,16 +13,24 @@ import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
 /** What a host knows of the world around it. */
 export type Around = { readonly roundTripMs: number; opened(): void; closed(): void }
 
-/** A mail server that follows a table of rules; lean, so that its own cost does not blur a measurement. */
-export class ScriptedHost {
+/** Who calls, and the number of the connection at this host, from 1. */
+export type Caller = { readonly client: string; readonly connection: number }
+
+/** Something that can be ended at once. */
+export type Ending = { destroy(): void }
+
+/** A mail server that follows a table of rules, whoever speaks for it. */
+export class MailHost {
   readonly name: string
   readonly temper: Temper
   readonly rules: RuleBook
   readonly extensions: readonly string[]
   readonly tally = new Tally()
-  readonly #conversations = new Set<Conversation>()
+  readonly #converse: (line: Line, about: Caller) => Ending
+  readonly #conversations = new Set<Ending>()
   readonly #memory = new Map<string, { times: number; firstAt: number }>()
   #connections = 0
+  #certificate: { key: string; cert: string } | undefined
   #secureContext: SecureContext | undefined
 
   constructor(name: string, plan: HostPlan) {
@@ -29,6 +38,10 @@ export class ScriptedHost {
     this.temper = TEMPERS[plan.temper](plan)
     this.rules = ruleBook([...(plan.rules ?? []), ...(this.temper.rules ?? [])])
     this.extensions = plan.extensions ?? this.temper.extensions ?? EXTENSIONS
+    this.#converse =
+      plan.engine === 'smtp-server'
+        ? libraryEngine(this)
+        : (line, about) => new Conversation(this, line, about)
   }
 
   /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
@@ -41,13 +54,13 @@ export class ScriptedHost {
       world.closed()
     })
     if (world.roundTripMs === 0) {
-      this.#converse(socket, socket.remoteAddress)
+      this.#begin(socket, socket.remoteAddress)
       return
     }
     // The three-way handshake of a far connection: the loopback's own takes no time. The greeting
     // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
     const line = new FarSocket(socket, world.roundTripMs)
-    setTimeout(() => this.#converse(line, socket.remoteAddress), world.roundTripMs * 1.5)
+    setTimeout(() => this.#begin(line, socket.remoteAddress), world.roundTripMs * 1.5)
   }
 
   /** How often, and how long ago first, this client asked for this recipient from this sender. */
@@ -61,18 +74,24 @@ export class ScriptedHost {
   }
 
   secureContext(): SecureContext {
-    this.#secureContext ??= createSecureContext(selfSigned(this.name))
+    this.#secureContext ??= createSecureContext(this.certificate())
     return this.#secureContext
+  }
+
+  /** Made when first wanted: few hosts encrypt. */
+  certificate(): { key: string; cert: string } {
+    this.#certificate ??= selfSigned(this.name)
+    return this.#certificate
   }
 
   close(): void {
     for (const conversation of this.#conversations) conversation.destroy()
   }
 
-  #converse(line: Line, client = ''): void {
+  #begin(line: Line, client = ''): void {
     if (line.destroyed) return
     this.#connections += 1
-    const conversation = new Conversation(this, line, { client, connection: this.#connections })
+    const conversation = this.#converse(line, { client, connection: this.#connections })
     this.#conversations.add(conversation)
     line.once('close', () => this.#conversations.delete(conversation))
   }

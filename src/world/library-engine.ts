@@ -1,0 +1,107 @@
+import type { Socket } from 'node:net'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { EvError } from '../base/error.ts'
+import type { Line } from './conversation.ts'
+import type { Caller, Ending, MailHost } from './mail-host.ts'
+import type { Rule } from './rule.ts'
+import { filledIn, Standing } from './standing.ts'
+
+/**
+ * Speaks for a host through nodemailer's smtp-server: an implementation that others wrote, and so a judge
+ * of whether our client speaks SMTP or only what our own server takes. It can do no tricks, greets
+ * 100 ms after the connection, and sends each reply by itself.
+ */
+export function libraryEngine(host: MailHost): (line: Line, about: Caller) => Ending {
+  const standings = new Map<string, Standing>()
+  const callers = new Map<string, Caller>()
+  const server = new SMTPServer({
+    ...optionsFor(host),
+    onConnect(session, done) {
+      const caller = callers.get(session.id) ?? { client: '', connection: 0 }
+      const standing = new Standing(host, caller)
+      standings.set(session.id, standing)
+      decide(host, 'CONNECT', standing, done)
+    },
+    onMailFrom({ address }, session, done) {
+      const standing = known(standings, session.id)
+      standing.from = address
+      standing.secure = session.secure
+      decide(host, 'MAIL', standing, error => {
+        if (!error) standing.advance('MAIL')
+        done(error)
+      })
+    },
+    onRcptTo({ address }, session, done) {
+      const standing = known(standings, session.id)
+      standing.asked(address)
+      decide(host, 'RCPT', standing, done)
+    },
+    onSecure(_socket, _session, done) {
+      host.tally.tlsSessions += 1
+      done()
+    },
+    onClose: session => void standings.delete(session.id),
+  })
+  // A broken connection is the client's affair, and counted elsewhere.
+  server.on('error', () => {})
+  return (line, caller) => {
+    const id = `${host.name}#${caller.connection}`
+    callers.set(id, caller)
+    line.once('close', () => callers.delete(id))
+    // The library uses of a socket what a far one has too.
+    server.connect(line as unknown as Socket, { id, remoteAddress: caller.client })
+    return line
+  }
+}
+
+/** What the library must be told so that it offers what the host offers. */
+function optionsFor(host: MailHost): SMTPServerOptions {
+  const offers = (name: string) => host.extensions.includes(name)
+  return {
+    name: host.name,
+    authOptional: true,
+    disabledCommands: host.temper.starttls === true ? ['AUTH'] : ['AUTH', 'STARTTLS'],
+    disableReverseLookup: true,
+    hidePIPELINING: !offers('PIPELINING'),
+    hideSMTPUTF8: !offers('SMTPUTF8'),
+    maxAllowedUnauthenticatedCommands: false,
+    logger: commandCounter(host),
+    ...(host.temper.starttls === true ? host.certificate() : {}),
+  }
+}
+
+/** The library tells of commands only in its log. */
+function commandCounter(host: MailHost): NonNullable<SMTPServerOptions['logger']> {
+  const quiet = () => {}
+  const debug = (entry: unknown) => {
+    if (typeof entry !== 'object' || entry === null || !('command' in entry)) return
+    if ('tnx' in entry && entry.tnx === 'command') host.tally.command(String(entry.command))
+  }
+  return { level: quiet, trace: quiet, debug, info: quiet, warn: quiet, error: quiet, fatal: quiet }
+}
+
+function known(standings: ReadonlyMap<string, Standing>, id: string): Standing {
+  const standing = standings.get(id)
+  if (standing === undefined) throw new EvError('internal', `No session ${id} in the mail world`)
+  return standing
+}
+
+function decide(
+  host: MailHost,
+  verb: string,
+  standing: Standing,
+  done: (error?: Error | null) => void,
+): void {
+  const rule = host.rules.find(verb, standing)
+  const waitMs = (rule?.afterMs ?? 0) + (host.temper.replyMs ?? 0)
+  const answer = () => done(refusal(rule, standing))
+  if (waitMs > 0) setTimeout(answer, waitMs)
+  else answer()
+}
+
+/** A reply as the library takes it; null where the rule grants. `checkScenario` has seen to it that there is one. */
+function refusal(rule: Rule | undefined, standing: Standing): Error | null {
+  if (rule?.reply === undefined || rule.reply.startsWith('2')) return null
+  const responseCode = Number(rule.reply.slice(0, 3))
+  return Object.assign(new Error(filledIn(rule.reply.slice(4), standing)), { responseCode })
+}
