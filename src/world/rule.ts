@@ -137,7 +137,8 @@ export function addressMatcher(patterns: readonly string[]): (address: string) =
   const wild = lower.filter(pattern => pattern.includes('*')).map(wildcard)
   const expression = wild.length > 0 ? new RegExp(`^(?:${wild.join('|')})$`, 'u') : null
   return address => {
-    const whole = address.toLowerCase()
+    // The quotes of a quoted local part are no part of the mailbox's name.
+    const whole = address.toLowerCase().replace(/^"(.*)"@/, '$1@')
     if (exact.has(whole) || exact.has(whole.slice(0, Math.max(0, whole.lastIndexOf('@')))))
       return true
     return expression?.test(whole) ?? false

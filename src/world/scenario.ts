@@ -7,6 +7,8 @@ import { TEMPERS, type Temper, type TemperName } from './tempers.ts'
 export type Scenario = {
   domains: Record<string, DomainPlan>
   hosts: Record<string, HostPlan>
+  /** Who lives at a host that names nobody; see `HostPlan`. */
+  mailboxes?: readonly string[]
   /** One port for all mail servers; 0 or none takes a free one. */
   smtpPort?: number
   /** UDP and TCP; 0 or none takes a free one. */
@@ -33,7 +35,7 @@ export type HostPlan = {
   temper: TemperName
   /** Addresses, IPv4 or IPv6; those that are not of the loopback are only told by DNS. None given: one of 127.0.0.0/8 is allotted. */
   ip?: string | readonly string[]
-  /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default `user*`. */
+  /** Who lives there: local parts or whole addresses, `*` for any run of characters. Default: those of the scenario, else `user*`. */
   mailboxes?: readonly string[]
   /** Asked before the rules of the temper. */
   rules?: readonly Rule[]

@@ -26,7 +26,10 @@ export type World = {
 export async function startWorld(scenario: Scenario): Promise<World> {
   checkScenario(scenario)
   const addresses = allotAddresses(scenario.hosts)
-  const hosts = Object.entries(scenario.hosts).map(([name, plan]) => new MailHost(name, plan))
+  const common = scenario.mailboxes === undefined ? {} : { mailboxes: scenario.mailboxes }
+  const hosts = Object.entries(scenario.hosts).map(
+    ([name, plan]) => new MailHost(name, { ...common, ...plan }),
+  )
   const gauge = new Gauge()
   const street = await openStreet({
     hosts,
