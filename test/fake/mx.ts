@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Duplex, duplexPair } from 'node:stream'
-
-/** Where a dial is going; the same shape as in src/smtp/dial.ts. */
-export type MxTarget = { readonly ip: string; readonly port: number; readonly host: string }
+import type { Dial, Target } from '../../src/smtp/dial.ts'
 
 /** A dialogue being played: the client's end, and a promise that tells whether all lines were spoken as written. */
 export type PlayedSession = { readonly socket: Duplex; readonly done: Promise<void> }
@@ -30,13 +28,14 @@ export function playSession(dialogue: string): PlayedSession {
 
 /** A dial that plays one dialogue after another, one for each connection; a further connection is refused. */
 export function playedMx(...dialogues: readonly string[]) {
-  const dialled: MxTarget[] = []
+  const secured: string[] = []
+  const dialled: Target[] = []
   const played: Promise<void>[] = []
   return {
     dialled,
     /** Settles when all connections made so far were spoken to their end. */
     done: () => Promise.all(played).then(() => undefined),
-    async connect(to: MxTarget, _signal?: AbortSignal): Promise<Duplex> {
+    async connect(to: Target, _signal?: AbortSignal): Promise<Duplex> {
       const dialogue = dialogues[dialled.length]
       dialled.push(to)
       if (dialogue === undefined) throw refused(to)
@@ -44,7 +43,10 @@ export function playedMx(...dialogues: readonly string[]) {
       played.push(session.done)
       return session.socket
     },
-  }
+    /** Names of hosts to which TLS was put on; the talk goes on in clear. */
+    secured,
+    secure: pretendTls(secured),
+  } satisfies Dial & Record<string, unknown>
 }
 
 /** What a scripted server says to a line: text of one or several replies (`\n` between lines), nothing, a hang-up, or (undefined) what any polite server says. */
@@ -55,7 +57,7 @@ export const HANG_UP = Symbol('hang up')
 
 /** One connection to a scripted server. */
 export type MxSession = {
-  readonly to: MxTarget
+  readonly to: Target
   /** Number of the connection at this server, from 0. */
   readonly number: number
   /** All lines the client sent, in order. */
@@ -75,7 +77,9 @@ export type MxScript = {
   /** The reply to each line. */
   answer?: (line: string, session: MxSession) => MxSays | Promise<MxSays>
   /** Called before each connection; may throw to refuse it. */
-  connect?: (to: MxTarget) => void
+  connect?: (to: Target) => void
+  /** Called in place of the TLS handshake; may throw to let it fail. */
+  secure?: (host: string) => void
 }
 
 /** A dial to servers that answer as `script` says; `sessions` and `dialled` remember what came. */
@@ -85,14 +89,14 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
     answer,
     connect,
   }: MxScript = typeof script === 'function' ? { answer: script } : script
-  const dialled: MxTarget[] = []
+  const dialled: Target[] = []
   const sessions: MxSession[] = []
   return {
     dialled,
     sessions,
     /** All lines of all sessions, in order of sessions. */
     lines: () => sessions.flatMap(session => session.lines),
-    async connect(to: MxTarget, signal?: AbortSignal): Promise<Duplex> {
+    async connect(to: Target, signal?: AbortSignal): Promise<Duplex> {
       signal?.throwIfAborted()
       dialled.push(to)
       connect?.(to)
@@ -103,11 +107,23 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
       void serve(server, session, hello === undefined ? GREETING : hello, answer)
       return socket
     },
+    /** Names of hosts to which TLS was put on; the talk goes on in clear. */
+    secured,
+    secure: pretendTls(secured, secure),
+  } satisfies Dial & Record<string, unknown>
+}
+
+/** STARTTLS without TLS; `handshake` may throw. */
+function pretendTls(secured: string[], handshake?: (host: string) => void) {
+  return async (socket: Duplex, host: string): Promise<Duplex> => {
+    handshake?.(host)
+    secured.push(host)
+    return socket
   }
 }
 
 /** The error of a dial that found nobody listening. */
-export function refused(to: MxTarget): Error {
+export function refused(to: Target): Error {
   const error = new Error(`connect ECONNREFUSED ${to.ip}:${to.port}`)
   return Object.assign(error, { code: 'ECONNREFUSED' })
 }
@@ -174,7 +190,7 @@ function speak({ client, server }: Ends, text: string): void {
 /** What a socket says when the other side sent RST. */
 const brokenOff = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
 
-function openSession(to: MxTarget, number: number, ends: Ends): MxSession {
+function openSession(to: Target, number: number, ends: Ends): MxSession {
   const session: MxSession = {
     to,
     number,
