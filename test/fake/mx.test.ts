@@ -86,6 +86,19 @@ describe('a scripted server', () => {
     expect(dial.sessions[0]?.closed).toBe(true)
   })
 
+  test('pretends TLS, or fails at it when told', async () => {
+    const dial = scriptedMx({})
+    const socket = await dial.connect(TO)
+    expect(await dial.secure(socket, TO.host)).toBe(socket)
+    expect(dial.secured).toEqual(['mx.example.org'])
+    const broken = scriptedMx({
+      secure: () => {
+        throw new Error('handshake failure')
+      },
+    })
+    await expect(broken.secure(socket, TO.host)).rejects.toThrow('handshake failure')
+  })
+
   test('can be refused before it is reached', async () => {
     const dial = scriptedMx({
       connect: to => {

@@ -88,9 +88,11 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
     greeting = GREETING,
     answer,
     connect,
+    secure,
   }: MxScript = typeof script === 'function' ? { answer: script } : script
   const dialled: Target[] = []
   const sessions: MxSession[] = []
+  const secured: string[] = []
   return {
     dialled,
     sessions,
