@@ -64,7 +64,7 @@ const USUAL_SIGNS = new Set('’‘“”„–—…•€£©®°·«»¿¡№
 
 function plausibility(text: string): number {
   let score = 0
-  let before: { script: Script | null; small: boolean } = { script: null, small: false }
+  let before = { script: null as Script | null, small: false, ascii: true }
   for (const character of text) {
     const ascii = character < '\x80'
     const script = scriptOf(character)
@@ -74,9 +74,11 @@ function plausibility(text: string): number {
       if (!together(script, before.script)) score -= 3
       else if (large && before.small) score -= 3
     }
+    // European words seldom have two letters beyond ASCII in a row; other scripts read as Latin do.
+    if (script === 'latin' && !ascii && before.script && !before.ascii) score -= 2
     // A sign or a control character grown into a word is a letter read wrongly.
     if (!ascii && !script && before.script && !USUAL_SIGNS.has(character)) score -= 2
-    before = { script, small: script !== null && !large }
+    before = { script, small: script !== null && !large, ascii }
   }
   return score
 }

@@ -6,7 +6,7 @@ export type RowWriter = {
   /** The line of column names, with the byte order mark before it if the list had one. */
   header(): string
   /** The original cells in order, then the added values. */
-  row(cells: readonly string[], values: readonly (string | number | boolean | null)[]): string
+  row(cells: readonly string[], values: readonly Value[]): string
 }
 
 /**
@@ -23,14 +23,16 @@ export function createRowWriter(
   const { delimiter, newline, width } = dialect
   const special = new RegExp(`["\\r\\n${delimiter}]|^\\uFEFF`)
   const quote = (text: string) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  const value = (column: string | undefined, given: string | number | boolean | null) => {
+  const value = (given: Value, column: string | undefined) => {
     if (typeof given !== 'string') return given === null ? '' : String(given)
     return quote(options.raw || !isFormula(column, given) ? given : `'${given}`)
   }
-  const line = (cells: readonly string[], ours: readonly string[]) => {
-    const texts: string[] = []
+  // One array for all rows: a million of them would be most of the garbage of a run.
+  const texts: string[] = []
+  const line = (cells: readonly string[], ours: readonly Value[]) => {
+    texts.length = 0
     for (let i = 0; i < width; i += 1) texts.push(quote(cells[i] ?? ''))
-    for (const text of ours) texts.push(text)
+    for (let i = 0; i < ours.length; i += 1) texts.push(value(ours[i] ?? null, added[i]))
     // What a ragged row has beyond all others stands last, or it would push our columns aside.
     for (let i = width; i < cells.length; i += 1) texts.push(quote(cells[i] ?? ''))
     const text = texts.join(delimiter)
@@ -38,14 +40,12 @@ export function createRowWriter(
     return (texts.length === 1 && text.trim() === '' ? `"${text}"` : text) + newline
   }
   return {
-    header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added.map(quote)),
-    row: (cells, values) =>
-      line(
-        cells,
-        values.map((given, i) => value(added[i], given)),
-      ),
+    header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added),
+    row: line,
   }
 }
+
+type Value = string | number | boolean | null
 
 const columnNames = ({ header, width, column }: ListDialect) =>
   header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
