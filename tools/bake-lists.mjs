@@ -6,7 +6,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { getDomain } from 'tldts'
 import tr46 from 'tr46'
+import { hasRealEnding } from '../src/address/ending.ts'
 import { REAL_PROVIDERS, RELAYS } from '../src/address/provider.ts'
+import { listedTypo } from '../src/address/typo.ts'
 
 const require = createRequire(import.meta.url)
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -42,6 +44,8 @@ const ascii = name => tr46.toASCII(name.trim().toLowerCase(), { useSTD3ASCIIRule
 const isName = name => /^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(name)
 // A public suffix (`co.uk`, `duckdns.org`) has many owners: one bad tenant must not condemn the others.
 const isOwned = name => getDomain(name, { allowPrivateDomains: true }) !== null
+// Lists of providers hold what people typed, slips and dead endings too: `gamil.com` is nobody's provider.
+const isTypo = name => listedTypo(name) !== null || !hasRealEnding(name)
 const withParents = name => name.split('.').map((_, index, labels) => labels.slice(index).join('.'))
 const isReal = name => withParents(name).some(part => REAL_PROVIDERS.has(part) || RELAYS.has(part))
 const domains = names => names.map(ascii).filter(name => isName(name) && isOwned(name))
@@ -58,7 +62,10 @@ const free = domains([
   ...require('free-email-domains'),
   ...json('email-providers', 'all.json'),
   ...REAL_PROVIDERS,
-]).filter(name => !NOT_FREE.test(name) && !withParents(name).some(part => disposable.has(part)))
+]).filter(
+  name =>
+    !NOT_FREE.test(name) && !isTypo(name) && !withParents(name).some(part => disposable.has(part)),
+)
 const roles = [...require('role-based-email-addresses'), ...MORE_ROLES]
   .map(name => name.toLowerCase())
   .filter(name => /^[a-z][a-z0-9._-]*$/.test(name) && !NOT_ROLES.has(name))

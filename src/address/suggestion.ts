@@ -1,8 +1,38 @@
+import { isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
+import { hasRealEnding, meantEnding } from './ending.ts'
+import { isListed } from './name-list.ts'
+import { REAL_PROVIDERS } from './provider.ts'
+import { repairAddress } from './repair.ts'
+import { guessedTypo, listedTypo } from './typo.ts'
 
 /** What was probably meant; `sure` if the typo is a listed one, else a guess that a working MX refutes. */
 export type Suggestion = { readonly domain: string; readonly sure: boolean }
 
-export declare function suggestDomain(domain: Domain): Suggestion | null
+/** The domain that was probably meant, or null if the one given is a known provider or resembles none. */
+export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
+  if (kind !== 'name') return null
+  const listed = listedTypo(ascii)
+  if (listed !== null) return { domain: listed, sure: true }
+  if (REAL_PROVIDERS.has(ascii) || isListed('free', ascii)) return null
+  const guessed = guessedTypo(ascii) ?? withMeantEnding(ascii)
+  return guessed === null ? null : { domain: guessed, sure: false }
+}
+
+/** The name with the ending that was meant, if the root zone has none such as it was given. */
+function withMeantEnding(name: string): string | null {
+  if (hasRealEnding(name)) return null
+  const labels = name.split('.')
+  const ending = labels.pop() ?? ''
+  const meant = meantEnding(ending, labels.length > 1 ? labels.at(-1) : undefined)
+  return meant === null ? null : [...labels, meant].join('.')
+}
+
 /** A whole address for a text that does not parse but plainly lacks a dot or the like; else null. */
-export declare function suggestForFault(text: string): string | null
+export function suggestForFault(text: string): string | null {
+  const repaired = repairAddress(text)
+  const address = repaired === null ? null : parseAddress(repaired)
+  if (address === null || isFault(address)) return null
+  const meant = suggestDomain(address.domain)
+  return meant === null ? repaired : `${address.local}@${meant.domain}`
+}

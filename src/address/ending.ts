@@ -1,0 +1,71 @@
+import { createRequire } from 'node:module'
+import { SLIP, slips } from './slip.ts'
+
+/** Endings that people mean, the likeliest first. */
+const GENERIC = ['com', 'net', 'org', 'edu', 'gov', 'info', 'biz']
+const COUNTRIES =
+  `ru de fr it uk pl br ca au es nl jp in mx be ch at se no dk fi cz pt gr hu ro ie nz za
+  ua tr kr cn tw hk sg my ph id vn th ar cl co pe il ae eu us`.split(/\s+/)
+/** Endings of two labels that have lost their dot: `couk`, `combr`. */
+const PAIRS = new Map(
+  `co.uk org.uk ac.uk com.br com.au net.au com.mx com.ar com.tr com.cn com.tw com.sg com.my com.ph com.co
+  com.pe com.ua com.pl com.hk com.vn co.jp ne.jp or.jp co.in co.nz co.za co.kr co.il co.id co.th`
+    .split(/\s+/)
+    .map(pair => [pair.replace('.', ''), pair]),
+)
+/** Labels that stand before a country: after them a lone letter too many is surely a slip. */
+const SECOND_LEVEL = new Set(['com', 'co', 'net', 'org', 'gov', 'edu', 'ac', 'ne', 'or'])
+/** `com` too long, too short, or with a zero; asked only of endings that do not exist. */
+const BROKEN_COM = /^(?:c|m+|c?[o0]*m+|com.{0,3})$/
+
+/** The ending that was meant by one that does not exist, or null if none is near: `vom` → `com`, `couk` → `co.uk`. */
+export function meantEnding(ending: string, before: string | undefined): string | null {
+  if (GENERIC.includes(ending)) return ending
+  const pair = PAIRS.get(ending)
+  if (pair !== undefined) return pair
+  if (BROKEN_COM.test(ending)) return 'com'
+  if (ending.length === 1) {
+    return [...GENERIC, ...COUNTRIES].find(candidate => candidate.startsWith(ending)) ?? null
+  }
+  const generic = nearest(ending, GENERIC)
+  if (generic !== null) return generic
+  if (ending.length === 3 && slips(`.${ending}`, '.com') <= 2 * SLIP) return 'com'
+  const isSlip = SECOND_LEVEL.has(before ?? '') || /(.)\1/.test(ending)
+  return isSlip && ending.length === 3 ? nearest(ending, COUNTRIES) : null
+}
+
+/** Whether this is an ending of two labels without its dot, such as `couk`. */
+export const isPair = (ending: string): boolean => PAIRS.has(ending)
+
+/** One key amiss, be it near or far. */
+const ENDING_SLIPS_MAX = 1.5 * SLIP
+
+function nearest(ending: string, candidates: readonly string[]): string | null {
+  let best: string | null = null
+  let bestSlips = Number.POSITIVE_INFINITY
+  for (const candidate of candidates) {
+    // The dot before both: in an ending, the first letter is as likely wrong as any.
+    const far = slips(`.${ending}`, `.${candidate}`)
+    if (far <= ENDING_SLIPS_MAX && far < bestSlips) [best, bestSlips] = [candidate, far]
+  }
+  return best
+}
+
+const COMMON = new Set([...GENERIC, ...COUNTRIES])
+
+/** Whether the root zone has the ending of this name. */
+export function hasRealEnding(name: string): boolean {
+  if (COMMON.has(name.slice(name.lastIndexOf('.') + 1))) return true
+  const { isIcann, isPrivate } = publicSuffixes().parse(name)
+  return isIcann === true || isPrivate === true
+}
+
+type PublicSuffixes = Pick<typeof import('tldts'), 'parse'>
+
+let loaded: PublicSuffixes | null = null
+
+/** Loaded when the first rare ending comes: its tables cost 8 ms. */
+function publicSuffixes(): PublicSuffixes {
+  loaded ??= createRequire(import.meta.url)('tldts') as PublicSuffixes
+  return loaded
+}

@@ -1,0 +1,112 @@
+import { hasRealEnding } from './ending.ts'
+import { FAMILIES, type Famous, REAL_NEIGHBOURS, SINGLES } from './famous.ts'
+import { SLIP, slips } from './slip.ts'
+
+/** Real endings that, behind a famous name, are a slip of its own. */
+const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {
+  com: ['co', 'cm', 'om'],
+  net: ['ne'],
+}
+/** Names that have no other ending, so that any other is a mistake. */
+const COM_ALONE = new Set(['gmail', 'googlemail'])
+
+/** The great provider one slip beside `name`, which is a typo even if somebody registered it; else null. */
+export function listedTypo(name: string): string | null {
+  const { first, ending } = split(name)
+  if (REAL_NEIGHBOURS.has(first)) return null
+  for (const family of FAMILIES) {
+    if (slips(first, family.name, SLIP) > SLIP) continue
+    const meant = meantBehind(family, ending, name)
+    if (meant !== null) return differs(name, `${family.name}.${meant}`)
+  }
+  return null
+}
+
+/** The famous provider that `name` most resembles, if near enough; not to be trusted where mail is accepted. */
+export function guessedTypo(name: string): string | null {
+  return movedDot(name) ?? trailingLabel(name) ?? runTogether(name) ?? nearest(name)
+}
+
+const split = (name: string) => {
+  const dot = name.indexOf('.')
+  return dot < 0
+    ? { first: name, ending: '' }
+    : { first: name.slice(0, dot), ending: name.slice(dot + 1) }
+}
+
+const differs = (name: string, meant: string) => (meant === name ? null : meant)
+
+/** The ending that belongs behind a famous name for the one that was typed, or null if that may be another's domain. */
+function meantBehind(famous: Famous, ending: string, name: string): string | null {
+  if (ending === famous.ending || famous.endings.includes(ending)) return ending
+  if (MISTAKEN_ENDINGS[famous.ending]?.includes(ending)) return famous.ending
+  if (hasRealEnding(name)) return null
+  const squeezed = ending.replaceAll('.', '')
+  return famous.endings.find(real => real.replaceAll('.', '') === squeezed) ?? famous.ending
+}
+
+const ALL = [...FAMILIES, ...SINGLES]
+const domainOf = ({ name, ending }: Famous) => `${name}.${ending}`
+const squeezed = (famous: Famous) => domainOf(famous).replaceAll('.', '')
+const SQUEEZED = new Map(ALL.map(famous => [squeezed(famous), domainOf(famous)]))
+
+/** The famous domain meant by a word without a dot: `gmail`, `gmailcom`, `yaho`; else null. */
+export function domainNamed(word: string): string | null {
+  const exact = SQUEEZED.get(word.replaceAll('-', ''))
+  if (exact !== undefined) return exact
+  const found =
+    FAMILIES.find(({ name }) => slips(word, name, SLIP) <= SLIP) ??
+    FAMILIES.find(family => slips(word, squeezed(family), SLIP) <= SLIP)
+  return found === undefined ? null : domainOf(found)
+}
+
+/** The domains of the great providers, such as `gmail.com`. */
+export const famousDomains = (): string[] => FAMILIES.map(domainOf)
+
+/** `gmailc.om`, `comcastn.et`, `hot.mail.com`, `www.gmail.com`. */
+function movedDot(name: string): string | null {
+  const found = SQUEEZED.get(name.replace(/^www\./, '').replaceAll('.', ''))
+  return found === undefined ? null : differs(name, found)
+}
+
+/** `gmail.com.com`, `hotmail.com.net`: a great name with an ending after its ending; not `yahoo.com.ve`, a real one. */
+function trailingLabel(name: string): string | null {
+  const found = FAMILIES.find(family => name.startsWith(`${domainOf(family)}.`))
+  if (found === undefined) return null
+  const extra = name.slice(domainOf(found).length + 1)
+  const isStray = ['com', 'net', 'org'].includes(extra) || !hasRealEnding(name)
+  return isStray || COM_ALONE.has(found.name) ? domainOf(found) : null
+}
+
+/** `hotmailmail.com`, `gmailyahoo.com`: two names in one go; the first is meant. */
+function runTogether(name: string): string | null {
+  const { first, ending } = split(name)
+  const family = FAMILIES.find(({ name: great }) => first.startsWith(great) && first !== great)
+  if (family === undefined || ending !== family.ending) return null
+  const rest = first.slice(family.name.length)
+  const other = ['mail', ...FAMILIES.map(great => great.name)]
+  return other.some(great => slips(rest, great, SLIP) <= SLIP) ? domainOf(family) : null
+}
+
+/** A name that lost more letters than this is another name. */
+const LOST_LETTERS_MAX = 2
+
+function nearest(name: string): string | null {
+  const { first, ending } = split(name)
+  if (REAL_NEIGHBOURS.has(first)) return null
+  let best: string | null = null
+  let bestFar = Number.POSITIVE_INFINITY
+  for (const famous of ALL) {
+    if (Math.abs(first.length - famous.name.length) > LOST_LETTERS_MAX) continue
+    const byName = slips(first, famous.name, famous.slipsMax)
+    if (byName > famous.slipsMax) continue
+    const behind = meantBehind(famous, ending, name) ?? strayEnding(famous, byName)
+    // The nearer ending decides between namesakes such as gmx.de and gmx.net.
+    const far = byName + slips(ending, famous.ending) / 10
+    if (behind !== null && far < bestFar) [best, bestFar] = [`${famous.name}.${behind}`, far]
+  }
+  return best === null ? null : differs(name, best)
+}
+
+const strayEnding = (famous: Famous, byName: number) =>
+  COM_ALONE.has(famous.name) && byName <= SLIP ? famous.ending : null
