@@ -3,7 +3,7 @@ import type { DnsAnswer, DnsFault, RecordOf, RecordType } from './resolver.ts'
 import type { ServerList } from './server-list.ts'
 
 /** Sends the question to one server, once. `said` never rejects. */
-export type Wire = (server: string) => { readonly said: Promise<Said>; hangUp(): void }
+export type Wire = (server: string) => { readonly said: Promise<Said>; hangUp(): unknown }
 /** Records, or a code of c-ares such as `ENOTFOUND`. */
 export type Said = { readonly records: readonly RecordOf<RecordType>[] } | { readonly code: string }
 
@@ -110,7 +110,7 @@ type QuestionOptions = {
   readonly clock: Clock
   readonly timeoutMs: number
 }
-type Call = { readonly server: string; hangUp(): void }
+type Call = { readonly server: string; hangUp(): unknown }
 
 /** After so long a silence the next server is asked too. Below 2 s, so that a dead first server hardly shows. */
 const PATIENCE_MS = 1.5 * SECOND

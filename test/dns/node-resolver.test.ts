@@ -248,7 +248,7 @@ describe('silence and faults', () => {
   })
 
   test('a slow answer after quick ones is waited for', async () => {
-    // In real time, for a shared node:dns Resolver would give up after 1 s here, having learned that the server is quick.
+    // In real time, for node:dns left to itself would give up after 1 s here, having learned that the server is quick.
     const slow = Promise.withResolvers<void>()
     const server = await serve(async asked => {
       if (asked.name === 'slow.test') await slow.promise
