@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { getDomain } from 'tldts'
 import tr46 from 'tr46'
-import { hasRealEnding } from '../src/address/ending.ts'
 import { REAL_PROVIDERS, RELAYS } from '../src/address/provider.ts'
-import { listedTypo } from '../src/address/typo.ts'
+import { hasRealEnding } from '../src/address/typo/ending.ts'
+import { listedTypo } from '../src/address/typo/typo.ts'
 
 const require = createRequire(import.meta.url)
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')

@@ -32,7 +32,7 @@ export function parseDomain(text: string, shift = 0): Domain | SyntaxFault {
 }
 
 /** Neither letter, digit, hyphen nor dot, nor beyond ASCII; and spaces beyond ASCII. */
-const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u0080-\uFFFF]|[\p{Cc}\p{Z}]/v
+const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u{80}-\u{10FFFF}]|[\p{Cc}\p{Z}]/v
 /** Letters, digits, hyphens and dots, with no A-label among them: nothing to convert. */
 const PLAIN = /^(?!.*xn--)[a-z0-9.-]+$/i
 

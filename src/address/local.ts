@@ -36,15 +36,22 @@ function dotStringFault(text: string, at: number): FaultCode {
 }
 
 /** A backslash and any character it quotes, or one that needs no backslash; spaces only as U+0020. */
-const QUOTED_STRING = /^"((?:[\x20!\x23-\x5B\x5D-\x7E]|[\u{80}-\u{10FFFF}]|\\[\x20-\x7E])*)"/u
+const QUOTED_STRING =
+  /^"((?:[\x20!\x23-\x5B\x5D-\x7E]|[[\u{80}-\u{10FFFF}]--[\p{Z}]]|\\[\x20-\x7E])*)"/v
 
 function readQuoted(text: string): Local | SyntaxFault {
   const found = QUOTED_STRING.exec(text)
-  if (found === null) return faultAt('quote_open', text, 0)
+  if (found === null) return unquotable(text)
   const [{ length: end }, quoted = ''] = found
   if (quoted === '') return faultAt('quote_empty', text, 1)
   if (text[end] !== '@') return faultAt('quote_tail', text, end)
   return { end, wire: leastQuoted(quoted) }
+}
+
+/** Of spaces, only U+0020 may be quoted; else the closing mark is missing. */
+function unquotable(text: string): SyntaxFault {
+  const space = text.search(/(?! )\p{Z}/u)
+  return space < 0 ? faultAt('quote_open', text, 0) : faultAt('local_space', text, space)
 }
 
 /** RFC 5321 §4.1.2: the form with the least quoting is the one to send. */

@@ -1,10 +1,10 @@
 import { isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
-import { hasRealEnding, meantEnding } from './ending.ts'
 import { isListed } from './name-list.ts'
 import { REAL_PROVIDERS } from './provider.ts'
-import { repairAddress } from './repair.ts'
-import { guessedTypo, listedTypo } from './typo.ts'
+import { hasRealEnding, meantEnding } from './typo/ending.ts'
+import { repairAddress } from './typo/repair.ts'
+import { guessedTypo, listedTypo } from './typo/typo.ts'
 
 /** What was probably meant; `sure` if the typo is a listed one, else a guess that a working MX refutes. */
 export type Suggestion = { readonly domain: string; readonly sure: boolean }

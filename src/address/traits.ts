@@ -1,10 +1,10 @@
 import { type Address, addressKey, isFault, parseAddress } from './address.ts'
-import { canonicalAddress } from './canonical.ts'
-import { isDisposable, isDisposableHost, isRelay } from './disposable.ts'
 import { parseDomain } from './domain.ts'
 import { isListed, withParents } from './name-list.ts'
-import { isJunk } from './quality.ts'
-import { isRole } from './role.ts'
+import { canonicalAddress } from './trait/canonical.ts'
+import { isDisposable, isDisposableHost, isRelay } from './trait/disposable.ts'
+import { isJunk } from './trait/quality.ts'
+import { isRole } from './trait/role.ts'
 
 /** What an address tells of itself, before anyone asks a server. */
 export type Traits = {

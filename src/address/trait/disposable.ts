@@ -1,5 +1,5 @@
-import { isListed, withParents } from './name-list.ts'
-import { REAL_PROVIDERS, RELAYS } from './provider.ts'
+import { isListed, withParents } from '../name-list.ts'
+import { REAL_PROVIDERS, RELAYS } from '../provider.ts'
 
 /**
  * Domains under which services of throw-away mail run their own mail exchangers, for any number of rotating domains.

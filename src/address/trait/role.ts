@@ -1,4 +1,4 @@
-import { isListed } from './name-list.ts'
+import { isListed } from '../name-list.ts'
 
 /** Mailboxes that firms number: `info2`, `sales1`. Only these, because names are numbered too. */
 const NUMBERED =

@@ -1,4 +1,4 @@
-import type { Address } from './address.ts'
+import type { Address } from '../address.ts'
 
 /** How a provider reads local parts: which spellings reach the same mailbox. */
 type Reading = {

@@ -1,4 +1,4 @@
-import { cleanAddress, isFault, parseAddress } from './address.ts'
+import { cleanAddress, isFault, parseAddress } from '../address.ts'
 import { isPair, meantEnding } from './ending.ts'
 import { domainNamed, famousDomains } from './typo.ts'
 
