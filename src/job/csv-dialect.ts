@@ -118,13 +118,11 @@ function refuse({ header, rows, width }: Layout, what: string): never {
   const names = (header ?? rows[0])?.cells ?? []
   const shown = names.slice(0, NAMES_SHOWN_MAX).map((name, i) => `${i + 1} ${cleanText(name, 40)}`)
   if (width > shown.length) shown.push('…')
-  const kind = header ? 'columns' : 'columns and, it seems, no header; its first row'
-  const remedy = header
-    ? 'Say which column with --column NAME or --column N; if the first line is no header, add --no-header.'
-    : 'Say which column with --column N.'
+  const columns = width === 1 ? 'one column' : `${width} columns`
   throw new EvError(
     'bad_input',
-    `${what} The list has ${width} ${kind}: ${shown.join(', ')}. ${remedy}`,
+    `${what} The list has ${columns}; ${header ? 'header' : 'first row'}: ${shown.join(', ')}. ` +
+      'Say which one holds the addresses with --column NAME or --column N, and --no-header if the first row is no header.',
   )
 }
 

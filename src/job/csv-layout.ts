@@ -54,8 +54,8 @@ export function layOut<D extends string>(
 }
 
 /** Whether a cell is the name of a column as someone typed it. */
-export const isNamed = (cell: string, name: string) => plain(cell) === plain(name)
-const plain = (text: string) => text.normalize('NFC').trim().toLowerCase()
+export const isNamed = (cell: string, name: string) => folded(cell) === folded(name)
+const folded = (text: string) => text.normalize('NFC').trim().toLowerCase()
 
 /** Rows that decide; more would not change the answer. */
 const SAMPLE_ROWS = 1_000
@@ -147,14 +147,16 @@ function isHeader({ cells }: ListRecord, below: readonly ListRecord[], usual: nu
   if (cells.some(isMailName)) return true
   const rows = below.slice(0, SAMPLE_ROWS).map(row => row.cells)
   const column = addressColumn(rows, Math.max(cells.length, usual))
-  if (column === null) return false
+  const numeric = cells.map(cell => NUMERIC.test(cell) && !YEAR.test(cell))
+  const plain = !numeric.includes(true) && !repeats(cells, rows)
+  // No address below: it matters only for the names in a message, or for a column that was asked for.
+  if (column === null) return usual > 1 && plain
   const label = (cells[column] ?? '').trim()
   // An address gone wrong, such as `user@`: a row of the list.
   if (label.includes('@')) return false
-  const numeric = cells.map(cell => NUMERIC.test(cell))
   if (label === '') return !numeric.includes(true) && rows.every(row => hasNumberUnder(cells, row))
   if (usual === 1) return !/[\d.]\S/.test(label)
-  return !numeric.includes(true) && !repeats(cells, rows)
+  return plain
 }
 
 const isMailName = (cell: string) => {
@@ -165,6 +167,8 @@ const isMailName = (cell: string) => {
 
 /** A sentence about mail is no name of a column. */
 const NAME_LENGTH_MAX = 60
+/** Years are names of columns often enough. */
+const YEAR = /^\s*(?:19|20)\d\d\s*$/
 const NUMERIC = /^\s*[+-]?\d[\d\s.,:/-]*$/
 
 const hasNumberUnder = (cells: readonly string[], row: readonly string[]) =>

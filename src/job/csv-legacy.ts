@@ -44,7 +44,8 @@ const SCRIPTS = {
   hangul: /\p{Script=Hangul}/u,
   cyrillic: /\p{Script=Cyrillic}/u,
   greek: /\p{Script=Greek}/u,
-  hebrew: /\p{Script=Hebrew}/u,
+  // Letters only: the points of Hebrew are what capitals of other scripts turn into.
+  hebrew: /[א-ת]/,
   arabic: /\p{Script=Arabic}/u,
   thai: /\p{Script=Thai}/u,
 }
@@ -100,6 +101,8 @@ function worth(character: string, script: Script | null): number {
   if (script === 'kana') return character >= '\uFF61' ? -0.5 : 5
   if (script === 'han') return USUAL_HAN.has(character) ? 5 : 1
   if (script === 'hangul') return 4
+  // Small Cyrillic letters and Hebrew ones share their bytes, but Hebrew has none for я, ы, ь, э, ю.
+  if (script === 'hebrew') return 1.6
   return character === character.toLowerCase() ? 1.5 : 1
 }
 
