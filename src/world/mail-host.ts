@@ -47,12 +47,7 @@ export class MailHost {
   /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
   accept(socket: Socket, world: Around): void {
     socket.on('error', () => socket.destroy())
-    this.tally.opened()
-    world.opened()
-    socket.once('close', () => {
-      this.tally.closed()
-      world.closed()
-    })
+    this.#count(socket, world)
     if (world.roundTripMs === 0) {
       this.#begin(socket, socket.remoteAddress)
       return
@@ -61,6 +56,20 @@ export class MailHost {
     // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
     const line = new FarSocket(socket, world.roundTripMs)
     setTimeout(() => this.#begin(line, socket.remoteAddress), world.roundTripMs * 1.5)
+  }
+
+  /** For a server a session is over when it has said its last word, not when the client has heard it. */
+  #count(socket: Socket, world: Around): void {
+    this.tally.opened()
+    world.opened()
+    let over = false
+    const closed = () => {
+      if (over) return
+      over = true
+      this.tally.closed()
+      world.closed()
+    }
+    socket.once('finish', closed).once('close', closed)
   }
 
   /** How often, and how long ago first, this client asked for this recipient from this sender. */

@@ -83,8 +83,10 @@ export function ruleBook(rules: readonly Rule[]): RuleBook {
     }
   }
   return {
-    find: (verb, moment) =>
-      (pages.get(verb) ?? pages.get('*'))?.find(entry => entry.holds(moment))?.rule,
+    find(verb, moment) {
+      const page = pages.get(verb) ?? (verb === 'CONNECT' ? undefined : pages.get('*'))
+      return page?.find(entry => entry.holds(moment))?.rule
+    },
     remembers: rules.some(rule => rule.timesMax !== undefined || rule.withinMs !== undefined),
   }
 }
