@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
 import type { Probed } from '../probe/lane.ts'
 import type { Pace } from '../probe/pace.ts'
+import type { RouteWithHost } from '../probe/plan.ts'
 import type { Prober } from '../probe/probe.ts'
 import type { Evidence, Result } from '../verdict/verdict.ts'
 import { isFresh, memorable, type Remembered, type ResultMemory } from './memory.ts'
@@ -14,6 +15,7 @@ import {
   type PrepareWorld,
   prepare,
   resultOf,
+  resumeInquiry,
 } from './prepare.ts'
 import { sandboxResult } from './sandbox.ts'
 import { type ManyOptions, streamResults } from './stream.ts'
@@ -45,7 +47,10 @@ export type EngineWorld = PrepareWorld & {
 }
 
 export type ProbeListOptions = {
+  /** Ends every conversation at once. */
   readonly signal: AbortSignal
+  /** Lets the transaction under way end, says QUIT and asks nobody else. */
+  readonly drain?: AbortSignal
   readonly dialogue?: boolean
   readonly patienceMs?: number
   /** Called once for each inquiry; `asked` is false when no server was asked this time. */
@@ -125,6 +130,11 @@ export class Engine {
     }
   }
 
+  /** Takes up an item whose route was found before. */
+  resume(text: string, route: RouteWithHost): Inquiry {
+    return resumeInquiry(this.#world, text, route)
+  }
+
   /** How an operator is asked at present. */
   pace(operator: string): Pace {
     return this.#world.prober.pace(operator)
@@ -196,7 +206,7 @@ export class Engine {
   async #probe(
     operator: Operator,
     inquiries: readonly Inquiry[],
-    options: { signal: AbortSignal; dialogue?: boolean; patienceMs?: number },
+    options: Omit<ProbeListOptions, 'onResult'>,
     single: boolean,
     onProbed: (inquiry: Inquiry, probed: Probed) => void,
   ): Promise<void> {
@@ -204,6 +214,7 @@ export class Engine {
     const definite = new Map<string, Remembered>()
     await prober.probe(operator, inquiries, {
       signal: options.signal,
+      drain: options.drain ?? options.signal,
       single,
       dialogue: options.dialogue ?? false,
       patienceMs: options.patienceMs ?? LIST_PATIENCE_MS,

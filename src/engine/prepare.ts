@@ -2,6 +2,7 @@ import { type Address, isFault, parseAddress } from '../address/address.ts'
 import { suggestDomain, suggestForFault } from '../address/suggestion.ts'
 import type { TraitReader, Traits } from '../address/traits.ts'
 import type { Clock } from '../base/clock.ts'
+import { EvError } from '../base/error.ts'
 import { isKnownOperator, type Operator, operatorOf } from '../dns/operator.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { findRoute, type Route } from '../dns/route.ts'
@@ -15,7 +16,8 @@ export type Inquiry = Question & {
   readonly traits: Traits
   readonly suggestion: string | null
   readonly operator: Operator
-  readonly dnsMs: number
+  /** Null: the route was known before. */
+  readonly dnsMs: number | null
   /** Monotonic time at which somebody began to wait for it. */
   readonly begunAt: number
 }
@@ -61,6 +63,25 @@ export async function prepare(
   }
   const catchAll = catchAllBeforehand(operator, traits)
   return { inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt } }
+}
+
+/** The inquiry of an item that was routed before, perhaps by another process. */
+export function resumeInquiry(world: PrepareWorld, text: string, route: RouteWithHost): Inquiry {
+  const address = parseAddress(text)
+  if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
+  const traits = world.traits.of(address)
+  const operator = operatorOf(firstHost(route))
+  return {
+    text,
+    address,
+    traits,
+    route,
+    operator,
+    suggestion: suggest(address, route),
+    catchAll: catchAllBeforehand(operator, traits),
+    dnsMs: null,
+    begunAt: world.clock.ticks(),
+  }
 }
 
 /** Evidence with everything unsaid left at "not asked". */

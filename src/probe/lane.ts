@@ -32,6 +32,7 @@ export type LaneOptions<Q extends Question> = {
   readonly catchAll: CatchAllMemory
   readonly hosts: HostMemory
   readonly signal: AbortSignal
+  readonly drain: AbortSignal
   /** A single verification: the unguessable recipient goes in the same write as the real one. */
   readonly single: boolean
   /** How long a pause may be waited out before what is left is handed back as deferred. */
@@ -68,15 +69,15 @@ export class Lane<Q extends Question> {
 
   /** Resolves when every question has its answer and no connection of the lane is open. */
   async walk(): Promise<void> {
-    const { pace, hosts, signal, patienceMs, single } = this.#options
+    const { pace, hosts, drain, patienceMs, single } = this.#options
     let fruitless = 0
     while (this.#pending.length > 0) {
-      if (signal.aborted) return this.#settleUnasked(TIME_RAN_OUT)
+      if (drain.aborted) return this.#settleUnasked(TIME_RAN_OUT)
       const down = hosts.downAnswer(this.#plan.key)
       if (down !== null) return this.#settleUnasked(down)
-      const start = await pace.start(patienceMs, signal)
+      const start = await pace.start(patienceMs, drain)
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
-      if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, signal.aborted))
+      if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, drain.aborted))
       const before = this.#pending.length
       const lost = await this.#visit().finally(start.permit.release)
       if (this.#pending.length < before) {
@@ -229,9 +230,9 @@ class Conversation<Q extends Question> {
   }
 
   #hasRoom(): boolean {
-    const { pace, world } = this.#lane.options
+    const { pace, world, drain } = this.#lane.options
     const { recipientsPerSession, unknownStreakMax } = pace.row
-    if (this.#lane.pending.length === 0) return false
+    if (this.#lane.pending.length === 0 || drain.aborted) return false
     if (this.#streak >= unknownStreakMax) {
       pace.strayed()
       return false

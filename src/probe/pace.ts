@@ -70,10 +70,9 @@ export class Pace {
     if (this.#sessions >= Math.floor(this.#sessionsAllowed)) {
       return { waitMs: 1 / this.#ratePerMs, paused: false }
     }
-    const interval = 1 / this.#ratePerMs
-    const dueAt = Math.max(this.#nextStartAt, now - interval * (this.row.sessionsMax - 1))
+    const dueAt = this.#dueAt(now)
     if (dueAt > now) return { waitMs: dueAt - now, paused: false }
-    this.#nextStartAt = dueAt + interval
+    this.#nextStartAt = dueAt + 1 / this.#ratePerMs
     this.#sessions++
     return { permit: this.#permit() }
   }
@@ -91,9 +90,11 @@ export class Pace {
     }
   }
 
-  /** How long the operator is paused yet; 0 when it is not. */
-  get pausedMs(): number {
-    return Math.max(0, this.#pausedUntil - this.#clock.ticks())
+  /** How long until a connection may be opened, as far as the rate and a pause say; asks for nothing. */
+  get readyInMs(): number {
+    const now = this.#clock.ticks()
+    if (this.#refusal !== null && this.#refusal.until > now) return 0
+    return Math.max(0, this.#pausedUntil - now, this.#dueAt(now) - now)
   }
 
   /** A conversation ended well. */
@@ -131,6 +132,11 @@ export class Pace {
   /** A real recipient was found: the unknown ones before it were no dictionary attack. */
   found(): void {
     this.#streakPauseMs = STREAK_PAUSE_MIN_MS
+  }
+
+  /** When the rate allows the next connection; a burst of `sessionsMax` is allowed after a rest. */
+  #dueAt(now: number): number {
+    return Math.max(this.#nextStartAt, now - (this.row.sessionsMax - 1) / this.#ratePerMs)
   }
 
   #halve() {

@@ -9,7 +9,10 @@ import { Pace, type PaceRow } from './pace.ts'
 import { planLanes, type Question } from './plan.ts'
 
 export type ProbeOptions<Q extends Question> = {
+  /** Ends every conversation at once. */
   readonly signal: AbortSignal
+  /** Lets the transaction under way end; what was not asked is handed back. */
+  readonly drain: AbortSignal
   /** One address that somebody waits for: asked with as few round trips as can be. */
   readonly single: boolean
   /** How long a pause of the operator may be waited out, in ms. */

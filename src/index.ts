@@ -1,0 +1,70 @@
+import type { TraitOptions } from './address/traits.ts'
+import type { Clock } from './base/clock.ts'
+import { type Log, silentLog } from './base/log.ts'
+import type { Random } from './base/random.ts'
+import { toConfig } from './config/config.ts'
+import type { Config } from './config/settings.ts'
+import type { Resolver } from './dns/resolver.ts'
+import type { Engine } from './engine/engine.ts'
+import type { ResultMemory } from './engine/memory.ts'
+import type { Dial } from './smtp/dial.ts'
+import { wireEngine } from './wire.ts'
+
+export type { Address, SyntaxFault } from './address/address.ts'
+export type { Traits } from './address/traits.ts'
+export { EvError } from './base/error.ts'
+export type { Log } from './base/log.ts'
+export type { Route } from './dns/route.ts'
+export type { Engine, VerifyOptions } from './engine/engine.ts'
+export type { Remembered, ResultMemory } from './engine/memory.ts'
+export { type Include, presentResult } from './engine/present.ts'
+export type { ManyOptions } from './engine/stream.ts'
+export type { Answer } from './smtp/answer.ts'
+export type { Reason } from './verdict/reason.ts'
+export { type Class, classOf, type Evidence, type Result, type Verdict } from './verdict/verdict.ts'
+
+/** Settings of an embedded engine: those of the command line, by the same names, and the doors to the world. */
+export type EngineOptions = Partial<Omit<Config, 'dataDir' | 'database' | 'log' | 'logFormat'>> & {
+  /** Additions to the built-in lists. */
+  readonly lists?: TraitOptions
+  /** Results are simulated by the prefix of the address: no DNS, no socket. */
+  readonly sandbox?: boolean
+  /** Where definite answers are remembered; in this process when left out. */
+  readonly memory?: ResultMemory
+  readonly log?: Log
+  readonly clock?: Clock
+  readonly random?: Random
+  readonly resolver?: Resolver
+  readonly dial?: Dial
+}
+
+/**
+ * An engine of one's own. Opens no database and nothing else before it is asked something; `close()` it at
+ * the end. Throws EvError('usage') on a bad setting.
+ */
+export function createEngine(options: EngineOptions = {}): Engine {
+  const { lists, sandbox, memory, log, clock, random, resolver, dial, ...settings } = options
+  const config = toConfig({ flags: asFlags(settings), environment: {}, file: null })
+  const doors = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
+  return wireEngine(config, doors, optional({ lists, sandbox, memory }))
+}
+
+/** Settings go through the same checks as flags. */
+function asFlags(settings: Partial<Config>): Record<string, string> {
+  const given = Object.entries(settings).filter(
+    ([, value]) => value !== null && value !== undefined,
+  )
+  return Object.fromEntries(
+    given.map(([key, value]) => [
+      key,
+      // The flag takes seconds.
+      key === 'greylistDelayMs' ? String(Number(value) / 1_000) : String(value),
+    ]),
+  )
+}
+
+/** The same object without what is undefined. */
+function optional<T extends object>(all: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const given = Object.entries(all).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as { [K in keyof T]?: Exclude<T[K], undefined> }
+}

@@ -1,0 +1,20 @@
+import { addressKey, cleanAddress, isFault, parseAddress } from '../address/address.ts'
+
+/** One row of a list, as it is asked. */
+export type Entry = {
+  /** The address as it is asked: what the cell held, cleaned of what people paste around an address. */
+  readonly text: string
+  /** Rows with the same key are asked once. */
+  readonly dedupeKey: string
+}
+
+/** Longer cells are no address; what is kept of them is enough to recognise them. */
+const TEXT_LENGTH_MAX = 1_000
+
+export function toEntry(cell: string): Entry {
+  const { text } = cleanAddress(cell)
+  const kept = text.slice(0, TEXT_LENGTH_MAX)
+  const parsed = parseAddress(kept)
+  // A mark that no address key has keeps faulty texts apart from addresses.
+  return { text: kept, dedupeKey: isFault(parsed) ? `\u0000${kept}` : addressKey(parsed) }
+}

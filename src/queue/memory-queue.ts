@@ -1,0 +1,136 @@
+import type { Clock } from '../base/clock.ts'
+import { messageOf } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { Handler, NextDue, Queue, Worker, WorkOptions } from './queue.ts'
+
+/** After a handler threw: long enough not to spin, short enough to go on when the trouble has passed. */
+const RETRY_MS = 1_000
+
+/** The queue of one process. It holds nothing that the store could not tell again at the next start. */
+export function memoryQueue(clock: Clock, log: Log): Queue {
+  const kinds = new Map<string, Kind>()
+  const kindOf = (name: string) => {
+    const kind = kinds.get(name) ?? new Kind(clock, log)
+    kinds.set(name, kind)
+    return kind
+  }
+  return {
+    put: async (kind, key, dueAt = clock.now()) => kindOf(kind).put(key, dueAt),
+    work: (kind, handler, options) => kindOf(kind).work(handler, options),
+    close: async () => {
+      await Promise.all([...kinds.values()].map(kind => kind.stop()))
+    },
+  }
+}
+
+type Entry = {
+  readonly key: string
+  dueAt: number
+  running: boolean
+  /** Put again while it ran. */
+  againAt: number | null
+  cancelTimer: (() => void) | null
+}
+
+class Kind {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #entries = new Map<string, Entry>()
+  readonly #stopping = new AbortController()
+  /** Due entries, first come first served. */
+  #ready: Entry[] = []
+  #next = 0
+  #running = 0
+  #handler: Handler | null = null
+  #concurrency = 0
+  #idle: (() => void)[] = []
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  put(key: string, dueAt: number): void {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) {
+      const fresh = { key, dueAt, running: false, againAt: null, cancelTimer: null }
+      this.#entries.set(key, fresh)
+      this.#schedule(fresh, dueAt)
+    } else if (entry.running) entry.againAt = Math.min(entry.againAt ?? dueAt, dueAt)
+    else if (dueAt < entry.dueAt && entry.cancelTimer !== null) this.#schedule(entry, dueAt)
+  }
+
+  work(handler: Handler, options: WorkOptions): Worker {
+    this.#handler = handler
+    this.#concurrency = options.concurrency
+    this.#pump()
+    return { stop: () => this.stop() }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    for (const entry of this.#entries.values()) entry.cancelTimer?.()
+    if (this.#running > 0) await new Promise<void>(resolve => this.#idle.push(resolve))
+  }
+
+  #schedule(entry: Entry, dueAt: number) {
+    entry.cancelTimer?.()
+    entry.cancelTimer = null
+    entry.dueAt = dueAt
+    const waitMs = dueAt - this.#clock.now()
+    if (waitMs > 0) {
+      // A wall clock that jumps meanwhile does no harm: a timer counts time that passes.
+      entry.cancelTimer = this.#clock.after(waitMs, () => {
+        entry.cancelTimer = null
+        this.#makeReady(entry)
+      })
+    } else this.#makeReady(entry)
+  }
+
+  #makeReady(entry: Entry) {
+    this.#ready.push(entry)
+    this.#pump()
+  }
+
+  #pump() {
+    while (
+      this.#handler !== null &&
+      this.#next < this.#ready.length &&
+      this.#running < this.#concurrency &&
+      !this.#stopping.signal.aborted
+    ) {
+      const entry = this.#ready[this.#next++] as Entry
+      // Dropped in blocks, so that taking the first of many stays cheap.
+      if (this.#next > 1_024) this.#ready = this.#ready.slice(this.#next)
+      if (this.#next > 1_024) this.#next = 0
+      void this.#run(this.#handler, entry)
+    }
+  }
+
+  async #run(handler: Handler, entry: Entry): Promise<void> {
+    entry.running = true
+    this.#running++
+    let next: NextDue
+    try {
+      next = await handler(entry.key, { stopping: this.#stopping.signal })
+    } catch (error) {
+      this.#log.error('work failed and is tried again', {
+        key: entry.key,
+        error: messageOf(error),
+      })
+      next = { dueAt: this.#clock.now() + RETRY_MS }
+    }
+    entry.running = false
+    this.#running--
+    this.#requeue(entry, next)
+    this.#pump()
+    if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  #requeue(entry: Entry, next: NextDue) {
+    const times = [next === 'done' ? null : next.dueAt, entry.againAt].filter(at => at !== null)
+    entry.againAt = null
+    if (times.length === 0) this.#entries.delete(entry.key)
+    else this.#schedule(entry, Math.min(...times))
+  }
+}

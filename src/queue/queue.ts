@@ -1,0 +1,33 @@
+/** When an entry is to be worked on again, epoch ms; or that it is done with. */
+export type NextDue = { readonly dueAt: number } | 'done'
+
+/** The right to work on one entry. */
+export type Lease = {
+  /** Aborts when the worker stops: finish what is begun and come back soon. */
+  readonly stopping: AbortSignal
+}
+
+export type Handler = (key: string, lease: Lease) => Promise<NextDue>
+
+export type WorkOptions = {
+  /** Entries worked on at the same time. */
+  readonly concurrency: number
+}
+
+export interface Worker {
+  /** Takes nothing new and resolves when nothing runs. May be called twice. */
+  stop(): Promise<void>
+}
+
+/**
+ * Who works on what, by one rule: at most one entry per kind and key, waiting or running. So an entry
+ * for each slot of an operator keeps the number of its sessions, however many work.
+ */
+export interface Queue {
+  /** Puts an entry, due at `dueAt` (epoch ms; now when left out). One that waits keeps the earlier time; one that runs is run once more. */
+  put(kind: string, key: string, dueAt?: number): Promise<void>
+  /** Works on the entries of a kind. A handler that throws has its entry tried again after a while. */
+  work(kind: string, handler: Handler, options: WorkOptions): Worker
+  /** Stops every worker. */
+  close(): Promise<void>
+}

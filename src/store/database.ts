@@ -1,0 +1,118 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import SqliteDatabase from 'better-sqlite3'
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  Kysely,
+  SqliteDialect,
+  type SqliteDialectConfig,
+  SqliteDriver,
+  type Transaction,
+} from 'kysely'
+import { Migrator } from 'kysely/migration'
+import { type Clock, sleep } from '../base/clock.ts'
+import { EvError, messageOf } from '../base/error.ts'
+import { MIGRATIONS, type Schema } from './schema.ts'
+
+/** Where jobs and answers are kept; every function of this folder works on it. */
+export type Database = {
+  readonly db: Kysely<Schema>
+  readonly dialect: 'sqlite'
+  readonly clock: Clock
+  close(): Promise<void>
+}
+
+/** A synchronous binding blocks the whole event loop while it waits for a lock; so it waits little, and we retry. */
+const LOCK_WAIT_MS = 50
+const LOCK_RETRY_MS = 20
+/** How long another writer may keep us waiting in all. */
+const LOCK_PATIENCE_MS = 30_000
+
+/** Opens the database of a `sqlite:FILE` URL, makes it if it is not there, and brings its tables up to date. */
+export async function openDatabase(url: string, clock: Clock): Promise<Database> {
+  const file = url.replace(/^sqlite:/, '')
+  const sqlite = openFile(file)
+  const db = new Kysely<Schema>({ dialect: new ImmediateDialect({ database: sqlite }) })
+  const database: Database = {
+    db,
+    dialect: 'sqlite',
+    clock,
+    close: () => db.destroy(),
+  }
+  await migrate(database, file)
+  return database
+}
+
+/** Runs `work` in one write transaction; use only `trx` in it. Another writer is waited for. */
+export async function write<T>(
+  { db, clock }: Database,
+  work: (trx: Transaction<Schema>) => Promise<T>,
+): Promise<T> {
+  const giveUpAt = clock.ticks() + LOCK_PATIENCE_MS
+  for (;;) {
+    try {
+      return await db.transaction().execute(work)
+    } catch (error) {
+      if (!isBusy(error) || clock.ticks() > giveUpAt) throw error
+      await sleep(clock, LOCK_RETRY_MS)
+    }
+  }
+}
+
+function openFile(file: string): SqliteDatabase.Database {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
+    sqlite.pragma('journal_mode = WAL')
+    // NORMAL loses acknowledged rows in a power cut; in groups FULL costs next to nothing.
+    sqlite.pragma('synchronous = FULL')
+    sqlite.pragma('journal_size_limit = 67108864')
+    sqlite.pragma('cache_size = -16384')
+    sqlite.pragma('temp_store = FILE')
+    return sqlite
+  } catch (error) {
+    throw unusable(file, error)
+  }
+}
+
+async function migrate({ db }: Database, file: string): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
+  const { error } = await migrator.migrateToLatest()
+  if (error === undefined) return
+  await db.destroy()
+  throw unusable(file, error)
+}
+
+function unusable(file: string, cause: unknown): EvError {
+  const newer = /previously executed migration/.test(messageOf(cause))
+  const remedy = newer
+    ? 'It was written by a newer version of ev: use that version.'
+    : 'Name another place with --data-dir, or move the file away if it is damaged.'
+  return new EvError('io', `The database ${file} cannot be used: ${messageOf(cause)}. ${remedy}`, {
+    cause,
+  })
+}
+
+const isBusy = (error: unknown) =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+
+/** Takes the write lock at BEGIN: a transaction that turned writer midway could not be retried safely. */
+class ImmediateDialect extends SqliteDialect {
+  readonly #config: SqliteDialectConfig
+
+  constructor(config: SqliteDialectConfig) {
+    super(config)
+    this.#config = config
+  }
+
+  override createDriver() {
+    return new ImmediateDriver(this.#config)
+  }
+}
+
+class ImmediateDriver extends SqliteDriver {
+  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+}

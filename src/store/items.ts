@@ -1,0 +1,175 @@
+import { sql, type Transaction } from 'kysely'
+import { type Database, write } from './database.ts'
+import type { ItemTable, Schema } from './schema.ts'
+
+export type QueuedItem = Pick<ItemTable, 'position' | 'text' | 'copies'>
+
+/** The next items that nobody looked at yet, in the order of the list. */
+export function queuedItems(
+  { db }: Database,
+  o: { jobId: string; after: number; max: number },
+): Promise<QueuedItem[]> {
+  return db
+    .selectFrom('item')
+    .select(['position', 'text', 'copies'])
+    .where('job_id', '=', o.jobId)
+    .where('state', '=', 'queued')
+    .where('position', '>', o.after)
+    .orderBy('position')
+    .limit(o.max)
+    .execute()
+}
+
+export type Filed = {
+  readonly position: number
+  readonly operator: string
+  readonly domain: string
+  readonly route: string
+}
+
+/** Files items under the operators that run their mail. */
+export async function fileItems(
+  trx: Transaction<Schema>,
+  o: { jobId: string; filed: readonly Filed[]; now: number },
+): Promise<void> {
+  for (const { position, operator, domain, route } of o.filed) {
+    await trx
+      .updateTable('item')
+      .set({ state: 'routed', operator, domain, route, due_at: o.now, ready_at: o.now })
+      .where('job_id', '=', o.jobId)
+      .where('position', '=', position)
+      .execute()
+  }
+}
+
+export type ClaimedItem = Pick<
+  ItemTable,
+  'position' | 'text' | 'tries' | 'ready_at' | 'route' | 'copies'
+>
+
+/** Takes up to `max` items of one operator that are due, ordered by domain so that few transactions serve them. */
+export async function claimItems(
+  database: Database,
+  o: { jobId: string; operator: string; max: number; now: number },
+): Promise<ClaimedItem[]> {
+  // One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
+  const rows = await write(database, trx =>
+    trx
+      .with(
+        cte => cte('due').materialized(),
+        query =>
+          query
+            .selectFrom('item')
+            .select('position')
+            .where('job_id', '=', o.jobId)
+            .where('operator', '=', o.operator)
+            .where('state', '=', 'routed')
+            .where('due_at', '<=', o.now)
+            .orderBy('domain')
+            .orderBy('position')
+            .limit(o.max),
+      )
+      .updateTable('item')
+      .set({ state: 'probing' })
+      .where('job_id', '=', o.jobId)
+      .where('position', 'in', query => query.selectFrom('due').select('position'))
+      .returning(['position', 'text', 'tries', 'ready_at', 'route', 'copies'])
+      .execute(),
+  )
+  return rows.sort((a, b) => a.position - b.position)
+}
+
+/** When the next item of an operator is due, epoch ms; null when none waits. */
+export async function nextDueAt(
+  { db }: Database,
+  o: { jobId: string; operator: string },
+): Promise<number | null> {
+  const row = await db
+    .selectFrom('item')
+    .select(eb => eb.fn.min('due_at').as('due_at'))
+    .where('job_id', '=', o.jobId)
+    .where('operator', '=', o.operator)
+    .where('state', '=', 'routed')
+    .executeTakeFirst()
+  return row?.due_at ?? null
+}
+
+/** Operators that have items waiting, with their number. */
+export async function waitingOperators(
+  { db }: Database,
+  jobId: string,
+): Promise<{ operator: string; items: number }[]> {
+  const rows = await db
+    .selectFrom('item')
+    .select(['operator', eb => eb.fn.countAll<number>().as('items')])
+    .where('job_id', '=', jobId)
+    .where('state', '=', 'routed')
+    .groupBy('operator')
+    .execute()
+  return rows.map(row => ({ operator: row.operator ?? '', items: Number(row.items) }))
+}
+
+export type Recorded = {
+  readonly position: number
+  readonly result: string
+  readonly class: string
+}
+
+/** Writes results; each item takes one and only one. Returns how many were taken. */
+export async function recordResults(
+  trx: Transaction<Schema>,
+  jobId: string,
+  recorded: readonly Recorded[],
+): Promise<number> {
+  let taken = 0
+  for (const { position, result, class: klass } of recorded) {
+    const { numUpdatedRows } = await trx
+      .updateTable('item')
+      .set({ state: 'done', result, class: klass, route: null })
+      .where('job_id', '=', jobId)
+      .where('position', '=', position)
+      .where('state', '<>', 'done')
+      .executeTakeFirst()
+    taken += Number(numUpdatedRows)
+  }
+  return taken
+}
+
+export type Postponed = {
+  readonly position: number
+  readonly dueAt: number
+  readonly tries: number
+}
+
+/** Puts items back that are to be asked again later. */
+export async function postponeItems(
+  trx: Transaction<Schema>,
+  jobId: string,
+  postponed: readonly Postponed[],
+): Promise<void> {
+  for (const { position, dueAt, tries } of postponed) {
+    await trx
+      .updateTable('item')
+      .set({ state: 'routed', due_at: dueAt, tries })
+      .where('job_id', '=', jobId)
+      .where('position', '=', position)
+      .where('state', '=', 'probing')
+      .execute()
+  }
+}
+
+export type ResultRow = { readonly position: number; readonly result: string | null }
+
+/** Results in the order of the list; a duplicate has the result of its first. */
+export async function resultPage(
+  { db }: Database,
+  o: { jobId: string; after: number; max: number },
+): Promise<ResultRow[]> {
+  const { rows } = await sql<ResultRow>`
+    select item.position as position, coalesce(item.result, first.result) as result
+    from item left join item as first
+      on first.job_id = item.job_id and first.position = item.same_as
+    where item.job_id = ${o.jobId} and item.position > ${o.after}
+    order by item.position limit ${o.max}`.execute(db)
+  return rows
+}

@@ -1,0 +1,187 @@
+import { sql, type Transaction } from 'kysely'
+import type { Class } from '../verdict/verdict.ts'
+import { type Database, write } from './database.ts'
+import type { JobTable, Schema } from './schema.ts'
+
+export type Job = JobTable
+
+/** Begins a job; its items follow by `addItems`, and `queueJob` ends the loading. */
+export async function createJob(
+  database: Database,
+  job: { id: string; sourceKey: string; source: string },
+): Promise<void> {
+  await write(database, trx =>
+    trx
+      .insertInto('job')
+      .values({
+        id: job.id,
+        state: 'loading',
+        source_key: job.sourceKey,
+        source: job.source,
+        total: 0,
+        done: 0,
+        duplicates: 0,
+        deliverable: 0,
+        risky: 0,
+        undeliverable: 0,
+        unknown: 0,
+        created_at: database.clock.now(),
+        finished_at: null,
+        written_at: null,
+      })
+      .execute(),
+  )
+}
+
+export type NewItem = {
+  readonly position: number
+  readonly text: string
+  readonly dedupeKey: string
+}
+
+/** PostgreSQL takes 65,535 parameters in a statement; we stay far below. */
+const ROWS_PER_STATEMENT = 250
+
+export async function addItems(
+  database: Database,
+  jobId: string,
+  items: readonly NewItem[],
+): Promise<void> {
+  await write(database, async trx => {
+    for (let from = 0; from < items.length; from += ROWS_PER_STATEMENT) {
+      const rows = items.slice(from, from + ROWS_PER_STATEMENT).map(item => ({
+        job_id: jobId,
+        position: item.position,
+        text: item.text,
+        dedupe_key: item.dedupeKey,
+        state: 'queued' as const,
+        copies: 1,
+        due_at: 0,
+        tries: 0,
+      }))
+      await trx.insertInto('item').values(rows).execute()
+    }
+  })
+}
+
+/** All items are there: duplicates are told apart, and the work may begin. */
+export async function queueJob(database: Database, jobId: string): Promise<Job> {
+  return write(database, async trx => {
+    await sql`
+      update item set
+        state = case when item.position = first.position then 'queued' else 'same' end,
+        same_as = case when item.position = first.position then null else first.position end,
+        copies = case when item.position = first.position then first.copies else 0 end
+      from (select dedupe_key, min(position) as position, count(*) as copies from item
+            where job_id = ${jobId} group by dedupe_key having count(*) > 1) as first
+      where item.job_id = ${jobId} and item.dedupe_key = first.dedupe_key`.execute(trx)
+    const count = await trx
+      .selectFrom('item')
+      .select(eb => eb.fn.countAll<number>().as('total'))
+      .select(sql<number>`coalesce(sum(case when state = 'same' then 1 else 0 end), 0)`.as('same'))
+      .where('job_id', '=', jobId)
+      .executeTakeFirstOrThrow()
+    const [total, duplicates] = [Number(count.total), Number(count.same)]
+    const job = await trx
+      .updateTable('job')
+      .set({ state: 'queued', total, duplicates, done: 0 })
+      .where('id', '=', jobId)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    return total === 0 ? finishJob(trx, jobId, database.clock.now()) : job
+  })
+}
+
+/** The latest job made from this source whose output is not written yet. */
+export async function unfinishedJob({ db }: Database, sourceKey: string): Promise<Job | null> {
+  const job = await db
+    .selectFrom('job')
+    .selectAll()
+    .where('source_key', '=', sourceKey)
+    .where('written_at', 'is', null)
+    .where('state', 'in', ['loading', 'queued', 'processing', 'completed'])
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  return job ?? null
+}
+
+export async function readJob({ db }: Database, jobId: string): Promise<Job> {
+  return db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
+}
+
+/** Notes that the output of a job is written whole. */
+export async function markWritten(database: Database, jobId: string): Promise<void> {
+  const written_at = database.clock.now()
+  await write(database, trx =>
+    trx.updateTable('job').set({ written_at }).where('id', '=', jobId).execute(),
+  )
+}
+
+/** Removes the jobs that were finished before a time, epoch ms. */
+export async function deleteJobsBefore(database: Database, before: number): Promise<void> {
+  const old = await database.db
+    .selectFrom('job')
+    .select('id')
+    .where('finished_at', '<', before)
+    .execute()
+  for (const { id } of old) await deleteJob(database, id)
+}
+
+/** Removes a job with all its items. */
+export async function deleteJob(database: Database, jobId: string): Promise<void> {
+  await write(database, async trx => {
+    await trx.deleteFrom('item').where('job_id', '=', jobId).execute()
+    await trx.deleteFrom('job').where('id', '=', jobId).execute()
+  })
+}
+
+/** Takes a job up, for the first time or after a stop: what was under way then is asked again. */
+export async function startJob(database: Database, jobId: string): Promise<Job> {
+  return write(database, async trx => {
+    await trx
+      .updateTable('item')
+      .set({ state: 'routed' })
+      .where('job_id', '=', jobId)
+      .where('state', '=', 'probing')
+      .execute()
+    await trx
+      .updateTable('job')
+      .set({ state: 'processing' })
+      .where('id', '=', jobId)
+      .where('state', '=', 'queued')
+      .execute()
+    return trx.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
+  })
+}
+
+/** Counts results into their job and finishes it with the last one; call it in the transaction that writes them. */
+export async function countResults(
+  trx: Transaction<Schema>,
+  jobId: string,
+  counts: Readonly<Record<Class, number>>,
+  now: number,
+): Promise<Job> {
+  const added = counts.deliverable + counts.risky + counts.undeliverable + counts.unknown
+  const job = await trx
+    .updateTable('job')
+    .set(eb => ({
+      done: eb('done', '+', added),
+      deliverable: eb('deliverable', '+', counts.deliverable),
+      risky: eb('risky', '+', counts.risky),
+      undeliverable: eb('undeliverable', '+', counts.undeliverable),
+      unknown: eb('unknown', '+', counts.unknown),
+    }))
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return job.done === job.total ? finishJob(trx, jobId, now) : job
+}
+
+function finishJob(trx: Transaction<Schema>, jobId: string, now: number): Promise<Job> {
+  return trx
+    .updateTable('job')
+    .set({ state: 'completed', finished_at: now })
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

@@ -1,0 +1,134 @@
+import type { Clock } from '../base/clock.ts'
+import type { Remembered } from '../engine/memory.ts'
+import { keepAnswers } from '../store/answers.ts'
+import { type Database, write } from '../store/database.ts'
+import {
+  type Filed,
+  fileItems,
+  type Postponed,
+  postponeItems,
+  recordResults,
+} from '../store/items.ts'
+import { countResults, type Job } from '../store/jobs.ts'
+import { type Class, classOf, type Result } from '../verdict/verdict.ts'
+
+/** Committed together: at most so many changes, or what came in so much time. A crash asks these again. */
+const GROUP_MAX = 50
+const GROUP_MS = 50
+
+export type Change = {
+  readonly results?: readonly { position: number; copies: number; result: Result }[]
+  readonly filed?: readonly Filed[]
+  readonly postponed?: readonly Postponed[]
+}
+
+export type RecorderWatcher = {
+  /** The job as it stands after a commit. */
+  readonly onProgress: (job: Job) => void
+  /** A commit failed: what it held may or may not be durable, so the job has to be taken up anew. */
+  readonly onFailure: (error: unknown) => void
+}
+
+type Group = {
+  changes: Change[]
+  answers: Map<string, Remembered>
+  size: number
+  committed: Promise<void>
+  settle: { resolve: () => void; reject: (error: unknown) => void }
+}
+
+/** Writes what happens to a job's items, in groups: a durable commit costs as much for fifty rows as for one. */
+export class Recorder {
+  readonly #database: Database
+  readonly #clock: Clock
+  readonly #jobId: string
+  readonly #watcher: RecorderWatcher
+  #group: Group | null = null
+  #cancelTimer: (() => void) | null = null
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(database: Database, jobId: string, watcher: RecorderWatcher) {
+    this.#database = database
+    this.#clock = database.clock
+    this.#jobId = jobId
+    this.#watcher = watcher
+  }
+
+  /** Takes a change; the promise resolves when it is durable. */
+  add(change: Change): Promise<void> {
+    const group = this.#open()
+    group.changes.push(change)
+    const { results = [], filed = [], postponed = [] } = change
+    group.size += results.length + filed.length + postponed.length
+    return this.#closeIfFull(group)
+  }
+
+  /** Takes answers to be remembered beyond this job. */
+  remember(entries: ReadonlyMap<string, Remembered>): Promise<void> {
+    const group = this.#open()
+    for (const [key, remembered] of entries) group.answers.set(key, remembered)
+    return this.#closeIfFull(group)
+  }
+
+  /** Resolves when all that was taken so far is durable. */
+  async flushed(): Promise<void> {
+    await (this.#group?.committed ?? this.#writing)
+  }
+
+  #open(): Group {
+    if (this.#group !== null) return this.#group
+    let settle: Group['settle'] = { resolve: () => {}, reject: () => {} }
+    const committed = new Promise<void>((resolve, reject) => {
+      settle = { resolve, reject }
+    })
+    // Whoever waits hears of a failure; that nobody waits is no reason to end the process.
+    committed.catch(() => {})
+    this.#group = { changes: [], answers: new Map(), size: 0, committed, settle }
+    this.#cancelTimer = this.#clock.after(GROUP_MS, () => this.#close())
+    return this.#group
+  }
+
+  #closeIfFull(group: Group): Promise<void> {
+    if (group.size >= GROUP_MAX) this.#close()
+    return group.committed
+  }
+
+  /** Groups are written one after another; what comes meanwhile gathers in the next one. */
+  #close() {
+    const group = this.#group
+    if (group === null) return
+    this.#cancelTimer?.()
+    this.#group = null
+    this.#writing = this.#writing.then(() => this.#write(group))
+  }
+
+  async #write(group: Group): Promise<void> {
+    try {
+      const job = await write(this.#database, async trx => {
+        const counts: Record<Class, number> = {
+          deliverable: 0,
+          risky: 0,
+          undeliverable: 0,
+          unknown: 0,
+        }
+        for (const { results = [], filed = [], postponed = [] } of group.changes) {
+          await fileItems(trx, { jobId: this.#jobId, filed, now: this.#clock.now() })
+          await postponeItems(trx, this.#jobId, postponed)
+          for (const { position, copies, result } of results) {
+            const klass = classOf(result.verdict)
+            const row = { position, result: JSON.stringify(result), class: klass }
+            const taken = await recordResults(trx, this.#jobId, [row])
+            counts[klass] += taken * copies
+          }
+        }
+        if (group.answers.size > 0) await keepAnswers(trx, group.answers)
+        return countResults(trx, this.#jobId, counts, this.#clock.now())
+      })
+      group.settle.resolve()
+      this.#watcher.onProgress(job)
+    } catch (error) {
+      group.settle.reject(error)
+      this.#watcher.onFailure(error)
+    }
+  }
+}
