@@ -1,7 +1,9 @@
 import { cleanText } from '../base/text.ts'
-import { CODE_MEANINGS, ENHANCED_MEANINGS } from './code-meanings.ts'
-import { FAINT_WORDS, type Phrase, WORDS_ABOUT_MAILBOX, WORDS_ABOUT_US } from './phrases.ts'
-import { FOREIGN_PHRASES, PROVIDER_PHRASES } from './provider-phrases.ts'
+import { CERTAIN_CODES, CODE_MEANINGS, ENHANCED_MEANINGS } from './code-meanings.ts'
+import { FOREIGN_PHRASES } from './foreign-phrases.ts'
+import { WORDS_ABOUT_MAILBOX } from './mailbox-phrases.ts'
+import { FAINT_WORDS, type Meaning, type Phrase, WORDS_ABOUT_US } from './phrases.ts'
+import { PROVIDER_PHRASES } from './provider-phrases.ts'
 import type { Reply } from './reply.ts'
 import { enhancedOf, plainText, retryAfterMs } from './reply-text.ts'
 
@@ -85,6 +87,7 @@ export type About = { readonly recipient?: string }
 
 /** Every row, in the order of judgement: the first that holds decides. */
 export const PHRASES: readonly Phrase[] = [
+  ...CERTAIN_CODES,
   ...PROVIDER_PHRASES,
   ...WORDS_ABOUT_US,
   ...FOREIGN_PHRASES,
@@ -107,18 +110,22 @@ export function phraseFor(stage: Stage, reply: Reply, text = plainText(reply)): 
   return PHRASES.find(holds) ?? null
 }
 
-/** Before RCPT nobody has heard of the mailbox, and a 4xx leaves open whether it exists; both bind all rows. */
-function mayHold({ meaning, stage: only, code: codes }: Phrase, stage: Stage, code: number) {
+/** Before RCPT nobody has heard of the mailbox; only RFC 7504's codes speak of the host at whatever stage they come. */
+function mayHold({ meaning, stage: only }: Phrase, stage: Stage, code: number) {
   const isRcpt = stage === 'rcpt'
   if (only !== undefined && (only === 'rcpt') !== isRcpt) return false
-  if (meaning === 'rejected/no-mail') return code >= 500 && (isRcpt || TAKES_NO_MAIL.has(code))
-  if (!isRcpt) return !ABOUT_MAILBOX.test(meaning)
-  if (meaning === 'rejected/full' || code >= 500) return true
-  return codes !== undefined || !ABOUT_MAILBOX.test(meaning)
+  if (isRcpt || !ABOUT_MAILBOX.test(meaning)) return true
+  return meaning === 'rejected/no-mail' && TAKES_NO_MAIL.has(code)
 }
 
-function answerOf({ meaning }: Phrase, stage: Stage, reply: Reply, text: string): Answer {
-  const [kind, why] = meaning.split('/')
+/** A 4xx leaves open whether the mailbox exists, unless it is full or a provider's own words say more. */
+function meaningOf({ meaning, code }: Phrase, reply: Reply): Meaning {
+  const isOpen = reply.code < 500 && code === undefined && meaning !== 'rejected/full'
+  return isOpen && ABOUT_MAILBOX.test(meaning) ? 'deferred/busy' : meaning
+}
+
+function answerOf(phrase: Phrase, stage: Stage, reply: Reply, text: string): Answer {
+  const [kind, why] = meaningOf(phrase, reply).split('/')
   if (kind === 'silent') {
     return { kind, why: why as SilentWhy, stage, detail: detailOf(reply) }
   }
@@ -129,7 +136,6 @@ function answerOf({ meaning }: Phrase, stage: Stage, reply: Reply, text: string)
   return { kind, why, stage, reply } as Answer
 }
 
-/** RFC 7504: these codes speak of the host at whatever stage they come. */
 const TAKES_NO_MAIL = new Set([521, 556])
 const ABOUT_MAILBOX = /^(?:accepted|rejected)\//
 const DETAIL_LENGTH_MAX = 200
@@ -148,4 +154,4 @@ export const isTemporary = (answer: Answer) =>
   (answer.kind === 'refused-us' && answer.reply.code < 500) ||
   (answer.kind === 'silent' && TEMPORARY_SILENCE.has(answer.why))
 
-const TEMPORARY_SILENCE: ReadonlySet<SilentWhy> = new Set(['connect', 'timeout', 'closed'])
+const TEMPORARY_SILENCE: ReadonlySet<SilentWhy> = new Set(['dns', 'connect', 'timeout', 'closed'])

@@ -13,22 +13,27 @@ const basic = (meaning: Meaning, codes: RegExp, source: string): Phrase => ({
   source,
 })
 
+/** Codes that mean but one thing, whatever the words. */
+export const CERTAIN_CODES: readonly Phrase[] = [
+  enhanced('accepted/restricted', /^5\.7\.(?:124|13[3-6])$/, 'Exchange Online NDR codes'),
+  enhanced('refused-us/sender', /^[45]\.1\.[789]$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
+  enhanced('silent/smtputf8', /^[45]\.6\.(?:7|9|10)$/, 'RFC 6531 §3.7.4.2'),
+]
+
 /** What an enhanced code says where the words said nothing. Codes that servers use for opposite things are not here. */
 export const ENHANCED_MEANINGS: readonly Phrase[] = [
   enhanced('rejected/no-mailbox', /^[45]\.1\.(?:1|10)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
   enhanced('rejected/no-mailbox', /^5\.1\.[34]$/, 'RFC 3463 §3.2'),
-  enhanced('rejected/not-hosted', /^5\.(?:1\.2|4\.4)$/, 'RFC 3463 §3.2, §3.5'),
+  enhanced('rejected/not-hosted', /^5\.1\.2$/, 'RFC 3463 §3.2'),
   enhanced('rejected/moved', /^5\.1\.6$/, 'RFC 3463 §3.2'),
   enhanced(
     'rejected/no-mailbox',
     /^5\.7\.1[78]$/,
     'RFC 7293 §14: mailbox or domain has a new owner',
   ),
-  enhanced('refused-us/sender', /^[45]\.1\.[789]$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
   enhanced('rejected/disabled', /^5\.2\.1$/, 'RFC 3463 §3.3'),
   enhanced('rejected/full', /^[45]\.2\.2$/, 'RFC 3463 §3.3'),
   enhanced('deferred/too-many', /^[45]\.5\.3$/, 'RFC 3463 §3.6'),
-  enhanced('silent/smtputf8', /^[45]\.6\.(?:7|9|10)$/, 'RFC 6531 §3.7'),
   enhanced('refused-us/tls', /^[45]\.7\.(?:10|11|29)$/, 'RFC 5248, Google Workspace SMTP errors'),
   enhanced('refused-us/auth', /^[45]\.7\.(?:8|57)$/, 'RFC 4954 §6, Exchange Online NDR codes'),
   enhanced('refused-us/sender', /^[45]\.7\.(?:2[0-4]|26|27|3[02]|509|515)$/, 'RFC 7372, RFC 7505'),
@@ -43,14 +48,15 @@ export const ENHANCED_MEANINGS: readonly Phrase[] = [
     /^5\.7\.(?:51[13]|60[6-9]|6[1-4]\d)$/,
     'Exchange Online NDR codes',
   ),
-  enhanced('accepted/restricted', /^5\.7\.(?:124|13[3-6])$/, 'Exchange Online NDR codes'),
   enhanced('rejected/disabled', /^5\.7\.50[45]$/, 'Exchange Online NDR codes'),
-  enhanced('deferred/busy', /^5\.(?:3\.[0-2]|4\.[1-35-7])$/, 'RFC 3463 §3.4, §3.5'),
+  enhanced('deferred/busy', /^5\.(?:3\.[12]|4\.[1-35-7])$/, 'RFC 3463 §3.4, §3.5'),
 ]
 
 /** A reply whose text is empty, or says no more than the digits do. */
 const NOTHING_SAID =
   /^(?:<>)?[ .:]{0,3}(?:requested (?:mail )?action (?:not taken|aborted)|no|unknown|not found|invalid|unavailable)?[ .]{0,2}$/
+
+const NO_SUBJECT = /^(?:5\.0\.0)?$/
 
 /** What the digits say where nothing else did (RFC 5321 §4.2.3). The last two rows take what is left. */
 export const CODE_MEANINGS: readonly Phrase[] = [
@@ -64,9 +70,21 @@ export const CODE_MEANINGS: readonly Phrase[] = [
     pattern: /argument/,
   },
   basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
-  { ...basic('rejected/no-mailbox', /^55[03]$/, 'RFC 5321 §4.2.3'), pattern: NOTHING_SAID },
-  { ...basic('rejected/moved', /^551$/, 'RFC 5321 §3.4'), pattern: NOTHING_SAID },
-  { ...basic('rejected/full', /^552$/, 'RFC 5321 §4.2.3'), pattern: NOTHING_SAID },
+  {
+    ...basic('rejected/no-mailbox', /^55[03]$/, 'RFC 5321 §4.2.3'),
+    pattern: NOTHING_SAID,
+    enhanced: NO_SUBJECT,
+  },
+  {
+    ...basic('rejected/moved', /^551$/, 'RFC 5321 §3.4'),
+    pattern: NOTHING_SAID,
+    enhanced: NO_SUBJECT,
+  },
+  {
+    ...basic('rejected/full', /^552$/, 'RFC 5321 §4.2.3'),
+    pattern: NOTHING_SAID,
+    enhanced: NO_SUBJECT,
+  },
   { ...basic('silent/garbage', /^50[0-4]$|^555$/, 'RFC 5321 §4.2.4'), stage: 'rcpt' },
   {
     ...basic('silent/garbage', /^[45]/, 'RFC 3463 §3.6: the server did not understand the command'),
