@@ -32,19 +32,16 @@ export function cachedResolver(
   const start = (key: string, name: string, type: RecordType): Flight => {
     const giveUp = new AbortController()
     const fly = async () => {
-      try {
-        const answer = await inner.resolve(name, type, giveUp.signal)
-        // The fault of a question given up is our doing and says nothing of the name.
-        if (!giveUp.signal.aborted) memory.set(key, answer, keepMs(answer))
-        return answer
-      } finally {
-        if (flights.get(key) === flight) flights.delete(key)
-      }
+      const answer = await inner.resolve(name, type, giveUp.signal)
+      // The fault of a question given up is our doing and says nothing of the name.
+      if (!giveUp.signal.aborted) memory.set(key, answer, keepMs(answer))
+      return answer
     }
     const flight: Flight = { answer: fly(), giveUp, callers: 0 }
     flights.set(key, flight)
     return flight
   }
+  /** The last to leave ends the flight: landed it matters to nobody, in the air it is given up. */
   const leave = (key: string, flight: Flight) => {
     flight.callers--
     if (flight.callers > 0 || flights.get(key) !== flight) return

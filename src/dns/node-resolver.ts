@@ -77,7 +77,7 @@ const isDnsName = (name: string) =>
 
 /**
  * Gives every packet a node:dns Resolver of its own, which rests afterwards until the next. A shared one would cancel the
- * questions of everybody, and a new one each time holds some 300 MB until the collector comes (measured at 5,000/s).
+ * questions of everybody; a new one each time is half as quick (5,000/s, measured) and leaves its memory to the collector.
  */
 function createLines(timeoutMs: number) {
   const resting: promises.Resolver[] = []

@@ -117,6 +117,17 @@ describe('what DNS says', () => {
     expect(server.packets).toEqual(['A a.test', 'AAAA a.test'])
   })
 
+  test('of 300 records 256 are kept', async () => {
+    const server = await serve(({ name }) => ({
+      answers: Array.from(
+        { length: 300 },
+        (_, i): Answer => ({ type: 'A', name, data: `192.0.${i >> 8}.${i & 255}` }),
+      ),
+    }))
+    const answer = await resolverOver([server]).resolver.resolve('a.test', 'A')
+    expect('records' in answer && answer.records.length).toBe(256)
+  })
+
   test('an answer too long for UDP, with TCP refused, is a fault of the server', async () => {
     const server = await serve(() => ({ flags: dnsPacket.TRUNCATED_RESPONSE }))
     const { clock, resolver } = resolverOver([server])
@@ -225,7 +236,10 @@ describe('silence and faults', () => {
     expect(await answer).toEqual(GOOD)
     expect(await resolver.resolve('b.test', 'MX')).toEqual(GOOD)
     expect(dead.packets).toEqual(['MX a.test'])
-    await clock.advance(30 * SECOND)
+    await clock.advance(29 * SECOND)
+    expect(await resolver.resolve('b.test', 'MX')).toEqual(GOOD)
+    expect(dead.packets).toEqual(['MX a.test'])
+    await clock.advance(SECOND)
     resolver.resolve('c.test', 'MX')
     await dead.arrived(2)
     expect(dead.packets).toEqual(['MX a.test', 'MX c.test'])
@@ -260,6 +274,7 @@ describe('silence and faults', () => {
     await server.arrived(11)
     systemClock.after(1_300, slow.resolve)
     expect(await answer).toEqual(GOOD)
+    expect(server.packets.length).toBe(11)
   })
 
   test('after a fault the next server is asked at once', async () => {
