@@ -49,7 +49,25 @@ function internationalName(text: string, shift: number): Domain | SyntaxFault {
   const ascii = tr46().toASCII(text, TR46_OPTIONS)
   if (ascii === null) return faultAt('domain_idn', text, wrongLabelAt(text), shift)
   const unicode = tr46().toUnicode(ascii, TR46_OPTIONS).domain
-  return labelsFault(ascii, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
+  return (
+    signFault(unicode, text, shift) ??
+    labelsFault(ascii, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
+  )
+}
+
+/**
+ * What UTS #46 lets pass but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows, currency. Emoji may stay,
+ * because names with them are registered and resolve; so may the middle dots and quotes of RFC 5892 appendix A.
+ */
+const SIGN =
+  /[^\p{L}\p{M}\p{N}\p{Extended_Pictographic}\p{Emoji_Component}.\-\u00B7\u0375\u05F3\u05F4\u30FB\u200C\u200D]/u
+
+function signFault(unicode: string, text: string, shift: number): SyntaxFault | null {
+  const sign = SIGN.exec(unicode)?.[0]
+  if (sign === undefined) return null
+  const at = text.indexOf(sign)
+  if (at < 0) return faultAt('domain_idn', text, 0, shift)
+  return faultAt('domain_character', text, at, shift)
 }
 
 /** What may be wrong with the parts of a name; positions are exact if nothing was converted, else the start of the part. */

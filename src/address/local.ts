@@ -21,7 +21,9 @@ const DOT_STRING = new RegExp(`^${ATOM}(?:\\.${ATOM})*`, 'v')
 function readDotString(text: string): Local | SyntaxFault {
   const end = DOT_STRING.exec(text)?.[0].length ?? 0
   if (text[end] === '@' && end > 0) return { end, wire: text.slice(0, end) }
-  return faultAt(dotStringFault(text, end), text, end)
+  const isDotInPlace = end > 0 && /^\.[^.@]/.test(text.slice(end))
+  const at = isDotInPlace ? end + 1 : end
+  return faultAt(dotStringFault(text, at), text, at)
 }
 
 /** Why a dot-string cannot go on at `at`. */

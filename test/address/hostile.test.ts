@@ -1,0 +1,132 @@
+import { createRequire } from 'node:module'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { cleanAddress, isFault, parseAddress, wireAddress } from '../../src/address/address.ts'
+import { suggestDomain, suggestForFault } from '../../src/address/suggestion.ts'
+import { createTraits } from '../../src/address/traits.ts'
+
+type Validator = {
+  isEmail(text: string, options: { require_tld: boolean; ignore_max_length: boolean }): boolean
+}
+const { isEmail } = createRequire(import.meta.url)('validator') as Validator
+const traits = createTraits()
+
+/** Pieces that have broken parsers: runs, escapes, marks, joiners, labels of every sort. */
+const piece = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 8 }),
+  fc
+    .tuple(fc.constantFrom(...'a.@"\\ -()<>[]:é\u200d\u0301'), fc.integer({ min: 1, max: 1_000 }))
+    .map(([character, count]) => character.repeat(count)),
+  fc.constantFrom(
+    'xn--',
+    '.xn--a',
+    '@[IPv6:',
+    '::',
+    '\\"',
+    '%40',
+    'mailto:',
+    '\ud800',
+    '\ufdfa',
+    'אa1',
+  ),
+)
+const hostile = fc
+  .array(piece, { maxLength: 12 })
+  .map(pieces => pieces.join(''))
+  .map(text => text.slice(0, 1_000))
+
+/** Everything that reads an address, in a row. */
+function readAll(text: string): void {
+  const { text: clean } = cleanAddress(text)
+  const address = parseAddress(clean)
+  if (isFault(address)) suggestForFault(text)
+  else {
+    suggestDomain(address.domain)
+    traits.of(address)
+  }
+}
+
+describe('hostile text', () => {
+  test('never throws, and a fault points into the text', () => {
+    fc.assert(
+      fc.property(hostile, text => {
+        const address = parseAddress(text)
+        if (isFault(address)) {
+          expect(address.at).toBeGreaterThanOrEqual(0)
+          expect(address.at).toBeLessThanOrEqual(text.length)
+        }
+        readAll(text)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('what is sent to a server holds no character that could end a command', () => {
+    fc.assert(
+      fc.property(hostile, text => {
+        const address = parseAddress(text)
+        if (!isFault(address))
+          expect(wireAddress(address)).toMatch(/^[^\p{Cc}<>]+@[\w.:[\]-]+$|^"/u)
+        if (!isFault(address))
+          expect(wireAddress(address)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/u)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  // A property of the sum, with tenfold room: a parser that backtracks takes seconds for a single one of these.
+  test('costs less than a millisecond each', () => {
+    const texts = fc.sample(hostile, 3_000)
+    const runs = [
+      'a',
+      '.',
+      '@',
+      '"',
+      '\\',
+      ' ',
+      '-',
+      'é',
+      '<',
+      '(',
+      'a.',
+      'a@',
+      '\\"',
+      '\u200d',
+      'xn--',
+    ]
+    texts.push(
+      ...runs.flatMap(run => ['', '@x.test', '"', '>'].map(end => run.repeat(1_000) + end)),
+    )
+    texts.push(
+      ...runs.flatMap(run => ['', 'a@'].map(start => start + run.repeat(250).slice(0, 250))),
+    )
+    for (const text of texts.slice(0, 200)) readAll(text)
+    const startedAt = performance.now()
+    for (const text of texts) readAll(text)
+    expect((performance.now() - startedAt) / texts.length).toBeLessThan(1)
+  })
+
+  test('of a megabyte is refused unread', () => {
+    for (const run of ['a', '"', 'a.', 'é', '\u200d', '\ud800']) {
+      expect(parseAddress(run.repeat(1_000_000))).toMatchObject({ fault: 'too_long' })
+    }
+  })
+})
+
+describe('beside another parser', () => {
+  const character = fc.constantFrom(...'abc019.-_+!\'"\\ @(),:;<>[]{}|~')
+  const label = fc.string({ unit: character, minLength: 1, maxLength: 6 })
+  const address = fc.tuple(label, label).map(([local, name]) => `${local}@${name}.test`)
+
+  test('what validator takes is taken, and what is taken unquoted validator takes', () => {
+    fc.assert(
+      fc.property(address, text => {
+        const ours = !isFault(parseAddress(text))
+        const theirs = isEmail(text, { require_tld: false, ignore_max_length: true })
+        if (text.startsWith('"')) return
+        expect({ text, taken: ours }).toEqual({ text, taken: theirs })
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+})
