@@ -1,11 +1,10 @@
 /** The DNS, as a door to the world. */
 export interface Resolver {
-  /** Asks one question. Never throws for what DNS says or fails to say: that is a `DnsFault`. */
-  resolve<T extends RecordType>(
-    name: string,
-    type: T,
-    signal?: AbortSignal,
-  ): Promise<DnsAnswer<T>>
+  /**
+   * Asks one question; `name` in A-labels. Never throws for what DNS says or fails to say: that is a `DnsFault`. A question
+   * whose `signal` aborts is answered `timeout`.
+   */
+  resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal): Promise<DnsAnswer<T>>
 }
 
 export type RecordType = 'MX' | 'A' | 'AAAA'
