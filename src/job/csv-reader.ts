@@ -76,19 +76,19 @@ async function* readRecords(
   let begun = dialect.skipLines === 0
   let preamble = ''
   const read = (text: string, last: boolean) => {
-    if (begun) return reader.push(text, last)
+    if (begun) return reader.batches(text, last)
     preamble += text
     const start = afterLines(preamble, dialect.skipLines, last)
     if (start === -1) return []
     begun = true
-    return reader.push(preamble.slice(start), last)
+    return reader.batches(preamble.slice(start), last)
   }
   for await (const bytes of source) {
     const text = decoder.push(bytes)
     for (let i = 0; i < text.length; i += PIECE_LENGTH)
-      yield read(text.slice(i, i + PIECE_LENGTH), false)
+      yield* read(text.slice(i, i + PIECE_LENGTH), false)
   }
-  yield read(decoder.push(new Uint8Array(), true), true)
+  yield* read(decoder.push(new Uint8Array(), true), true)
 }
 
 /** The index behind the first `count` lines; -1 while that cannot be said. */

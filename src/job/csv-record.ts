@@ -34,18 +34,26 @@ export class RecordReader {
 
   /** Takes the next piece of text; gives the records that it completes. `last` says that nothing follows. Throws `bad_input` for a record beyond the limit. */
   push(text: string, last = false): ListRecord[] {
+    return [...this.batches(text, last)].flat()
+  }
+
+  /** As `push`, but some records at a time: one stray quote may set free a million characters of them. */
+  *batches(text: string, last = false): Generator<ListRecord[]> {
     this.#text += text
-    if (!last && this.#text.length < this.#worthLength) return []
-    const records: ListRecord[] = []
+    if (!last && this.#text.length < this.#worthLength) return
+    let records: ListRecord[] = []
     let start = 0
     while (start < this.#text.length) {
       const end = this.#read(start, last, records)
       if (end === UNFINISHED) break
       start = end
+      if (records.length < BATCH_RECORDS) continue
+      yield records
+      records = []
     }
     this.#text = this.#text.slice(start)
     this.#worthLength = start > 0 ? 0 : this.#text.length * 1.5
-    return records
+    if (records.length > 0) yield records
   }
 
   /** Reads the record at `start` into `records` and gives the index behind it, or UNFINISHED. */
@@ -103,10 +111,7 @@ export class RecordReader {
       if (next >= text.length) return last ? quote : UNFINISHED
       const code = text.charCodeAt(next)
       if (code === this.#delimiter || code === LF || code === CR) return quote
-      if (before === Number.POSITIVE_INFINITY) {
-        before = lineBreakAfter(text, open)
-        if (before < quote) return NOT_QUOTED
-      }
+      if (before === Number.POSITIVE_INFINITY) before = lineBreakAfter(text, open)
       from = quote + 1
     }
   }
@@ -127,6 +132,9 @@ export class RecordReader {
     )
   }
 }
+
+/** Few enough to die young: V8 puts what survives into memory that it seldom collects. */
+const BATCH_RECORDS = 500
 
 const QUOTE = 0x22
 const LF = 0x0a

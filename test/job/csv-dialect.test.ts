@@ -59,6 +59,11 @@ describe('the address column', () => {
       1,
     ],
     [
+      'the same address in every row',
+      'Clerk,Person\nme@own.test,ann@one.test\nme@own.test,bob@two.test\n',
+      1,
+    ],
+    [
       'primary before second',
       'Email 2,Primary Email\nx@one.test,ann@one.test\ny@two.test,bob@two.test\n',
       1,

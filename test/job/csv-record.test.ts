@@ -66,9 +66,13 @@ describe('a stray quote', () => {
 
   test('costs its own row only, however far the end of the file is', () => {
     const rows = Array.from({ length: 60_000 }, (_, i) => `name ${i},u${i}@one.test`)
-    const records = read(`"Ann,ann@one.test\n${rows.join('\n')}`)
-    expect(records).toHaveLength(60_001)
-    expect(records[0]?.cells).toEqual(['"Ann', 'ann@one.test'])
+    const lines = ['"Ann,ann@one.test', ...rows, 'a late 5",zoe@one.test']
+    for (const chunks of [[], [700_000, 1_000, 500_000]]) {
+      const records = read(lines.join('\n'), { chunks })
+      expect(records).toHaveLength(60_002)
+      expect(records[0]?.cells).toEqual(['"Ann', 'ann@one.test'])
+      expect(records.at(-1)?.cells).toEqual(['a late 5"', 'zoe@one.test'])
+    }
   })
 
   test('in every row takes no more than a moment', () => {
