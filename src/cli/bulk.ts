@@ -1,0 +1,299 @@
+import { createHash } from 'node:crypto'
+import { existsSync, realpathSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { DAY, systemClock } from '../base/clock.ts'
+import { EvError } from '../base/error.ts'
+import { systemRandom } from '../base/random.ts'
+import type { Config } from '../config/settings.ts'
+import type { ResultMemory } from '../engine/memory.ts'
+import { readList } from '../job/csv.ts'
+import { toEntry } from '../job/submission.ts'
+import { recallAnswers } from '../store/answers.ts'
+import { type Database, openDatabase } from '../store/database.ts'
+import {
+  addItems,
+  createJob,
+  deleteJob,
+  deleteJobsBefore,
+  type Job,
+  markWritten,
+  type NewItem,
+  queueJob,
+  readJob,
+  unfinishedJob,
+} from '../store/jobs.ts'
+import { type Lock, lockJob } from '../store/lock.ts'
+import { wireEngine } from '../wire.ts'
+import { Recorder } from '../work/recorder.ts'
+import { runJob } from '../work/run-job.ts'
+import { EXIT_CODES } from './exit.ts'
+import { type ListFile, openList } from './list-file.ts'
+import { checkOutput, writeOutput } from './list-output.ts'
+import { stderrLog } from './log.ts'
+import { duration, noProgress, type Progress, stderrProgress } from './progress.ts'
+import { helloHint, readConfig } from './settings.ts'
+
+export type BulkFlags = {
+  readonly output: string
+  readonly column?: string
+  readonly header?: boolean
+  readonly raw?: boolean
+  readonly wait?: boolean
+  readonly fresh?: boolean
+  readonly sandbox?: boolean
+  readonly quiet?: boolean
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** Finished jobs are kept so long for `ev jobs`; then their addresses go. */
+const KEEP_JOBS_MS = 30 * DAY
+/** Rows stored in one transaction while a list is loaded. */
+const LOAD_CHUNK_MAX = 2_000
+
+/** `ev bulk`: gives the code to exit with. */
+export async function bulkCommand(file: string, flags: BulkFlags): Promise<number> {
+  const config = readConfig(flags)
+  const say = (text: string) => void (flags.quiet || process.stderr.write(`${text}\n`))
+  refuseSameFile(file, flags.output)
+  await checkOutput(flags.output)
+  const list = await openList(file, config.dataDir, listOptions(flags))
+  const hint = flags.sandbox ? null : helloHint(config)
+  if (hint !== null) say(hint)
+  const database = await openDatabase(databaseUrl(config), systemClock)
+  try {
+    await deleteJobsBefore(database, systemClock.now() - KEEP_JOBS_MS)
+    const { job, lock } = await takeJob(database, config, list, flags, say)
+    try {
+      return await finish(database, config, list, flags, job, say)
+    } finally {
+      lock.release()
+    }
+  } finally {
+    await database.close()
+  }
+}
+
+const listOptions = ({ column, header }: BulkFlags) => ({
+  ...(column === undefined ? {} : { column }),
+  ...(header === false ? { header } : {}),
+})
+
+const databaseUrl = (config: Config) =>
+  config.database === '' ? `sqlite:${join(config.dataDir, 'ev.sqlite')}` : config.database
+
+function refuseSameFile(file: string, output: string) {
+  const [from, to] = [file, output].map(path =>
+    existsSync(path) ? realpathSync(path) : resolve(path),
+  )
+  if (file !== '-' && output !== '-' && from === to) {
+    throw new EvError(
+      'usage',
+      `The output ${output} is the list itself. Name another file with -o.`,
+    )
+  }
+}
+
+/** The unfinished job of this list, else a new one; locked, so that no other process works on it. */
+async function takeJob(
+  database: Database,
+  config: Config,
+  list: ListFile,
+  flags: BulkFlags,
+  say: (text: string) => void,
+): Promise<{ job: Job; lock: Lock }> {
+  const sourceKey = keyOf(list, flags)
+  const earlier = await unfinishedJob(database, sourceKey)
+  if (earlier !== null) {
+    const lock = lockOrThrow(config, earlier.id)
+    if (earlier.state !== 'loading' && !flags.fresh) {
+      say(
+        `Going on with this list: ${earlier.done} of ${earlier.total} rows are done. (--fresh starts anew.)`,
+      )
+      return { job: earlier, lock }
+    }
+    await deleteJob(database, earlier.id)
+    lock.release()
+  }
+  const id = `job_${systemRandom.token(16)}`
+  const lock = lockOrThrow(config, id)
+  await createJob(database, { id, sourceKey, source: JSON.stringify({ path: list.path }) })
+  await load(database, id, list)
+  const job = await queueJob(database, id)
+  const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
+  say(
+    `${job.total} rows, addresses in column ${column}; ${job.duplicates} duplicates are asked once.`,
+  )
+  return { job, lock }
+}
+
+/** What makes two runs the same: the content, the column asked, and whether it is real. */
+function keyOf(list: ListFile, { sandbox = false }: BulkFlags): string {
+  const { column, header } = list.dialect
+  return createHash('sha256')
+    .update(JSON.stringify([list.path, list.digest, column, header !== null, sandbox]))
+    .digest('hex')
+}
+
+function lockOrThrow(config: Config, jobId: string): Lock {
+  const lock = lockJob(config.dataDir, jobId)
+  if (lock !== null) return lock
+  throw new EvError('io', 'Another ev is at work on this list. Wait for it, or stop it first.')
+}
+
+async function load(database: Database, jobId: string, list: ListFile): Promise<void> {
+  let position = 0
+  let chunk: NewItem[] = []
+  for await (const batch of readList(list.bytes(), list.dialect)) {
+    for (const { text } of batch) chunk.push({ position: ++position, ...toEntry(text) })
+    if (chunk.length >= LOAD_CHUNK_MAX) {
+      await addItems(database, jobId, chunk)
+      chunk = []
+    }
+  }
+  await addItems(database, jobId, chunk)
+}
+
+/** Works on the job, writes the output, and says how it went. */
+async function finish(
+  database: Database,
+  config: Config,
+  list: ListFile,
+  flags: BulkFlags,
+  job: Job,
+  say: (text: string) => void,
+): Promise<number> {
+  const clock = systemClock
+  const begunAt = clock.ticks()
+  const before = job.done
+  const interrupted = job.state === 'completed' ? false : await work(database, config, flags, job)
+  const now = await readJob(database, job.id)
+  if (interrupted) {
+    say(
+      `Stopped: ${now.done} of ${now.total} rows are done and kept. The same command goes on from here.`,
+    )
+    return EXIT_CODES.interrupted
+  }
+  await writeOutput(flags.output, list, { database, jobId: job.id }, { raw: flags.raw ?? false })
+  await markWritten(database, job.id)
+  say(summary(now, now.done - before, clock.ticks() - begunAt, flags.output))
+  if (flags.json && flags.output !== '-') {
+    process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output), null, 2)}\n`)
+  }
+  return 0
+}
+
+/** Runs the job with live progress; true when it was interrupted. */
+async function work(
+  database: Database,
+  config: Config,
+  flags: BulkFlags,
+  job: Job,
+): Promise<boolean> {
+  const log = stderrLog(config)
+  const progress: Progress = flags.quiet
+    ? noProgress
+    : stderrProgress(systemClock, 'looking at the list')
+  const { finished, watcher } = watch(progress)
+  const recorder = new Recorder(database, job.id, watcher)
+  const sandbox = flags.sandbox ?? false
+  const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
+  const engine = wireEngine(config, { log }, { sandbox, list: true, ...memory })
+  const { signal, dispose } = interruption()
+  try {
+    await runJob(
+      {
+        engine,
+        database,
+        recorder,
+        log,
+        jobId: job.id,
+        concurrency: config.concurrency,
+        wait: flags.wait ?? true,
+        greylistDelayMs: config.greylistDelayMs,
+        stopping: signal,
+      },
+      finished,
+    )
+    if (signal.aborted) return (await readJob(database, job.id)).state !== 'completed'
+    await finished
+    return false
+  } finally {
+    dispose()
+    progress.end()
+    await engine.close()
+  }
+}
+
+function watch(progress: Progress) {
+  let finish: (job: Job) => void = () => {}
+  let fail: (error: unknown) => void = () => {}
+  const finished = new Promise<Job>((resolve, reject) => {
+    finish = resolve
+    fail = reject
+  })
+  finished.catch(() => {})
+  const watcher = {
+    onProgress(job: Job) {
+      progress.show(job)
+      if (job.state === 'completed') finish(job)
+    },
+    onFailure: (error: unknown) => fail(error),
+  }
+  return { finished, watcher }
+}
+
+/** Answers of the database; new ones are written together with the results that they belong to. */
+function listMemory(database: Database, recorder: Recorder): ResultMemory {
+  return {
+    recall: keys => recallAnswers(database, keys),
+    // Durable soon, with its group: nobody waits for it.
+    remember: async entries => void recorder.remember(entries),
+  }
+}
+
+/** Ctrl-C lets conversations come to their end; a second one does not. */
+function interruption(): { signal: AbortSignal; dispose: () => void } {
+  const stopping = new AbortController()
+  const stop = () => {
+    if (stopping.signal.aborted) process.exit(EXIT_CODES.interrupted)
+    stopping.abort()
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return {
+    signal: stopping.signal,
+    dispose: () => {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+    },
+  }
+}
+
+function summary(job: Job, doneNow: number, tookMs: number, output: string): string {
+  const share = (count: number) =>
+    `${String(count).padStart(9)}  ${job.total === 0 ? 0 : ((100 * count) / job.total).toFixed(1)} %`
+  const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
+  return [
+    '',
+    `  deliverable   ${share(job.deliverable)}`,
+    `  risky         ${share(job.risky)}`,
+    `  undeliverable ${share(job.undeliverable)}`,
+    `  unknown       ${share(job.unknown)}`,
+    '',
+    `${job.total} rows in ${duration(tookMs / 1_000)} (${rate}/s)${output === '-' ? '' : `, written to ${output}`}.`,
+  ].join('\n')
+}
+
+function summaryObject(job: Job, output: string) {
+  return {
+    job_id: job.id,
+    output,
+    total: job.total,
+    duplicates: job.duplicates,
+    deliverable: job.deliverable,
+    risky: job.risky,
+    undeliverable: job.undeliverable,
+    unknown: job.unknown,
+  }
+}

@@ -1,0 +1,28 @@
+import { type ErrorCode, EvError, messageOf } from '../base/error.ts'
+
+/** What ev exits with, after sysexits.h where that has a word for it. */
+export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
+  usage: 64,
+  bad_address: 65,
+  bad_input: 65,
+  no_input: 66,
+  internal: 70,
+  cannot_write: 73,
+  io: 74,
+  bad_config: 78,
+  interrupted: 130,
+}
+
+/** Says an error as a sentence on stderr and gives the code to exit with; the stack only when debugging. */
+export function reportError(error: unknown, debug: boolean): number {
+  const known = error instanceof EvError
+  const sentence = known
+    ? error.message
+    : `Something went wrong inside ev: ${messageOf(error)}. Please report it, with what --debug prints.`
+  process.stderr.write(`ev: ${sentence}\n`)
+  if (debug && error instanceof Error) {
+    process.stderr.write(`${error.stack}\n`)
+    if (error.cause !== undefined) process.stderr.write(`caused by: ${String(error.cause)}\n`)
+  }
+  return known ? EXIT_CODES[error.code] : EXIT_CODES.internal
+}

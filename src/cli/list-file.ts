@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
+import { open, rename } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { EvError, messageOf } from '../base/error.ts'
+import { detectDialect, HEAD_BYTES_MAX, type ListDialect } from '../job/csv.ts'
+
+/** A list on disk, read twice: for its addresses, and again when its rows are written with their results. */
+export type ListFile = {
+  readonly path: string
+  /** Of the whole content: by it a list is known again. */
+  readonly digest: string
+  readonly dialect: ListDialect
+  bytes(): AsyncIterable<Uint8Array>
+}
+
+export type ListFileOptions = { readonly column?: string; readonly header?: boolean }
+
+/** Opens a list; what comes from stdin is kept in the data directory, as it is needed twice. */
+export async function openList(
+  given: string,
+  dataDir: string,
+  options: ListFileOptions,
+): Promise<ListFile> {
+  const path = given === '-' ? await keepStdin(dataDir) : resolve(given)
+  try {
+    if (statSync(path).isDirectory())
+      throw new EvError('no_input', `${given} is a folder, not a list.`)
+    const digest = await digestOf(path)
+    const { head, complete } = await readHead(path)
+    const dialect = detectDialect(head, { ...dialectOptions(options), complete })
+    return { path, digest, dialect, bytes: () => createReadStream(path) }
+  } catch (error) {
+    if (error instanceof EvError) throw error
+    throw new EvError('no_input', `The list ${given} cannot be read: ${messageOf(error)}.`, {
+      cause: error,
+    })
+  }
+}
+
+/** `--column 3` is a number, `--column mail` a name. */
+function dialectOptions({ column, header }: ListFileOptions) {
+  return {
+    ...(column === undefined ? {} : { column: /^\d+$/.test(column) ? Number(column) : column }),
+    ...(header === undefined ? {} : { header }),
+  }
+}
+
+async function readHead(path: string): Promise<{ head: Uint8Array; complete: boolean }> {
+  const file = await open(path)
+  try {
+    const buffer = new Uint8Array(HEAD_BYTES_MAX)
+    const { bytesRead } = await file.read(buffer, 0, HEAD_BYTES_MAX, 0)
+    const { size } = await file.stat()
+    return { head: buffer.subarray(0, bytesRead), complete: bytesRead >= size }
+  } finally {
+    await file.close()
+  }
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path)) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+async function keepStdin(dataDir: string): Promise<string> {
+  const dir = join(dataDir, 'stdin')
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const arriving = join(dir, `${process.pid}.partial`)
+  await pipeline(process.stdin, createWriteStream(arriving, { mode: 0o600 }))
+  // By its content, so that the same list piped in again is known again.
+  const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)
+  await rename(arriving, path)
+  return path
+}

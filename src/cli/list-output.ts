@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Writable } from 'node:stream'
+import { EvError, messageOf } from '../base/error.ts'
+import { LIST_COLUMNS, listValues } from '../engine/present.ts'
+import { createRowWriter, readList } from '../job/csv.ts'
+import type { Database } from '../store/database.ts'
+import { resultPage } from '../store/items.ts'
+import type { Result } from '../verdict/verdict.ts'
+import type { ListFile } from './list-file.ts'
+
+export type OutputOptions = { readonly raw: boolean }
+
+/**
+ * Writes every row of the list with its result, in the order of the list. A file appears whole under its
+ * name or not at all: until then it is called `….partial`.
+ */
+export async function writeOutput(
+  output: string,
+  list: ListFile,
+  source: { database: Database; jobId: string },
+  options: OutputOptions,
+): Promise<void> {
+  const rows = outputLines(list, source, options)
+  if (output === '-') return writeAll(process.stdout, rows)
+  const partial = `${output}.partial`
+  try {
+    const stream = createWriteStream(partial)
+    await writeAll(stream, rows)
+    stream.end()
+    await once(stream, 'close')
+    await makeDurable(partial)
+    await rename(partial, output)
+    await makeDurable(dirname(output))
+  } catch (error) {
+    await rm(partial, { force: true })
+    if (error instanceof EvError) throw error
+    throw cannotWrite(output, error)
+  }
+}
+
+/** Tells before the work begins when its output could not be written after it. */
+export async function checkOutput(output: string): Promise<void> {
+  if (output === '-') return
+  try {
+    await (await open(`${output}.partial`, 'w')).close()
+    await rm(`${output}.partial`, { force: true })
+  } catch (error) {
+    throw cannotWrite(output, error)
+  }
+}
+
+function cannotWrite(output: string, cause: unknown): EvError {
+  return new EvError(
+    'cannot_write',
+    `${output} cannot be written: ${messageOf(cause)}. Name another place with -o; nothing that was found out is lost, the same command goes on.`,
+    { cause },
+  )
+}
+
+async function* outputLines(
+  list: ListFile,
+  { database, jobId }: { database: Database; jobId: string },
+  { raw }: OutputOptions,
+): AsyncGenerator<string> {
+  const writer = createRowWriter(list.dialect, LIST_COLUMNS, { raw })
+  yield writer.header()
+  let after = 0
+  for await (const batch of readList(list.bytes(), list.dialect)) {
+    const page = await resultPage(database, { jobId, after, max: batch.length })
+    let text = ''
+    for (const [index, { cells }] of batch.entries()) {
+      const row = page[index]
+      if (row?.result == null) {
+        throw new EvError('internal', `Row ${after + index + 1} of the list has no result.`)
+      }
+      text += writer.row(cells, listValues(JSON.parse(row.result) as Result))
+    }
+    after += batch.length
+    yield text
+  }
+}
+
+async function writeAll(stream: Writable, chunks: AsyncIterable<string>): Promise<void> {
+  let failure: Error | null = null
+  const fail = (error: Error) => {
+    failure = error
+  }
+  stream.on('error', fail)
+  for await (const chunk of chunks) {
+    if (failure !== null) throw failure
+    if (!stream.write(chunk)) await Promise.race([once(stream, 'drain'), once(stream, 'close')])
+  }
+  if (failure !== null) throw failure
+}
+
+/** A rename is durable only when what it names and the folder are. */
+async function makeDurable(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,31 @@
+import { systemClock } from '../base/clock.ts'
+import { type Log, type LogFields, silentLog } from '../base/log.ts'
+import type { Config, LogLevel } from '../config/settings.ts'
+
+const ORDER: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
+
+/** A log of one line an event on stderr, from the configured level up. */
+export function stderrLog(config: Pick<Config, 'log' | 'logFormat'>): Log {
+  if (config.log === 'silent') return silentLog
+  const json = config.logFormat === 'json'
+  const at =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}) => {
+      if (ORDER.indexOf(level) < ORDER.indexOf(config.log)) return
+      const line = json ? jsonLine(level, message, fields) : plainLine(level, message, fields)
+      process.stderr.write(`${line}\n`)
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+function jsonLine(level: LogLevel, message: string, fields: LogFields): string {
+  return JSON.stringify({ time: systemClock.now(), level, message, ...fields })
+}
+
+function plainLine(level: LogLevel, message: string, fields: LogFields): string {
+  const pairs = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    // JSON text keeps foreign values on one line and shows what is odd in them.
+    .map(([key, value]) => ` ${key}=${JSON.stringify(value)}`)
+  return `ev: ${level}: ${message}${pairs.join('')}`
+}

@@ -1,0 +1,104 @@
+import { styleText } from 'node:util'
+import { isFault } from '../address/address.ts'
+import { cleanText } from '../base/text.ts'
+import { retryAfterSeconds } from '../engine/again.ts'
+import { reasonText } from '../smtp/reason-text.ts'
+import { MEANINGS } from '../verdict/reason.ts'
+import { type Class, classOf, type Evidence, type Result } from '../verdict/verdict.ts'
+
+const COLOURS = {
+  deliverable: 'green',
+  risky: 'yellow',
+  undeliverable: 'red',
+  unknown: 'gray',
+} as const satisfies Record<Class, string>
+
+const MARKS: Readonly<Record<Class, string>> = {
+  deliverable: '✔',
+  risky: '!',
+  undeliverable: '✘',
+  unknown: '?',
+}
+
+/** A verdict for people: what, what it means, what to do, and how we know. */
+export function printResult(result: Result): string {
+  const klass = classOf(result.verdict)
+  const colour = COLOURS[klass]
+  const head = `${MARKS[klass]} ${cleanText(result.email)} is ${klass}`
+  const facts = factsOf(result).map(([name, value]) => `  ${`${name}`.padEnd(12)} ${value}`)
+  const said = result.evidence.dialogue
+  const dialogue =
+    said === null
+      ? []
+      : ['', '  the conversation:', ...said.map(line => `    ${cleanText(line, 512)}`)]
+  return [styleText(colour, head), ...facts, ...dialogue, ''].join('\n')
+}
+
+function factsOf(result: Result): [name: string, value: string][] {
+  const { verdict, evidence } = result
+  const { means, todo } = MEANINGS[verdict.reason]
+  const retryAfter = retryAfterSeconds(result)
+  const facts: [string, string | null][] = [
+    ['reason', `${verdict.reason} (risk ${verdict.risk}, confidence ${verdict.confidence})`],
+    ['means', means],
+    ['to do', todo],
+    [
+      'suggestion',
+      evidence.suggestion === null ? null : `did you mean ${cleanText(evidence.suggestion)}?`,
+    ],
+    ['ask again', retryAfter === null ? null : `in ${retryAfter} seconds`],
+    ['how we know', howWeKnow(evidence)],
+    ['mail server', mailServer(evidence)],
+    ['it said', itSaid(evidence)],
+    ['catch-all', evidence.catchAll === null ? null : evidence.catchAll ? 'yes' : 'no'],
+    ['traits', traitsOf(evidence)],
+    ['time', `${result.tookMs} ms${result.cached ? ', from memory' : ''}`],
+  ]
+  return facts.filter((fact): fact is [string, string] => fact[1] !== null)
+}
+
+function howWeKnow(evidence: Evidence): string | null {
+  const { address, route, answer, failure } = evidence
+  if (failure !== null) return cleanText(failure)
+  if (isFault(address)) return `${address.message} (${address.rule})`
+  if (answer !== null) return reasonText(answer)
+  if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
+  if (evidence.skipped === 'unwanted') return 'you asked for no question to the mail server'
+  if (evidence.skipped === 'sandbox') return 'simulated: nobody was asked'
+  switch (route?.kind) {
+    case 'no-domain':
+      return 'the DNS says that there is no such name'
+    case 'no-mail':
+      return 'the domain has neither MX nor address records'
+    case 'null-mx':
+      return 'the domain publishes a null MX (RFC 7505)'
+    case 'unknown':
+      return route.fault === 'timeout' ? 'the DNS did not answer' : 'the DNS servers failed'
+    default:
+      return null
+  }
+}
+
+function mailServer({ host, ip, tls, operator }: Evidence): string | null {
+  if (host === null) return operator === null ? null : `run by ${operator.title}`
+  const where = `${cleanText(host)}${ip === null ? '' : ` [${ip}]`}`
+  return `${where}${tls ? ', with TLS' : ''}${operator === null ? '' : `, run by ${operator.title}`}`
+}
+
+function itSaid({ answer }: Evidence): string | null {
+  if (answer === null || answer.kind === 'silent') return null
+  const { code, enhanced, text } = answer.reply
+  return [code, enhanced, cleanText(text)].filter(part => part !== null && part !== '').join(' ')
+}
+
+function traitsOf({ traits, disposableHost }: Evidence): string | null {
+  if (traits === null) return null
+  const words = [
+    traits.disposable || disposableHost ? 'disposable' : null,
+    traits.role ? 'role account' : null,
+    traits.free ? 'free provider' : null,
+    traits.relay ? 'privacy relay' : null,
+    traits.quality === 'low' ? 'looks made up' : null,
+  ].filter(word => word !== null)
+  return words.length === 0 ? null : words.join(', ')
+}

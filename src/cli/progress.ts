@@ -1,0 +1,80 @@
+import ora from 'ora'
+import { type Clock, SECOND } from '../base/clock.ts'
+import type { Job } from '../store/jobs.ts'
+
+export interface Progress {
+  /** Shows how a job stands. */
+  show(job: Job): void
+  /** Takes the live line away. */
+  end(): void
+}
+
+const DRAW_EVERY_MS = 100
+/** Where nobody watches live, a line now and then keeps logs short. */
+const PLAIN_EVERY_MS = 5 * SECOND
+
+export const noProgress: Progress = { show() {}, end() {} }
+
+/** Rate, time left and counts of a job, on stderr: one live line in a terminal, else plain lines. */
+export function stderrProgress(clock: Clock, label: string): Progress {
+  const terminal = process.stderr.isTTY === true
+  const spinner = terminal
+    ? ora({ stream: process.stderr, text: label, discardStdin: false }).start()
+    : null
+  const pace = new Rate(clock)
+  let drawnAt = clock.ticks()
+  return {
+    show(job) {
+      const now = clock.ticks()
+      pace.note(job.done)
+      if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
+      drawnAt = now
+      const line = progressLine(job, pace.perSecond)
+      if (spinner !== null) spinner.text = line
+      else process.stderr.write(`${line}\n`)
+    },
+    end() {
+      spinner?.stop()
+    },
+  }
+}
+
+export function progressLine(job: Job, perSecond: number): string {
+  const share = job.total === 0 ? 100 : Math.floor((100 * job.done) / job.total)
+  const left = perSecond > 0 ? `, ${duration((job.total - job.done) / perSecond)} left` : ''
+  return (
+    `${share} %  ${job.done}/${job.total}  ${Math.round(perSecond)}/s${left}  ` +
+    `deliverable ${job.deliverable}, risky ${job.risky}, ` +
+    `undeliverable ${job.undeliverable}, unknown ${job.unknown}`
+  )
+}
+
+export function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`
+  if (seconds < 5_400) return `${Math.round(seconds / 60)} min`
+  return `${Math.floor(seconds / 3_600)} h ${Math.round((seconds % 3_600) / 60)} min`
+}
+
+/** Results a second over the last half minute: what was done before says little of what comes. */
+class Rate {
+  readonly #clock: Clock
+  #samples: { at: number; done: number }[] = []
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  note(done: number) {
+    const at = this.#clock.ticks()
+    const last = this.#samples.at(-1)
+    if (last !== undefined && at - last.at < SECOND / 4) return
+    this.#samples.push({ at, done })
+    while ((this.#samples[0]?.at ?? at) < at - 30 * SECOND) this.#samples.shift()
+  }
+
+  get perSecond(): number {
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)]
+    if (first === undefined || last === undefined || last.at === first.at) return 0
+    return ((last.done - first.done) * SECOND) / (last.at - first.at)
+  }
+}

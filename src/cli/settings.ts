@@ -1,0 +1,73 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { homedir, hostname } from 'node:os'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { EvError, messageOf } from '../base/error.ts'
+import { toConfig } from '../config/config.ts'
+import { type Config, SETTINGS } from '../config/settings.ts'
+
+/** Settings that every command takes; `flags` are the values commander found, by commander's names. */
+export function addSettings(command: Command): void {
+  command.optionsGroup(
+    'Settings (each also as EV_NAME in the environment, and in the config file):',
+  )
+  command.option('--config FILE', 'config file (default: ./ev.config.json, else the user’s)')
+  for (const { flag, value, help } of SETTINGS) {
+    command.option(value === null ? flag : `${flag} <${value}>`, help)
+  }
+  command.option('--debug', 'show the stack of errors')
+}
+
+/** Reads settings from flags, environment and file, and checks them. */
+export function readConfig(flags: Readonly<Record<string, unknown>>): Config {
+  const file = findFile(flags.config)
+  return toConfig({
+    flags: Object.fromEntries(
+      SETTINGS.map(one => [one.key, flags[commanderName(one.flag)] as string]),
+    ),
+    environment: process.env,
+    file: file === null ? null : { path: file, values: readFile(file) },
+  })
+}
+
+/** A hint where the name that we give ourselves will make servers refuse us. */
+export function helloHint(config: Config): string | null {
+  if (config.helo.includes('.') && config.helo !== 'localhost') return null
+  return (
+    `Note: this machine calls itself “${hostname()}”, which is no full host name; many mail servers ` +
+    'refuse that. Give your own with --helo probe.example.com (its PTR record should match).'
+  )
+}
+
+const commanderName = (flag: string) =>
+  flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+function findFile(given: unknown): string | null {
+  const named = typeof given === 'string' ? given : process.env.EV_CONFIG
+  if (named !== undefined && named !== '') {
+    if (existsSync(named)) return named
+    throw new EvError('bad_config', `There is no config file ${named}.`)
+  }
+  const configHome = process.env.XDG_CONFIG_HOME || join(homedir(), '.config')
+  const candidates = ['ev.config.json', join(configHome, 'ev', 'ev.config.json')]
+  return candidates.find(path => existsSync(path)) ?? null
+}
+
+function readFile(path: string): Record<string, unknown> {
+  try {
+    const values: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+      throw new Error('it holds no object')
+    }
+    return values as Record<string, unknown>
+  } catch (error) {
+    const why = messageOf(error)
+    throw new EvError(
+      'bad_config',
+      `The config file ${path} cannot be read: ${why}. It takes JSON.`,
+      {
+        cause: error,
+      },
+    )
+  }
+}

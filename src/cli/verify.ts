@@ -1,0 +1,114 @@
+import { createInterface } from 'node:readline'
+import { cleanAddress } from '../address/address.ts'
+import { EvError } from '../base/error.ts'
+import { cleanText } from '../base/text.ts'
+import { type Include, presentResult } from '../engine/present.ts'
+import { classOf, type Result } from '../verdict/verdict.ts'
+import { wireEngine } from '../wire.ts'
+import { EXIT_CODES } from './exit.ts'
+import { stderrLog } from './log.ts'
+import { printResult } from './print.ts'
+import { helloHint, readConfig } from './settings.ts'
+
+export type VerifyFlags = {
+  readonly json?: boolean
+  readonly ndjson?: boolean
+  readonly include?: string
+  readonly explain?: boolean
+  readonly smtp?: boolean
+  readonly sandbox?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** Addresses asked at the same time; more would only stand in line. */
+const PARALLEL_MAX = 20
+
+/** `ev verify`: gives the code to exit with. */
+export async function verifyCommand(given: readonly string[], flags: VerifyFlags): Promise<number> {
+  const config = readConfig(flags)
+  const include = includes(flags)
+  const engine = wireEngine(config, { log: stderrLog(config) }, { sandbox: flags.sandbox ?? false })
+  const machine = flags.json === true || flags.ndjson === true
+  const hint = machine || flags.sandbox ? null : helloHint(config)
+  if (hint !== null) process.stderr.write(`${hint}\n\n`)
+  const options = {
+    checkSmtp: flags.smtp ?? true,
+    ...(flags.explain ? { include: ['dialogue' as const] } : {}),
+  }
+  const verify = (text: string) => engine.verify(cleaned(text, machine), options)
+  const print = (result: Result) => {
+    if (flags.ndjson) process.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
+    else if (!flags.json) process.stdout.write(`${printResult(result)}\n`)
+  }
+  const stop = () => process.exit(EXIT_CODES.interrupted)
+  process.once('SIGINT', stop)
+  try {
+    const results = await inOrder(textsOf(given), verify, print)
+    if (flags.json) {
+      const objects = results.map(result => presentResult(result, include))
+      process.stdout.write(
+        `${JSON.stringify(given.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
+      )
+    }
+    return exitCode(results)
+  } finally {
+    process.off('SIGINT', stop)
+    await engine.close()
+  }
+}
+
+/** Runs a few at a time and prints each when those before it are printed. */
+async function inOrder(
+  texts: AsyncIterable<string>,
+  verify: (text: string) => Promise<Result>,
+  print: (result: Result) => void,
+): Promise<Result[]> {
+  const results: Result[] = []
+  const waiting: Promise<Result>[] = []
+  const takeFirst = async () => {
+    const result = await (waiting.shift() as Promise<Result>)
+    print(result)
+    results.push(result)
+  }
+  for await (const text of texts) {
+    waiting.push(verify(text))
+    if (waiting.length >= PARALLEL_MAX) await takeFirst()
+  }
+  while (waiting.length > 0) await takeFirst()
+  return results
+}
+
+async function* textsOf(given: readonly string[]): AsyncIterable<string> {
+  for (const text of given) {
+    if (text !== '-') yield text
+    else
+      for await (const line of createInterface({ input: process.stdin })) {
+        if (line.trim() !== '') yield line
+      }
+  }
+}
+
+/** What people paste around an address is taken away, with a note. */
+function cleaned(text: string, quiet: boolean): string {
+  const { text: address, notes } = cleanAddress(text)
+  if (!quiet) for (const note of notes) process.stderr.write(`ev: ${cleanText(note)}\n`)
+  return address
+}
+
+function includes(flags: VerifyFlags): Include[] {
+  const words = flags.include === undefined ? [] : flags.include.split(',').map(word => word.trim())
+  const wrong = words.find(word => word !== 'flags' && word !== 'evidence')
+  if (wrong !== undefined) {
+    throw new EvError(
+      'usage',
+      `--include takes flags, evidence or both; "${cleanText(wrong)}" is neither.`,
+    )
+  }
+  return words as Include[]
+}
+
+function exitCode(results: readonly Result[]): number {
+  const classes = results.map(({ verdict }) => classOf(verdict))
+  if (classes.some(klass => klass === 'undeliverable' || klass === 'risky')) return 1
+  return classes.includes('unknown') ? 2 : 0
+}
