@@ -18,6 +18,7 @@ export type Line = Duplex & { resetAndDestroy(): unknown }
  */
 export class Conversation {
   readonly #host: MailHost
+  readonly #caller: Caller
   readonly #standing: Standing
   readonly #raw: Line
   #socket: Duplex
@@ -32,12 +33,13 @@ export class Conversation {
   /** The server listens no more. */
   #deaf = false
 
-  constructor(host: MailHost, socket: Line, about: Caller) {
+  constructor(host: MailHost, socket: Line, caller: Caller) {
     this.#host = host
+    this.#caller = caller
     this.#raw = socket
     this.#socket = socket
     this.#mouth = new Mouth(socket, host.temper.dripMs)
-    this.#standing = new Standing(host, about)
+    this.#standing = new Standing(host, caller)
     host.tally.pregreet += socket.readableLength
     this.#listen()
     this.#greet()
@@ -53,7 +55,7 @@ export class Conversation {
   }
 
   readonly #onData = (bytes: Buffer) => this.#hear(bytes)
-  readonly #onEnd = () => this.#mouth.close()
+  readonly #onEnd = () => this.#hangUp()
   readonly #onGone = () => this.destroy()
 
   #listen(): void {
@@ -169,6 +171,7 @@ export class Conversation {
 
   #hangUp(): void {
     this.#deaf = true
+    this.#caller.over()
     this.#mouth.close()
   }
 

@@ -11,15 +11,17 @@ import { filledIn, Standing } from './standing.ts'
  * of whether our client speaks SMTP or only what our own server takes. It can do no tricks, greets
  * 100 ms after the connection, and sends each reply by itself.
  */
-export function libraryEngine(host: MailHost): (line: Line, about: Caller) => Ending {
+export function libraryEngine(host: MailHost): (line: Line, caller: Caller) => Ending {
   const standings = new Map<string, Standing>()
   const callers = new Map<string, Caller>()
   const server = new SMTPServer({
     ...optionsFor(host),
+    logger: commandWatcher((verb, id) => {
+      host.tally.command(verb)
+      if (verb === 'QUIT') callers.get(id)?.over()
+    }),
     onConnect(session, done) {
-      const caller = callers.get(session.id) ?? { client: '', connection: 0 }
-      const standing = new Standing(host, caller)
-      standings.set(session.id, standing)
+      const standing = known(standings, session.id)
       decide(host, 'CONNECT', standing, done)
     },
     onMailFrom({ address }, session, done) {
@@ -40,14 +42,17 @@ export function libraryEngine(host: MailHost): (line: Line, about: Caller) => En
       host.tally.tlsSessions += 1
       done()
     },
-    onClose: session => void standings.delete(session.id),
   })
   // A broken connection is the client's affair, and counted elsewhere.
   server.on('error', () => {})
   return (line, caller) => {
     const id = `${host.name}#${caller.connection}`
     callers.set(id, caller)
-    line.once('close', () => callers.delete(id))
+    standings.set(id, new Standing(host, caller))
+    line.once('close', () => {
+      callers.delete(id)
+      standings.delete(id)
+    })
     // The library uses of a socket what a far one has too.
     server.connect(line as unknown as Socket, { id, remoteAddress: caller.client })
     return line
@@ -65,17 +70,19 @@ function optionsFor(host: MailHost): SMTPServerOptions {
     hidePIPELINING: !offers('PIPELINING'),
     hideSMTPUTF8: !offers('SMTPUTF8'),
     maxAllowedUnauthenticatedCommands: false,
-    logger: commandCounter(host),
     ...(host.temper.starttls === true ? host.certificate() : {}),
   }
 }
 
 /** The library tells of commands only in its log. */
-function commandCounter(host: MailHost): NonNullable<SMTPServerOptions['logger']> {
+function commandWatcher(
+  heard: (verb: string, id: string) => void,
+): NonNullable<SMTPServerOptions['logger']> {
   const quiet = () => {}
   const debug = (entry: unknown) => {
-    if (typeof entry !== 'object' || entry === null || !('command' in entry)) return
-    if ('tnx' in entry && entry.tnx === 'command') host.tally.command(String(entry.command))
+    if (typeof entry !== 'object' || entry === null) return
+    if (!('tnx' in entry) || entry.tnx !== 'command') return
+    if ('command' in entry && 'cid' in entry) heard(String(entry.command), String(entry.cid))
   }
   return { level: quiet, trace: quiet, debug, info: quiet, warn: quiet, error: quiet, fatal: quiet }
 }

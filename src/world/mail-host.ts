@@ -13,8 +13,14 @@ import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
 /** What a host knows of the world around it. */
 export type Around = { readonly roundTripMs: number; opened(): void; closed(): void }
 
-/** Who calls, and the number of the connection at this host, from 1. */
-export type Caller = { readonly client: string; readonly connection: number }
+/** Who calls. */
+export type Caller = {
+  readonly client: string
+  /** Number of the connection at this host, from 1. */
+  readonly connection: number
+  /** The server has said its last word: for it the session is over, though the client has yet to hear it. */
+  over(): void
+}
 
 /** Something that can be ended at once. */
 export type Ending = { destroy(): void }
@@ -26,7 +32,7 @@ export class MailHost {
   readonly rules: RuleBook
   readonly extensions: readonly string[]
   readonly tally = new Tally()
-  readonly #converse: (line: Line, about: Caller) => Ending
+  readonly #converse: (line: Line, caller: Caller) => Ending
   readonly #conversations = new Set<Ending>()
   readonly #memory = new Map<string, { times: number; firstAt: number }>()
   #connections = 0
@@ -41,35 +47,38 @@ export class MailHost {
     this.#converse =
       plan.engine === 'smtp-server'
         ? libraryEngine(this)
-        : (line, about) => new Conversation(this, line, about)
+        : (line, caller) => new Conversation(this, line, caller)
   }
 
   /** Takes a connection that came in over the loopback, from as far away as `roundTripMs` says. */
   accept(socket: Socket, world: Around): void {
     socket.on('error', () => socket.destroy())
-    this.#count(socket, world)
+    this.#connections += 1
+    const client = socket.remoteAddress ?? ''
+    const caller = { client, connection: this.#connections, over: this.#count(socket, world) }
     if (world.roundTripMs === 0) {
-      this.#begin(socket, socket.remoteAddress)
+      this.#begin(socket, caller)
       return
     }
     // The three-way handshake of a far connection: the loopback's own takes no time. The greeting
     // of a real one is read two round trips after dialling: SYN, SYN-ACK, ACK, greeting.
     const line = new FarSocket(socket, world.roundTripMs)
-    setTimeout(() => this.#begin(line, socket.remoteAddress), world.roundTripMs * 1.5)
+    setTimeout(() => this.#begin(line, caller), world.roundTripMs * 1.5)
   }
 
-  /** For a server a session is over when it has said its last word, not when the client has heard it. */
-  #count(socket: Socket, world: Around): void {
+  /** Counts a session until it is over, by the word of the server or by the end of the connection. */
+  #count(socket: Socket, world: Around): () => void {
+    let counted = true
     this.tally.opened()
     world.opened()
-    let over = false
-    const closed = () => {
-      if (over) return
-      over = true
+    const over = () => {
+      if (!counted) return
+      counted = false
       this.tally.closed()
       world.closed()
     }
-    socket.once('finish', closed).once('close', closed)
+    socket.once('close', over)
+    return over
   }
 
   /** How often, and how long ago first, this client asked for this recipient from this sender. */
@@ -97,10 +106,9 @@ export class MailHost {
     for (const conversation of this.#conversations) conversation.destroy()
   }
 
-  #begin(line: Line, client = ''): void {
+  #begin(line: Line, caller: Caller): void {
     if (line.destroyed) return
-    this.#connections += 1
-    const conversation = this.#converse(line, { client, connection: this.#connections })
+    const conversation = this.#converse(line, caller)
     this.#conversations.add(conversation)
     line.once('close', () => this.#conversations.delete(conversation))
   }

@@ -41,7 +41,7 @@ export type HostPlan = {
   rules?: readonly Rule[]
   /** EHLO keywords instead of the usual ones. */
   extensions?: readonly string[]
-  /** How long a greylist keeps a recipient waiting. */
+  /** How long `greylist` keeps a recipient waiting, and what `temporary` says of its trouble. */
   seconds?: number
   /** Pause before each reply (`slow`) or byte (`drip`). */
   ms?: number

@@ -27,7 +27,7 @@ export const TEMPERS = {
   'blocks-us': () => ({ rules: [{ on: 'CONNECT', reply: BLOCKED }] }),
   'blocks-at-rcpt': () => ({ rules: [{ on: 'RCPT', reply: BLOCKED }] }),
   'sender-refused': () => ({ rules: [{ on: 'MAIL', reply: BAD_SENDER }] }),
-  temporary: () => ({ rules: [{ on: 'RCPT', reply: LOOKUP_FAILED }] }),
+  temporary: plan => ({ rules: [{ on: 'RCPT', reply: lookupFailed(plan.seconds) }] }),
   full: plan => ({ rules: everyone(plan, FULL) }),
   disabled: plan => ({ rules: everyone(plan, DISABLED) }),
   'needs-starttls': plan => ({
@@ -82,7 +82,6 @@ const UNKNOWN =
 const BLOCKED =
   '554 5.7.1 Service unavailable; Client host [{client}] blocked using zen.blocklist.example; https://blocklist.example/query/{client}'
 const BAD_SENDER = '550 5.1.8 <{from}>: Sender address rejected: Domain not found'
-const LOOKUP_FAILED = '451 4.3.0 <{to}>: Temporary lookup failure'
 const FULL = '552 5.2.2 <{to}>: Recipient address rejected: mailbox full, quota exceeded'
 const FULL_FOR_NOW = '452 4.2.2 <{to}>: mailbox full, over quota'
 const DISABLED =
@@ -97,6 +96,9 @@ const EARLY =
   '220 mx.early.test ESMTP\r\n250-mx.early.test\r\n250 PIPELINING\r\n250 2.1.0 Ok\r\n250 2.1.5 Ok\r\n250 2.1.5 Ok\r\n'
 const GARBAGE =
   '\u0000\u00ff\u001b[31mHTTP/1.1 400 Bad Request\r\n25\u0000 what\r\n\r\n2500 ok\r\n=cmd|x\r\n'
+
+const lookupFailed = (seconds: number | undefined) =>
+  `451 4.3.0 <{to}>: Temporary lookup failure${seconds === undefined ? '' : `, try again in ${seconds} seconds`}`
 
 const greylisted = (seconds: number): Rule => ({
   on: 'RCPT',
