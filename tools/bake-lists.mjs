@@ -27,9 +27,8 @@ const NOT_FREE =
 // Local parts of the role list that are people's names or places, not tasks; digits and keyboard walks are judged elsewhere.
 const NOT_ROLES = new Set(
   `alla alexa alpha sydney paris india denver france gardner english merchant brand general prime care
-  sale crew head house job may smile lt me no us per aaa abc asd asdf asdasd angels friends`.split(
-    /\s+/,
-  ),
+  sale crew head house job may smile lt me no us per aaa abc asd asdf asdasd angels friends la ta ca cm bd
+  mt sf ny`.split(/\s+/),
 )
 const MORE_ROLES =
   `accueil anfrage anfragen acquisti bewerbung bewerbungen bilgi boekhouding bounce bounces

@@ -2,7 +2,7 @@ import { isFault, parseAddress } from './address.ts'
 import type { Domain } from './domain.ts'
 import { isListed } from './name-list.ts'
 import { REAL_PROVIDERS } from './provider.ts'
-import { hasRealEnding, meantEnding } from './typo/ending.ts'
+import { hasRealEnding, meantEnding, meantPair } from './typo/ending.ts'
 import { repairAddress } from './typo/repair.ts'
 import { guessedTypo, listedTypo } from './typo/typo.ts'
 
@@ -21,8 +21,11 @@ export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
 
 /** The name with the ending that was meant, if the root zone has none such as it was given. */
 function withMeantEnding(name: string): string | null {
-  if (hasRealEnding(name)) return null
   const labels = name.split('.')
+  if (hasRealEnding(name)) {
+    const pair = meantPair(name)
+    return pair === null ? null : [...labels.slice(0, -2), pair].join('.')
+  }
   const ending = labels.pop() ?? ''
   const meant = meantEnding(ending, labels.length > 1 ? labels.at(-1) : undefined)
   return meant === null ? null : [...labels, meant].join('.')

@@ -13,10 +13,10 @@ const PAIRS = new Map(
     .split(/\s+/)
     .map(pair => [pair.replace('.', ''), pair]),
 )
-/** Labels that stand before a country: after them a lone letter too many is surely a slip. */
-const SECOND_LEVEL = new Set(['com', 'co', 'net', 'org', 'gov', 'edu', 'ac', 'ne', 'or'])
-/** `com` too long, too short, or with a zero; asked only of endings that do not exist. */
-const BROKEN_COM = /^(?:c|m+|c?[o0]*m+|com.{0,3})$/
+/** `com` too short, or with a zero; asked only of endings that do not exist. */
+const BROKEN_COM = /^(?:c|m+|c?[o0]*m+)$/
+/** What may hang on to a whole ending: `comcom`, `netl`. */
+const TAIL_LENGTH_MAX = 3
 
 /** The ending that was meant by one that does not exist, or null if none is near: `vom` → `com`, `couk` → `co.uk`. */
 export function meantEnding(ending: string, before: string | undefined): string | null {
@@ -24,15 +24,47 @@ export function meantEnding(ending: string, before: string | undefined): string 
   const pair = PAIRS.get(ending)
   if (pair !== undefined) return pair
   if (BROKEN_COM.test(ending)) return 'com'
+  const whole = GENERIC.find(
+    candidate =>
+      ending.startsWith(candidate) && ending.length <= candidate.length + TAIL_LENGTH_MAX,
+  )
+  if (whole !== undefined) return whole
+  const country = countryBehind(before, ending)
+  if (country !== null) return country
   if (ending.length === 1) {
     return [...GENERIC, ...COUNTRIES].find(candidate => candidate.startsWith(ending)) ?? null
   }
   const generic = nearest(ending, GENERIC)
   if (generic !== null) return generic
   if (ending.length === 3 && slips(`.${ending}`, '.com') <= 2 * SLIP) return 'com'
-  const isSlip = SECOND_LEVEL.has(before ?? '') || /(.)\1/.test(ending)
-  return isSlip && ending.length === 3 ? nearest(ending, COUNTRIES) : null
+  // A country is too short to guess at, unless a letter was struck twice.
+  return ending.length === 3 && /(.)\1/.test(ending) ? nearest(ending, COUNTRIES) : null
 }
+
+/** The country of an ending whose second level is whole: `com.rb` → `br`, `co.yk` → `uk`. */
+function countryBehind(before: string | undefined, ending: string): string | null {
+  if (before === undefined) return null
+  const pairs = [...PAIRS.values()].filter(pair => pair.startsWith(`${before}.`))
+  return nearest(
+    ending,
+    pairs.map(pair => pair.slice(before.length + 1)),
+  )
+}
+
+/** The ending that was meant by one whose second level is broken: `firm.cm.br` → `com.br`; else null. */
+export function meantPair(name: string): string | null {
+  const [third, second = '', top = ''] = name.split('.').slice(-3)
+  if (third === undefined || top === '' || second.length > SECOND_LEVEL_LENGTH_MAX) return null
+  const pairs = [...PAIRS.values()].filter(pair => pair.endsWith(`.${top}`))
+  if (pairs.length === 0 || publicSuffixes().parse(name).publicSuffix !== top) return null
+  const meant = pairs.find(
+    pair => slips(`.${second}`, `.${pair.split('.', 1)[0] ?? ''}`, SLIP) <= SLIP,
+  )
+  return meant ?? null
+}
+
+/** A longer label before a country is a name, not a broken `com`. */
+const SECOND_LEVEL_LENGTH_MAX = 4
 
 /** Whether this is an ending of two labels without its dot, such as `couk`. */
 export const isPair = (ending: string): boolean => PAIRS.has(ending)

@@ -58,7 +58,7 @@ const DISTINCT = `comcast.net verizon.net sbcglobal.net bellsouth.net earthlink.
   hanmail.net seznam.cz bluewin.ch telenet.be skynet.be kpnmail.nl interia.pl charter.net`
 
 /** Too short to guess at, but a broken ending or a lost dot still shows them. */
-const SHORT = `aol.com live.com msn.com me.com mac.com mail.com gmx.com gmx.de gmx.net web.de ymail.com zoho.com
+const SHORT = `me.com mac.com mail.com gmx.com gmx.de gmx.net web.de zoho.com
   cox.net att.net shaw.ca rogers.com free.fr orange.fr sfr.fr mail.ru bk.ru inbox.ru list.ru ya.ru qq.com
   163.com 126.com sina.com daum.net nate.com naver.com wp.pl o2.pl onet.pl abv.bg ukr.net alice.it
   tin.it juno.com sky.com proton.me pm.me tuta.com hey.com uol.com.br terra.com.br globo.com xtra.co.nz`
@@ -69,6 +69,9 @@ export const SINGLES: readonly Famous[] = [
   ...DISTINCT.split(/\s+/).map(domain =>
     single(domain, domain.indexOf('.') >= LONG_NAME_LENGTH ? 2 : 1),
   ),
+  // One letter struck twice, and no more, is still theirs.
+  ...['aol.com', 'live.com', 'msn.com'].map(domain => single(domain, 0.75)),
+  single('ymail.com', 1),
   ...SHORT.split(/\s+/).map(domain => single(domain, 0)),
 ]
 

@@ -1,0 +1,59 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { isFault, parseAddress } from '../../src/address/address.ts'
+import { parseDomain } from '../../src/address/domain.ts'
+import { suggestDomain, suggestForFault } from '../../src/address/suggestion.ts'
+import { rows } from './rows.ts'
+
+function suggested(text: string) {
+  const domain = parseDomain(text)
+  if (isFault(domain)) throw new Error(`${text}: ${domain.message}`)
+  return suggestDomain(domain)
+}
+
+describe('suggestDomain', () => {
+  test.each(rows('typo'))('%s means %s, surely: %s', (typed = '', meant, sure) => {
+    expect(suggested(typed)).toEqual({ domain: meant, sure: sure === 'yes' })
+  })
+
+  test.each(rows('real'))('%s is %s and stays', (domain = '') => {
+    expect(suggested(domain)).toBeNull()
+  })
+
+  test('two neighbours swapped within a great name are a listed typo', () => {
+    const great = fc.constantFrom('gmail', 'hotmail', 'yahoo', 'outlook', 'icloud', 'googlemail')
+    fc.assert(
+      fc.property(great, fc.nat(), (name, seed) => {
+        const at = 1 + (seed % (name.length - 2))
+        const typed = name.slice(0, at) + name.charAt(at + 1) + name.charAt(at) + name.slice(at + 2)
+        const meant = typed === name ? null : { domain: `${name}.com`, sure: true }
+        expect(suggested(`${typed}.com`)).toEqual(meant)
+      }),
+    )
+  })
+
+  test('what is suggested is never corrected again', () => {
+    for (const [typed = ''] of rows('typo')) {
+      expect(suggested(suggested(typed)?.domain ?? '')).toBeNull()
+    }
+  })
+
+  test('a literal has no typo', () => {
+    expect(suggested('[192.0.2.1]')).toBeNull()
+  })
+})
+
+describe('suggestForFault', () => {
+  test.each(rows('repair'))('for %j says %s', (text = '', meant) => {
+    expect(suggestForFault(text)).toBe(meant === '-' ? null : meant)
+  })
+
+  test('whatever it says parses', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 40 }), fc.string({ maxLength: 20 }), (local, domain) => {
+        const said = suggestForFault(`${local}@${domain}`)
+        if (said !== null) expect(isFault(parseAddress(said))).toBe(false)
+      }),
+    )
+  })
+})

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { hasRealEnding, meantEnding } from '../../../src/address/typo/ending.ts'
+
+describe('meantEnding', () => {
+  test.each([
+    ...[
+      ['con', 'com'],
+      ['c0m', 'com'],
+      ['xom', 'com'],
+      ['commm', 'com'],
+      ['om', 'com'],
+      ['c', 'com'],
+    ],
+    ...[
+      ['ner', 'net'],
+      ['ogr', 'org'],
+      ['infp', 'info'],
+      ['rr', null],
+      ['r', 'ru'],
+      ['couk', 'co.uk'],
+    ],
+    ...[
+      ['combr', 'com.br'],
+      ['frr', 'fr'],
+      ['unheardof', null],
+      ['lan', null],
+      ['corp', null],
+    ],
+  ])('for %s is %s', (ending, meant) => {
+    expect(meantEnding(ending ?? '', undefined)).toBe(meant)
+  })
+
+  test('after a second level, a letter too many shows a country', () => {
+    expect(meantEnding('mxg', 'com')).toBe('mx')
+    expect(meantEnding('mxg', 'firm')).toBeNull()
+  })
+})
+
+describe('hasRealEnding', () => {
+  test.each([
+    'firm.com',
+    'firm.museum',
+    'firm.co.uk',
+    'firm.xn--p1ai',
+    'firm.cm',
+    'firm.technology',
+  ])('%s has one', name => expect(hasRealEnding(name)).toBe(true))
+
+  test.each(['firm.con', 'firm.couk', 'firm.lan', 'firm.tld'])('%s has none', name =>
+    expect(hasRealEnding(name)).toBe(false),
+  )
+})
