@@ -1,5 +1,10 @@
 import { cleanText } from '../base/text.ts'
-import { CERTAIN_CODES, CODE_MEANINGS, ENHANCED_MEANINGS } from './code-meanings.ts'
+import {
+  CERTAIN_CODES,
+  CODE_MEANINGS,
+  CODES_ABOUT_MAILBOX,
+  CODES_ABOUT_US,
+} from './code-meanings.ts'
 import { FOREIGN_PHRASES } from './foreign-phrases.ts'
 import { WORDS_ABOUT_MAILBOX } from './mailbox-phrases.ts'
 import { FAINT_WORDS, type Meaning, type Phrase, WORDS_ABOUT_US } from './phrases.ts'
@@ -92,8 +97,9 @@ export const PHRASES: readonly Phrase[] = [
   ...WORDS_ABOUT_US,
   ...FOREIGN_PHRASES,
   ...WORDS_ABOUT_MAILBOX,
-  ...ENHANCED_MEANINGS,
+  ...CODES_ABOUT_US,
   ...FAINT_WORDS,
+  ...CODES_ABOUT_MAILBOX,
   ...CODE_MEANINGS,
 ]
 

@@ -17,22 +17,15 @@ const basic = (meaning: Meaning, codes: RegExp, source: string): Phrase => ({
 export const CERTAIN_CODES: readonly Phrase[] = [
   enhanced('accepted/restricted', /^5\.7\.(?:124|13[3-6])$/, 'Exchange Online NDR codes'),
   enhanced('refused-us/sender', /^[45]\.1\.[789]$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
+  {
+    ...enhanced('refused-us/sender', /^[45]\.1\.0$/, 'Orange, Titan, Outlook.com'),
+    pattern: /\b(?:domain|host)\b/,
+  },
   enhanced('silent/smtputf8', /^[45]\.6\.(?:7|9|10)$/, 'RFC 6531 §3.7.4.2'),
 ]
 
-/** What an enhanced code says where the words said nothing. Codes that servers use for opposite things are not here. */
-export const ENHANCED_MEANINGS: readonly Phrase[] = [
-  enhanced('rejected/no-mailbox', /^[45]\.1\.(?:1|10)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
-  enhanced('rejected/no-mailbox', /^5\.1\.[34]$/, 'RFC 3463 §3.2'),
-  enhanced('rejected/not-hosted', /^5\.1\.2$/, 'RFC 3463 §3.2'),
-  enhanced('rejected/moved', /^5\.1\.6$/, 'RFC 3463 §3.2'),
-  enhanced(
-    'rejected/no-mailbox',
-    /^5\.7\.1[78]$/,
-    'RFC 7293 §14: mailbox or domain has a new owner',
-  ),
-  enhanced('rejected/disabled', /^5\.2\.1$/, 'RFC 3463 §3.3'),
-  enhanced('rejected/full', /^[45]\.2\.2$/, 'RFC 3463 §3.3'),
+/** What an enhanced code says of us where the words said nothing. Codes used for opposite things are not here. */
+export const CODES_ABOUT_US: readonly Phrase[] = [
   enhanced('deferred/too-many', /^[45]\.5\.3$/, 'RFC 3463 §3.6'),
   enhanced('refused-us/tls', /^[45]\.7\.(?:10|11|29)$/, 'RFC 5248, Google Workspace SMTP errors'),
   enhanced('refused-us/auth', /^[45]\.7\.(?:8|57)$/, 'RFC 4954 §6, Exchange Online NDR codes'),
@@ -48,6 +41,21 @@ export const ENHANCED_MEANINGS: readonly Phrase[] = [
     /^5\.7\.(?:51[13]|60[6-9]|6[1-4]\d)$/,
     'Exchange Online NDR codes',
   ),
+]
+
+/** What an enhanced code says of the mailbox where the words said nothing. */
+export const CODES_ABOUT_MAILBOX: readonly Phrase[] = [
+  enhanced('rejected/no-mailbox', /^[45]\.1\.(?:1|10)$/, 'RFC 3463 §3.2, RFC 7505 §4.2'),
+  enhanced('rejected/no-mailbox', /^5\.1\.[34]$/, 'RFC 3463 §3.2'),
+  enhanced('rejected/not-hosted', /^5\.1\.2$/, 'RFC 3463 §3.2'),
+  enhanced('rejected/moved', /^5\.1\.6$/, 'RFC 3463 §3.2'),
+  enhanced(
+    'rejected/no-mailbox',
+    /^5\.7\.1[78]$/,
+    'RFC 7293 §14: mailbox or domain has a new owner',
+  ),
+  enhanced('rejected/disabled', /^5\.2\.1$/, 'RFC 3463 §3.3'),
+  enhanced('rejected/full', /^[45]\.2\.2$/, 'RFC 3463 §3.3'),
   enhanced('rejected/disabled', /^5\.7\.50[45]$/, 'Exchange Online NDR codes'),
   enhanced('deferred/busy', /^5\.(?:3\.[12]|4\.[1-35-7])$/, 'RFC 3463 §3.4, §3.5'),
 ]
@@ -69,6 +77,7 @@ export const CODE_MEANINGS: readonly Phrase[] = [
     ...basic('refused-us/rdns', /^50[14]$/, 'RFC 5321 §4.1.1.1'),
     pattern: /argument/,
   },
+  { ...basic('refused-us/policy', /^5/, 'RFC 5321 §4.2.3'), pattern: /reject/ },
   basic('rejected/no-mail', /^(?:521|556)$/, 'RFC 7504 §3, §4'),
   {
     ...basic('rejected/no-mailbox', /^55[03]$/, 'RFC 5321 §4.2.3'),

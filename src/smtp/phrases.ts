@@ -146,7 +146,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
   ...words(
     'refused-us/policy',
     'RFC 5248 (x.7.1), sisimai: SpamDetected',
-    /\bspam\b|spammy|\bspammers?\b|\bube\b|\buce\b|unsolicited|\bbulk\b|\bjunk|unwanted/,
+    /\bspam\b|spammy|\bspammers?\b|\bube\b|\buce\b|\bby (?:our |the |a )?filter|unsolicited|\bbulk\b|\bjunk|unwanted/,
     /phish|virus|malware|malicious|infected|trojan|suspicio|suspect|fraud/,
   ),
   ...words(
@@ -170,7 +170,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
   ...words('refused-us/policy', 'sisimai: Blocked', /\bblocked\b|\bbanned\b|not welcome/),
 ]
 
-/** Words that say little; they come after the enhanced code. */
+/** Words that say little, yet more than an enhanced code about the mailbox: "5.1.1 Access denied" proves nothing. */
 export const FAINT_WORDS: readonly Phrase[] = [
   ...words(
     'deferred/busy',
@@ -199,7 +199,7 @@ export const FAINT_WORDS: readonly Phrase[] = [
   ...words(
     'refused-us/policy',
     'RFC 5321 §4.2.3 (550, command refused for policy reasons)',
-    /denied|refused|reject|forbidden|disallow|unacceptable|administrative|violat/,
+    /denied|refused|forbidden|disallow|unacceptable|administrative|violat/,
     /not (?:be )?(?:accept|allow|permit|authori[sz]ed)|unauthori[sz]ed/,
   ),
 ]

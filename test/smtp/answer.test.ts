@@ -1,0 +1,233 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
+import {
+  classify,
+  isAboutMailbox,
+  isAboutUs,
+  isTemporary,
+  PHRASES,
+  phraseFor,
+  type Stage,
+} from '../../src/smtp/answer.ts'
+import { WORDS_ABOUT_US } from '../../src/smtp/phrases.ts'
+import { reasonText } from '../../src/smtp/reason-text.ts'
+
+const FIXTURES = join(import.meta.dirname, '../../fixtures/reply')
+const rows = readdirSync(FIXTURES).flatMap(file =>
+  readFileSync(join(FIXTURES, file), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map(line => {
+      const [stage, code, enhanced, text, kind, why] = line.split('\t')
+      return {
+        line: `${file}: ${line}`,
+        stage: stage as Stage,
+        reply: reply(
+          Number.parseInt(code ?? '', 10),
+          text?.replaceAll('\\n', '\n') ?? '',
+          enhanced || null,
+        ),
+        means: `${kind}/${why}`,
+      }
+    }),
+)
+
+function reply(code: number, text: string, enhanced: string | null = null) {
+  return { code, enhanced, text }
+}
+
+const meaning = (stage: Stage, code: number, text: string, enhanced: string | null = null) => {
+  const answer = classify(stage, reply(code, text, enhanced))
+  return `${answer.kind}/${answer.why}`
+}
+
+describe('the table of phrases', () => {
+  test.each(rows)('$line', ({ stage, reply, means }) => {
+    const answer = classify(stage, reply)
+    expect(`${answer.kind}/${answer.why}`).toBe(means)
+  })
+
+  test('every row decides at least one reply of the fixtures', () => {
+    const reached = new Set(rows.map(({ stage, reply }) => phraseFor(stage, reply)))
+    const idle = PHRASES.filter(phrase => !reached.has(phrase))
+    expect(
+      idle.map(({ meaning, pattern, enhanced, code }) => [meaning, pattern, enhanced, code]),
+    ).toEqual([])
+  })
+
+  test('every row names its source and its provider', () => {
+    expect(PHRASES.filter(({ source, provider }) => source.length < 3 || provider === '')).toEqual(
+      [],
+    )
+  })
+
+  test('no pattern repeats without bound, so that no text makes it slow', () => {
+    const unbounded = PHRASES.filter(({ pattern }) => /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)))
+    expect(unbounded.map(({ pattern }) => pattern)).toEqual([])
+  })
+
+  const bare = (pattern: RegExp | undefined) => (pattern?.source ?? '').replace(/\[[^\]]*\]/g, '')
+})
+
+describe('trouble of ours is never a dead mailbox', () => {
+  const ours = new Set(WORDS_ABOUT_US.filter(({ meaning }) => !meaning.startsWith('rejected/')))
+  const aboutUs = rows.filter(({ reply }) => {
+    const phrase = phraseFor('rcpt', reply)
+    return phrase !== null && ours.has(phrase)
+  })
+  const stages: Stage[] = ['greeting', 'ehlo', 'starttls', 'mail', 'rset']
+
+  test.each(aboutUs)('not even with "user unknown" beside it: $line', ({ reply: given }) => {
+    const { code, enhanced, text } = given
+    expect(meaning('rcpt', code, `${text}; user unknown`, enhanced)).not.toMatch(/^rejected/)
+    expect(meaning('rcpt', code, `User unknown. ${text}`, enhanced)).not.toMatch(/^rejected/)
+  })
+
+  test.each(rows)('before RCPT no 4xx or 5xx speaks of the mailbox: $line', ({ reply }) => {
+    if (reply.code < 400 || reply.code === 521 || reply.code === 556) return
+    const kinds = stages.map(stage => classify(stage, reply).kind)
+    expect(
+      kinds.filter(kind => kind !== 'refused-us' && kind !== 'deferred' && kind !== 'silent'),
+    ).toEqual([])
+  })
+
+  test('only 250, 251 and 252 at RCPT are accepted, or a refusal that says the mailbox exists', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 999 }), fc.string(), (code, text) => {
+        const { kind, why } = classify('rcpt', reply(code, text))
+        if (kind === 'accepted' && why !== 'restricted') expect([250, 251, 252]).toContain(code)
+        if (code < 400 || code > 599) expect(['accepted', 'silent']).toContain(kind)
+      }),
+    )
+  })
+
+  test('a 4xx at RCPT is rejected only for a full mailbox or by a provider’s own words', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 400, max: 499 }), fc.constantFrom(...rows), (code, row) => {
+        const { kind, why } = classify('rcpt', { ...row.reply, code })
+        const phrase = phraseFor('rcpt', { ...row.reply, code })
+        if (kind === 'rejected' && why !== 'full') expect(phrase?.code?.test('450')).toBe(true)
+      }),
+    )
+  })
+
+  test('any text at any stage has a meaning', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom<Stage>('greeting', 'ehlo', 'mail', 'rcpt', 'rset'),
+        fc.integer({ min: 100, max: 699 }),
+        fc.string({ unit: 'binary', maxLength: 5_000 }),
+        (stage, code, text) => {
+          expect(reasonText(classify(stage, reply(code, text)))).not.toBe('')
+        },
+      ),
+    )
+  })
+})
+
+describe('names in a reply do not sway it', () => {
+  const about = { recipient: 'spamhaus@unknown-user.example' }
+  test.each([
+    [
+      'a user named after a list',
+      550,
+      '<spamhaus@unknown-user.example>: User unknown',
+      'rejected/no-mailbox',
+    ],
+    [
+      'the same without brackets',
+      550,
+      'spamhaus@unknown-user.example: no such user',
+      'rejected/no-mailbox',
+    ],
+    ['the same, local part alone', 550, 'mailbox "spamhaus" not found', 'rejected/no-mailbox'],
+    [
+      'a domain named after a fault',
+      554,
+      'Access denied for unknown-user.example',
+      'refused-us/policy',
+    ],
+    ['a host of that domain', 554, 'mx1.unknown-user.example denied', 'refused-us/policy'],
+    [
+      'and in brackets',
+      554,
+      'denied <x@no-such-user.example> no-such-user.example',
+      'refused-us/policy',
+    ],
+  ])('%s', (_, code, text, means) => {
+    const { kind, why } = classify('rcpt', reply(code, text), about)
+    expect(`${kind}/${why}`).toBe(means)
+  })
+
+  test('a user whose name is a word of servers does not erase it', () => {
+    const user = { recipient: 'user@mx.example' }
+    expect(classify('rcpt', reply(550, 'No such user here'), user).why).toBe('no-mailbox')
+  })
+})
+
+describe('the wait a server names', () => {
+  test.each<[text: string, waitMs: number | null]>([
+    ['Greylisted, try again in 300 seconds', 300 * SECOND],
+    ['Greylisted for 5 minutes', 5 * MINUTE],
+    ['Greylisting: retry in 00:04:30', 4 * MINUTE + 30 * SECOND],
+    ['Please try again in 1 hour', HOUR],
+    ['try again in 1 hour and 30 minutes', HOUR + 30 * MINUTE],
+    ['Greylisted, wait 90s', 90 * SECOND],
+    ['Réessayez dans 10 minutes', 10 * MINUTE],
+    ['try again after 600 sec', 600 * SECOND],
+    ['try again in 40 days', DAY], // Bounded: nothing here waits so long.
+    ['Greylisted at 2026-01-02T14:30:32Z', null], // A time of day is no wait.
+    ['limit of 10 messages per hour', null], // A rate is no wait.
+    ['try again in 0 seconds', null],
+    ['please try again later', null],
+  ])('%s', (text, waitMs) => {
+    expect(classify('rcpt', reply(450, text))).toMatchObject({
+      kind: 'deferred',
+      retryAfterMs: waitMs,
+    })
+  })
+})
+
+describe('what callers ask of an answer', () => {
+  const answer = (code: number, text: string) => classify('rcpt', reply(code, text))
+
+  test('a refusal of us, greylisting and a rate are about us; a busy server and a verdict are not', () => {
+    expect(isAboutUs(answer(554, 'RBL hit'))).toBe(true)
+    expect(isAboutUs(answer(450, 'Greylisted'))).toBe(true)
+    expect(isAboutUs(answer(450, 'rate limited'))).toBe(true)
+    expect(isAboutUs(answer(451, 'Internal error'))).toBe(false)
+    expect(isAboutUs(answer(550, 'User unknown'))).toBe(false)
+  })
+
+  test('2xx and a rejection are about the mailbox, nothing else', () => {
+    expect(isAboutMailbox(answer(250, 'Ok'))).toBe(true)
+    expect(isAboutMailbox(answer(550, 'User unknown'))).toBe(true)
+    expect(isAboutMailbox(answer(554, 'RBL hit'))).toBe(false)
+  })
+
+  test('a 4xx and a silence are temporary, a 5xx is not', () => {
+    expect(isTemporary(answer(450, 'Greylisted'))).toBe(true)
+    expect(isTemporary(answer(450, 'RBL hit'))).toBe(true)
+    expect(isTemporary({ kind: 'silent', why: 'timeout', stage: 'connect', detail: '' })).toBe(true)
+    expect(isTemporary({ kind: 'silent', why: 'garbage', stage: 'rcpt', detail: '' })).toBe(false)
+    expect(isTemporary(answer(554, 'RBL hit'))).toBe(false)
+    expect(isTemporary(answer(550, 'User unknown'))).toBe(false)
+  })
+
+  test('the sentence for people names the list that refused us', () => {
+    expect(reasonText(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(
+      /^The server refused our address, not yours: it is on the list of Spamhaus/,
+    )
+    expect(reasonText(answer(554, 'poor reputation'))).toContain('on a block list')
+  })
+
+  test('the sentence for people says when to ask again', () => {
+    expect(reasonText(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
+    expect(reasonText(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')
+    expect(reasonText(answer(450, 'Greylisted'))).toContain('Ask again later')
+  })
+})
