@@ -12,7 +12,7 @@ export type Famous = {
 
 /** The great ones: what stands a single slip beside them lives on such slips, so it is a listed typo. */
 export const FAMILIES: readonly Famous[] = [
-  { name: 'gmail', ending: 'com', endings: [], slipsMax: 2 },
+  { name: 'gmail', ending: 'com', endings: [], slipsMax: 2.25 },
   { name: 'googlemail', ending: 'com', endings: [], slipsMax: 3 },
   { name: 'icloud', ending: 'com', endings: [], slipsMax: 1.5 },
   { name: 'protonmail', ending: 'com', endings: ['ch'], slipsMax: 2 },
@@ -31,7 +31,7 @@ export const FAMILIES: readonly Famous[] = [
       `ae at be bg ca ch cn co.id co.il co.in co.jp co.kr co.nz co.th co.uk co.za com.ar com.au com.br
       com.cn com.co com.hk com.mx com.my com.pe com.ph com.sg com.tr com.tw com.ve com.vn cz de dk ee es fi fr
       gr hr hu ie in it jp lt lv nl no pl pt ro rs ru se si sk`.split(/\s+/),
-    slipsMax: 2,
+    slipsMax: 2.25,
   },
   {
     name: 'outlook',
@@ -48,7 +48,7 @@ const single = (domain: string, slipsMax: number): Famous => {
   return { name: domain.slice(0, dot), ending: domain.slice(dot + 1), endings: [], slipsMax }
 }
 
-/** Providers with one domain, and names that no common word resembles; a long name may be two slips away. */
+/** Providers with one domain, and names that no common word resembles. */
 const DISTINCT = `comcast.net verizon.net sbcglobal.net bellsouth.net earthlink.net mindspring.com optonline.net
   windstream.net centurylink.net suddenlink.net roadrunner.com netzero.net prodigy.net ameritech.net
   embarqmail.com frontiernet.net btinternet.com btopenworld.com virginmedia.com blueyonder.co.uk
@@ -63,11 +63,12 @@ const SHORT = `me.com mac.com mail.com gmx.com gmx.de gmx.net web.de zoho.com
   163.com 126.com sina.com daum.net nate.com naver.com wp.pl o2.pl onet.pl abv.bg ukr.net alice.it
   tin.it juno.com sky.com proton.me pm.me tuta.com hey.com uol.com.br terra.com.br globo.com xtra.co.nz`
 
-const LONG_NAME_LENGTH = 8
+/** How far a guess may go, by the length of the name: the longer, the less else resembles it. */
+const slipsMaxFor = (name: string) => (name.length >= 8 ? 2 : name.length === 7 ? 1.5 : 1)
 
 export const SINGLES: readonly Famous[] = [
   ...DISTINCT.split(/\s+/).map(domain =>
-    single(domain, domain.indexOf('.') >= LONG_NAME_LENGTH ? 2 : 1),
+    single(domain, slipsMaxFor(domain.split('.', 1)[0] ?? '')),
   ),
   // One letter struck twice, and no more, is still theirs.
   ...['aol.com', 'live.com', 'msn.com'].map(domain => single(domain, 0.75)),
@@ -78,7 +79,7 @@ export const SINGLES: readonly Famous[] = [
 /** Real names within a few slips of a famous one: they are what they say, whatever their ending. */
 export const REAL_NEIGHBOURS: ReadonlySet<string> = new Set(
   `email mail ymail gail grail gmx gmall qmail hmail fmail vmail xmail zmail smail cmail tmail amail bmail
-  cloud notmail hobnail foxmail postmail homemail dotmail botmail boxmail popmail hotmart hotrail rotmail
-  wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton
+  cloud outlooks notmail hobnail foxmail postmail homemail dotmail botmail boxmail popmail hotmart hotrail rotmail
+  gotmail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton
   liberia libera liberi rambles ramble freenets skynets horizon`.split(/\s+/),
 )

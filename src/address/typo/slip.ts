@@ -1,7 +1,9 @@
-/** What one slip of the finger costs: a key beside the right one, two keys swapped, one left out or added. */
+/** What one slip of the finger costs: a key beside the right one, two keys swapped, one left out, two struck at once. */
 export const SLIP = 1
 const DOUBLED = 0.75
 const FAR_KEY = 1.5
+/** A letter added that touches neither of its neighbours was hardly a finger's slip: `gomail` may be a name. */
+export const FAR_ADDED = 1.25
 /** People notice a wrong first letter, so what begins differently is more likely another name. */
 const WRONG_START = 1
 
@@ -24,6 +26,11 @@ export function slips(typed: string, meant: string, limit = Number.POSITIVE_INFI
   }
   const cost = above[meant.length] ?? Number.POSITIVE_INFINITY
   return typed.charAt(0) === meant.charAt(0) ? cost : cost + WRONG_START
+}
+
+function added(letter: string, before: string, after: string): number {
+  if (letter === before) return DOUBLED
+  return isNear(letter, before) || isNear(letter, after) ? SLIP : FAR_ADDED
 }
 
 /** Cheap to know: a letter too many costs a doubling, a letter that the other name lacks a whole slip. */
@@ -56,7 +63,7 @@ function cheapest(typed: string, meant: string, row: number, column: number, cos
   const never = Number.POSITIVE_INFINITY
   return Math.min(
     (costs.above[column - 1] ?? never) + (a === b ? 0 : isNear(a, b) ? SLIP : FAR_KEY),
-    (costs.above[column] ?? never) + (a === aBefore ? DOUBLED : SLIP),
+    (costs.above[column] ?? never) + added(a, aBefore, typed.charAt(row)),
     (costs.line[column - 1] ?? never) + SLIP,
     isSwapped ? (costs.earlier[column - 2] ?? never) + SLIP : never,
   )

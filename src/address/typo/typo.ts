@@ -1,6 +1,6 @@
 import { hasRealEnding } from './ending.ts'
 import { FAMILIES, type Famous, REAL_NEIGHBOURS, SINGLES } from './famous.ts'
-import { SLIP, slips } from './slip.ts'
+import { FAR_ADDED, SLIP, slips } from './slip.ts'
 
 /** Real endings that, behind a famous name, are a slip of its own. */
 const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {
@@ -15,7 +15,8 @@ export function listedTypo(name: string): string | null {
   const { first, ending } = split(name)
   if (REAL_NEIGHBOURS.has(first)) return null
   for (const family of FAMILIES) {
-    if (slips(first, family.name, SLIP) > SLIP) continue
+    // People add a plural, too: `hotmails.com`.
+    if (first !== `${family.name}s` && slips(first, family.name, SLIP) > SLIP) continue
     const meant = meantBehind(family, ending, name)
     if (meant !== null) return differs(name, `${family.name}.${meant}`)
   }
@@ -41,24 +42,48 @@ function meantBehind(famous: Famous, ending: string, name: string): string | nul
   if (ending === famous.ending || famous.endings.includes(ending)) return ending
   if (MISTAKEN_ENDINGS[famous.ending]?.includes(ending)) return famous.ending
   if (hasRealEnding(name)) return null
-  const squeezed = ending.replaceAll('.', '')
-  return famous.endings.find(real => real.replaceAll('.', '') === squeezed) ?? famous.ending
+  return nearestEnding(famous, ending)
+}
+
+/** An ending this near the provider's first one means that, whatever else it resembles. */
+const FIRST_ENDING_SLIPS_MAX = 2 * SLIP
+
+/** Of the provider's endings the one that an ending which does not exist resembles; when in doubt the first. */
+function nearestEnding(famous: Famous, ending: string): string {
+  const joined = ending.replaceAll('.', '')
+  const far = (real: string) => slips(joined, real.replaceAll('.', ''), FAR_ADDED)
+  const exact = famous.endings.find(real => far(real) === 0)
+  if (exact !== undefined) return exact
+  if (slips(`.${joined}`, `.${famous.ending}`) <= FIRST_ENDING_SLIPS_MAX) return famous.ending
+  return famous.endings.find(real => far(real) <= FAR_ADDED) ?? famous.ending
 }
 
 const ALL = [...FAMILIES, ...SINGLES]
 const domainOf = ({ name, ending }: Famous) => `${name}.${ending}`
 const squeezed = (famous: Famous) => domainOf(famous).replaceAll('.', '')
-const SQUEEZED = new Map(ALL.map(famous => [squeezed(famous), domainOf(famous)]))
+const SQUEEZED = new Map(
+  ALL.flatMap(famous =>
+    [famous.ending, ...famous.endings].map(ending => {
+      const domain = `${famous.name}.${ending}`
+      return [domain.replaceAll('.', ''), domain] as const
+    }),
+  ),
+)
 
 /** The famous domain meant by a word without a dot: `gmail`, `gmailcom`, `yaho`; else null. */
 export function domainNamed(word: string): string | null {
   const exact = SQUEEZED.get(word.replaceAll('-', ''))
   if (exact !== undefined) return exact
   const found =
+    ALL.find(famous => hasKeyForDot(word, famous)) ??
     FAMILIES.find(({ name }) => slips(word, name, SLIP) <= SLIP) ??
     FAMILIES.find(family => slips(word, squeezed(family), SLIP) <= SLIP)
   return found === undefined ? null : domainOf(found)
 }
+
+/** `aollcom`: a key beside the dot was struck. */
+const hasKeyForDot = (word: string, { name, ending }: Famous) =>
+  word.length === name.length + 1 + ending.length && word.startsWith(name) && word.endsWith(ending)
 
 /** The domains of the great providers, such as `gmail.com`. */
 export const famousDomains = (): string[] => FAMILIES.map(domainOf)
@@ -88,8 +113,8 @@ function runTogether(name: string): string | null {
   return other.some(great => slips(rest, great, SLIP) <= SLIP) ? domainOf(family) : null
 }
 
-/** A name that lost more letters than this is another name. */
-const LOST_LETTERS_MAX = 2
+/** Below this a name says so little that a letter lost and another wrong make another name: `gaol` is not `gmail`. */
+const SHORT_NAME_LENGTH = 5
 
 function nearest(name: string): string | null {
   const { first, ending } = split(name)
@@ -97,15 +122,20 @@ function nearest(name: string): string | null {
   let best: string | null = null
   let bestFar = Number.POSITIVE_INFINITY
   for (const famous of ALL) {
-    if (Math.abs(first.length - famous.name.length) > LOST_LETTERS_MAX) continue
     const byName = slips(first, famous.name, famous.slipsMax)
-    if (byName > famous.slipsMax) continue
+    if (byName > famous.slipsMax || (byName > SLIP && isCutShort(first, famous.name))) continue
     const behind = meantBehind(famous, ending, name) ?? strayEnding(famous, byName)
     // The nearer ending decides between namesakes such as gmx.de and gmx.net.
     const far = byName + slips(ending, famous.ending) / 10
     if (behind !== null && far < bestFar) [best, bestFar] = [`${famous.name}.${behind}`, far]
   }
   return best === null ? null : differs(name, best)
+}
+
+/** A lost first letter is dear already, so it may be the one that is missing. */
+function isCutShort(first: string, name: string): boolean {
+  if (first.charAt(0) !== name.charAt(0)) return false
+  return first.length < name.length - (name.length <= SHORT_NAME_LENGTH ? 0 : 1)
 }
 
 const strayEnding = (famous: Famous, byName: number) =>

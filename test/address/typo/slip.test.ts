@@ -10,6 +10,8 @@ describe('slips', () => {
     ['gmial', 'gmail', 1, 'two keys swapped'],
     ['gmal', 'gmail', 1, 'a key left out'],
     ['gmaiil', 'gmail', 0.75, 'a key struck twice'],
+    ['gmsail', 'gmail', 1, 'two keys that touch struck at once'],
+    ['gomail', 'gmail', 1.25, 'a far key added'],
     ['gnail', 'gmail', 1, 'a key that touches'],
     ['gmaxl', 'gmail', 1.5, 'a far key'],
     ['fmail', 'gmail', 2, 'a wrong start'],
