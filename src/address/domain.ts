@@ -25,11 +25,15 @@ export function parseDomain(text: string, shift = 0): Domain | SyntaxFault {
   if (text.length > DOMAIN_LENGTH_MAX) {
     return faultAt('domain_too_long', text, DOMAIN_LENGTH_MAX, shift)
   }
+  if (ORDINARY.test(text) && !/xn--/i.test(text)) return plainDomain(text)
   if (text.startsWith('[')) return parseLiteral(text, shift)
   const wrong = WRONG_CHARACTER.exec(text)
   if (wrong !== null) return hiddenFault(text, shift) ?? characterFault(text, wrong.index, shift)
   return PLAIN.test(text) ? plainName(text, shift) : internationalName(text, shift)
 }
+
+/** What nearly every name of a list is: two labels or more, all sound, the last of them no number. */
+const ORDINARY = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 
 /** Neither letter, digit, hyphen nor dot, nor beyond ASCII; and spaces beyond ASCII. */
 const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u{80}-\u{10FFFF}]|[\p{Cc}\p{Z}]/v
@@ -37,8 +41,12 @@ const WRONG_CHARACTER = /[^a-zA-Z0-9.\-\u{80}-\u{10FFFF}]|[\p{Cc}\p{Z}]/v
 const PLAIN = /^(?!.*xn--)[a-z0-9.-]+$/i
 
 function plainName(text: string, shift: number): Domain | SyntaxFault {
+  return labelsFault(text.toLowerCase(), text, shift) ?? plainDomain(text)
+}
+
+function plainDomain(text: string): Domain {
   const ascii = text.toLowerCase()
-  return labelsFault(ascii, text, shift) ?? { ascii, unicode: ascii, kind: kindOf(ascii) }
+  return { ascii, unicode: ascii, kind: kindOf(ascii) }
 }
 
 function internationalName(text: string, shift: number): Domain | SyntaxFault {

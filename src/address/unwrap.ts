@@ -24,6 +24,7 @@ export function unwrap(
 const STEPS: readonly [note: string, take: (text: string) => string][] = [
   ['surrounding space', trim],
   ['mailto:', withoutMailto],
+  ['smtp:', text => text.replace(/^smtp:/i, '')], // As directories export proxy addresses.
   ['display name', withoutDisplayName],
   ['angle brackets', text => inside(text, '<', '>')],
   ['trailing punctuation', withoutTail],
@@ -51,8 +52,9 @@ function trim(text: string): string {
 
 /** RFC 6068: `mailto:` with its percent-encoding, and without the headers after the question mark. */
 function withoutMailto(text: string): string {
-  if (!/^mailto:/i.test(text)) return text
-  const target = text.slice('mailto:'.length).split('?', 1)[0] ?? ''
+  const scheme = /^mailto:(?:\/\/)?/i.exec(text)?.[0]
+  if (scheme === undefined) return text
+  const target = text.slice(scheme.length).split('?', 1)[0] ?? ''
   try {
     return decodeURIComponent(target)
   } catch {
@@ -60,11 +62,12 @@ function withoutMailto(text: string): string {
   }
 }
 
-/** `Name <ann@example.com>` and `"Name" <ann@example.com>` (RFC 5322 §3.4 name-addr). */
+/** `Name <ann@example.com>` and `"Name" <ann@example.com>` (RFC 5322 §3.4 name-addr); not one of several addresses. */
 function withoutDisplayName(text: string): string {
-  const open = text.lastIndexOf('<')
-  if (open <= 0 || !text.endsWith('>') || text.slice(0, open).includes('@')) return text
-  return text.slice(open)
+  const open = text.indexOf('<')
+  if (open <= 0 || !text.endsWith('>') || text.includes('<', open + 1)) return text
+  const name = text.slice(0, open).replace(/"[^"]*"/g, '')
+  return /[,;]/.test(name) ? text : text.slice(open)
 }
 
 const inside = (text: string, open: string, close: string) =>

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Domain, parseDomain } from '../../src/address/domain.ts'
 import { isFault } from '../../src/address/fault.ts'
@@ -55,5 +56,23 @@ describe('parseDomain', () => {
       at: 8,
       message: expect.stringContaining('character 9'),
     })
+  })
+
+  test('of ASCII, takes exactly the names whose labels are sound and whose ending is no number', () => {
+    const isSound = (label: string) => /^[a-z0-9-]{1,63}$/.test(label) && !/^-|-$/.test(label)
+    const label = fc.oneof(
+      fc.string({ unit: fc.constantFrom(...'a0-_.'), maxLength: 4 }),
+      fc.integer({ min: 60, max: 66 }).map(length => 'a'.repeat(length)),
+    )
+    const name = fc.array(label, { minLength: 1, maxLength: 4 }).map(labels => labels.join('.'))
+    fc.assert(
+      fc.property(name, text => {
+        const labels = text.split('.')
+        const isGood =
+          labels.length > 1 && labels.every(isSound) && !/^\d+$/.test(labels.at(-1) ?? '')
+        expect([text, isFault(parseDomain(text))]).toEqual([text, !isGood])
+      }),
+      { numRuns: 3_000 },
+    )
   })
 })
