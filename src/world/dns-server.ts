@@ -18,22 +18,30 @@ export type DnsServer = {
   close(): Promise<void>
 }
 
-/** Starts it on 127.0.0.1; port 0 takes a free one. */
-export async function startDnsServer(zone: Zone, port = 0): Promise<DnsServer> {
+/** Starts it on 127.0.0.1; port 0 takes a free one. Every answer comes a round trip later. */
+export async function startDnsServer(zone: Zone, port = 0, roundTripMs = 0): Promise<DnsServer> {
   const tally = new QuestionTally()
   const { udp, tcp } = await bindBoth(port)
   const sockets = new Set<Socket>()
-  udp.on('message', (query, from) => answerUdp(zone, tally, udp, query, from))
+  let open = true
+  const later = (answer: () => void) => {
+    if (roundTripMs === 0) answer()
+    else setTimeout(() => open && answer(), roundTripMs)
+  }
+  udp.on('message', (query, from) => {
+    later(() => answerUdp(zone, tally, udp, query, from))
+  })
   tcp.on('connection', socket => {
     sockets.add(socket.on('error', () => socket.destroy()))
     socket.on('close', () => sockets.delete(socket))
-    answerTcp(zone, tally, socket)
+    later(() => answerTcp(zone, tally, socket)) // The handshake.
   })
   return {
     port: udp.address().port,
     counters: () => tally.counters(),
     resetCounters: () => tally.reset(),
     async close() {
+      open = false
       for (const socket of sockets) socket.destroy()
       await Promise.all([
         new Promise<void>(done => udp.close(() => done())),

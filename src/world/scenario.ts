@@ -13,7 +13,7 @@ export type Scenario = {
   smtpPort?: number
   /** UDP and TCP; 0 or none takes a free one. */
   dnsPort?: number
-  /** Distance to every mail server: a byte and its echo take this long. */
+  /** Distance to every mail server and to the DNS: a byte and its echo take this long. */
   roundTripMs?: number
 }
 

@@ -42,10 +42,12 @@ export async function startWorld(scenario: Scenario): Promise<World> {
     },
   })
   const zone = createZone(scenario.domains, addresses)
-  const dns = await startDnsServer(zone, scenario.dnsPort).catch(async error => {
-    await street.close()
-    throw error
-  })
+  const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
+    async error => {
+      await street.close()
+      throw error
+    },
+  )
   return {
     dnsAddress: `127.0.0.1:${dns.port}`,
     smtpPort: street.port,

@@ -1,0 +1,127 @@
+// Kills `ev bulk` with -9 again and again and resumes it: the output must be that of a quiet run, and
+// mail servers must not be asked twice but for what was in flight. `node bench/crash.ts [rows] [kills] [seed]`
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { startWorldProcess, type WorldProcess } from '../src/world/world-process.ts'
+
+const [rows = 20_000, kills = 10, seed = 1] = process.argv.slice(2).map(Number)
+const ev = join(import.meta.dirname, '../bin/ev.js')
+const dir = mkdtempSync(join(tmpdir(), 'ev-crash-'))
+const list = join(dir, 'list.csv')
+const domains = Math.max(10, Math.round(rows / 100))
+
+/** xorshift32: the same seed kills at the same times. */
+let state = seed || 1
+const chance = () => {
+  state ^= state << 13
+  state ^= state >>> 17
+  state ^= state << 5
+  return (state >>> 0) / 2 ** 32
+}
+
+writeFileSync(join(dir, 'world.json'), JSON.stringify(scenario()))
+writeFileSync(list, csv())
+const world = await startWorldProcess(join(dir, 'world.json'))
+const quiet = await run('quiet', 0)
+await world.reset()
+const killed = await run('killed', kills)
+const counters = await world.counters()
+await world.close()
+
+const again = [...counters.total.recipients.values()].filter(times => times > 1)
+const askedTwice = again.reduce((sum, times) => sum + times - 1, 0)
+const inFlightMax = killed.kills * (200 * 20 + 50)
+const verbs = Object.keys(counters.total.commands).filter(verb => !ALLOWED().has(verb))
+const sessionsPeak = Math.max(...Object.values(counters.hosts).map(host => host.sessionsPeak))
+const same = quiet.output === killed.output
+console.log(
+  JSON.stringify(
+    {
+      rows,
+      kills: killed.kills,
+      quietSeconds: quiet.seconds,
+      killedSeconds: killed.seconds,
+      outputIdentical: same,
+      recipientsAskedAgain: askedTwice,
+      inFlightMax,
+      sessionsPeakPerHost: sessionsPeak,
+      connections: counters.total.connections,
+      otherCommands: verbs,
+    },
+    null,
+    2,
+  ),
+)
+rmSync(dir, { recursive: true, force: true })
+if (!same || askedTwice > inFlightMax || verbs.length > 0 || sessionsPeak > 2) process.exitCode = 1
+
+function ALLOWED() {
+  return new Set(['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP'])
+}
+
+/** Polite hosts, some that take everything, some whose servers are shared. */
+function scenario() {
+  const plan: Record<string, unknown> = {}
+  const hosts: Record<string, unknown> = {}
+  for (let n = 0; n < domains; n++) {
+    plan[`d${n}.test`] = { mx: [[10, `mx.d${n}.test`]] }
+    hosts[`mx.d${n}.test`] = { temper: n % 20 === 7 ? 'catch-all' : 'polite' }
+  }
+  return { domains: plan, hosts, mailboxes: ['user*'], roundTripMs: 20 }
+}
+
+function csv(): string {
+  const lines = ['id,email,note']
+  for (let n = 0; n < rows; n++) {
+    const name = n % 11 === 3 ? `gone${n}` : `user${n}`
+    lines.push(`${n},${name}@d${n % domains}.test,"row, ${n}"`)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+async function run(name: string, times: number) {
+  const home = join(dir, name)
+  mkdirSync(home)
+  const output = join(dir, `${name}.csv`)
+  const begunAt = performance.now()
+  let killsDone = 0
+  for (;;) {
+    const child = start(home, output, world)
+    const ended = once(child, 'exit') as Promise<[number | null, string | null]>
+    if (killsDone < times) {
+      const timer = setTimeout(() => child.kill('SIGKILL'), 300 + chance() * 1_700)
+      const [code, signal] = await ended
+      clearTimeout(timer)
+      if (signal === 'SIGKILL') killsDone++
+      else if (code === 0) break
+      else throw new Error(`ev bulk ended with ${code}`)
+      continue
+    }
+    const [code] = await ended
+    if (code !== 0) throw new Error(`ev bulk ended with ${code}`)
+    break
+  }
+  const seconds = Math.round((performance.now() - begunAt) / 100) / 10
+  return { kills: killsDone, seconds, output: withoutTimes(readFileSync(output, 'utf8')) }
+}
+
+function start(home: string, output: string, { dnsAddress, smtpPort }: WorldProcess): ChildProcess {
+  const settings = ['--dns', dnsAddress, '--smtp-port', String(smtpPort), '--special-domains']
+  settings.push('--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com')
+  settings.push('--sessions-per-second', '2', '--data-dir', join(home, 'data'))
+  return spawn(process.execPath, [ev, 'bulk', list, '-o', output, ...settings], {
+    env: { ...process.env, HOME: home },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+}
+
+/** The time of each check is of course another in each run. */
+function withoutTimes(text: string): string {
+  const table = parse(text) as string[][]
+  const times = table[0]?.indexOf('ev_checked_at') ?? -1
+  return table.map(row => row.filter((_, column) => column !== times).join('\u0001')).join('\n')
+}
