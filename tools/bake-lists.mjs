@@ -43,7 +43,7 @@ const ascii = name => tr46.toASCII(name.trim().toLowerCase(), { useSTD3ASCIIRule
 const isName = name => /^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(name)
 // A public suffix (`co.uk`, `duckdns.org`) has many owners: one bad tenant must not condemn the others.
 const isOwned = name => getDomain(name, { allowPrivateDomains: true }) !== null
-// Lists of providers hold what people typed, slips and dead endings too: `gamil.com` is nobody's provider.
+// Lists of providers hold what people typed, slips and dead endings too: `gmsil.com` is nobody's provider.
 const isTypo = name => listedTypo(name) !== null || !hasRealEnding(name)
 const withParents = name => name.split('.').map((_, index, labels) => labels.slice(index).join('.'))
 const isReal = name => withParents(name).some(part => REAL_PROVIDERS.has(part) || RELAYS.has(part))

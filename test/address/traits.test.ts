@@ -86,7 +86,7 @@ describe('free', () => {
     text => expect(traitsOf(text).free).toBe(true),
   )
 
-  test.each(['ann@firm.example', 'ann@gamil.com', 'ann@mailinator.com', 'ann@google.com'])(
+  test.each(['ann@firm.example', 'ann@gmsil.com', 'ann@mailinator.com', 'ann@google.com'])(
     '%s is no free provider',
     text => expect(traitsOf(text).free).toBe(false),
   )

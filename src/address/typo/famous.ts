@@ -77,9 +77,14 @@ export const SINGLES: readonly Famous[] = [
 ]
 
 /** Real names within a few slips of a famous one: they are what they say, whatever their ending. */
-export const REAL_NEIGHBOURS: ReadonlySet<string> = new Set(
-  `email mail ymail gail grail gmx gmall qmail hmail fmail vmail xmail zmail smail cmail tmail amail bmail
-  cloud outlooks notmail hobnail foxmail postmail homemail dotmail botmail boxmail popmail hotmart hotrail rotmail
-  gotmail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton
-  liberia libera liberi rambles ramble freenets skynets horizon`.split(/\s+/),
+const REAL_NEIGHBOURS: ReadonlySet<string> = new Set(
+  `email mail gail grail gmx gmall cloud outlooks foxmail postmail homemail dotmail botmail boxmail popmail
+  gotmail hotmart hotrail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton liberia libera
+  liberi rambles ramble freenets skynets horizon`.split(/\s+/),
 )
+/** Every letter before `mail` has made a service, so none of them is a slip for another. */
+const LETTER_MAIL = /^[a-z]mail$/
+
+/** Whether a first label is a name of its own, however much it resembles a famous one. */
+export const isRealNeighbour = (first: string): boolean =>
+  REAL_NEIGHBOURS.has(first) || (LETTER_MAIL.test(first) && first !== 'gmail')

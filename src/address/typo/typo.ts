@@ -1,5 +1,5 @@
 import { hasRealEnding } from './ending.ts'
-import { FAMILIES, type Famous, REAL_NEIGHBOURS, SINGLES } from './famous.ts'
+import { FAMILIES, type Famous, isRealNeighbour, SINGLES } from './famous.ts'
 import { FAR_ADDED, SLIP, slips } from './slip.ts'
 
 /** Real endings that, behind a famous name, are a slip of its own. */
@@ -13,7 +13,7 @@ const COM_ALONE = new Set(['gmail', 'googlemail'])
 /** The great provider one slip beside `name`, which is a typo even if somebody registered it; else null. */
 export function listedTypo(name: string): string | null {
   const { first, ending } = split(name)
-  if (REAL_NEIGHBOURS.has(first)) return null
+  if (isRealNeighbour(first)) return null
   for (const family of FAMILIES) {
     // People add a plural, too: `hotmails.com`.
     if (first !== `${family.name}s` && slips(first, family.name, SLIP) > SLIP) continue
@@ -88,7 +88,7 @@ const hasKeyForDot = (word: string, { name, ending }: Famous) =>
 /** The domains of the great providers, such as `gmail.com`. */
 export const famousDomains = (): string[] => FAMILIES.map(domainOf)
 
-/** `gmailc.om`, `comcastn.et`, `hot.mail.com`, `www.gmail.com`. */
+/** `gmailc.om`, `verizonn.et`, `hot.mail.com`, `www.gmail.com`. */
 function movedDot(name: string): string | null {
   const found = SQUEEZED.get(name.replace(/^www\./, '').replaceAll('.', ''))
   return found === undefined ? null : differs(name, found)
@@ -103,7 +103,7 @@ function trailingLabel(name: string): string | null {
   return isStray || COM_ALONE.has(found.name) ? domainOf(found) : null
 }
 
-/** `hotmailmail.com`, `gmailyahoo.com`: two names in one go; the first is meant. */
+/** `yahoomail.com`, `gmailyahoo.com`: two names in one go; the first is meant. */
 function runTogether(name: string): string | null {
   const { first, ending } = split(name)
   const family = FAMILIES.find(({ name: great }) => first.startsWith(great) && first !== great)
@@ -118,7 +118,7 @@ const SHORT_NAME_LENGTH = 5
 
 function nearest(name: string): string | null {
   const { first, ending } = split(name)
-  if (REAL_NEIGHBOURS.has(first)) return null
+  if (isRealNeighbour(first)) return null
   let best: string | null = null
   let bestFar = Number.POSITIVE_INFINITY
   for (const famous of ALL) {
