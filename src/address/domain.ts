@@ -54,14 +54,36 @@ function internationalName(text: string, shift: number): Domain | SyntaxFault {
   if (hidden !== null) return hidden
   const empty = emptyLabelFault(text, shift)
   if (empty !== null) return empty
+  const long = lengthFault(text, shift)
+  if (long !== null) return long
   const ascii = tr46().toASCII(text, TR46_OPTIONS)
   if (ascii === null) return faultAt('domain_idn', text, wrongLabelAt(text), shift)
-  const unicode = tr46().toUnicode(ascii, TR46_OPTIONS).domain
-  return (
-    signFault(unicode, text, shift) ??
-    labelsFault(ascii, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
-  )
+  const fault = labelsFault(ascii, text, shift)
+  if (fault !== null) return fault
+  // Checked above, so that the way back need not be.
+  const unicode = tr46().toUnicode(ascii, {}).domain
+  return signFault(unicode, text, shift) ?? { ascii, unicode, kind: kindOf(ascii) }
 }
+
+/** `xn--` and at least one character for each one encoded (RFC 3492 §6.3). */
+const leastLength = (label: string) =>
+  (/[^\0-\x7F]/.test(label) ? 'xn--'.length : 0) + [...label].length
+
+/** What is too long however it is encoded, so that hostile names cost no conversion; a few characters map to eighteen. */
+function lengthFault(text: string, shift: number): SyntaxFault | null {
+  const labels = text.normalize('NFKC').split(DOTS)
+  const least = labels.reduce((sum, label) => sum + leastLength(label) + 1, -1)
+  if (least > DOMAIN_LENGTH_MAX) return faultAt('domain_too_long', text, text.length - 1, shift)
+  const index = labels.findIndex(label => leastLength(label) > LABEL_LENGTH_MAX)
+  if (index < 0) return null
+  return faultAt('label_too_long', text, labelAt(text, index), shift)
+}
+
+const labelAt = (text: string, index: number) =>
+  text
+    .split(DOTS)
+    .slice(0, index)
+    .reduce((sum, label) => sum + label.length + 1, 0)
 
 /**
  * What UTS #46 lets pass but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows, currency. Emoji may stay,
@@ -163,7 +185,7 @@ const TR46_OPTIONS = {
 
 type Tr46 = {
   toASCII(name: string, options: typeof TR46_OPTIONS): string | null
-  toUnicode(name: string, options: typeof TR46_OPTIONS): { domain: string; error: boolean }
+  toUnicode(name: string, options: Partial<typeof TR46_OPTIONS>): { domain: string; error: boolean }
 }
 
 let loaded: Tr46 | null = null

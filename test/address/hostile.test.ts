@@ -106,6 +106,13 @@ describe('hostile text', () => {
     expect((performance.now() - startedAt) / texts.length).toBeLessThan(1)
   })
 
+  test('in the shape of international names is refused before it is converted', () => {
+    const repeated = (label: string) => `a@${label.repeat(240 / label.length)}x.test`
+    expect(parseAddress(repeated('א1.'))).toMatchObject({ fault: 'domain_too_long' })
+    expect(parseAddress(repeated('\ufdfa'))).toMatchObject({ fault: 'domain_too_long' })
+    expect(parseAddress(repeated('ü'))).toMatchObject({ fault: 'label_too_long' })
+  })
+
   test('of a megabyte is refused unread', () => {
     for (const run of ['a', '"', 'a.', 'é', '\u200d', '\ud800']) {
       expect(parseAddress(run.repeat(1_000_000))).toMatchObject({ fault: 'too_long' })
