@@ -93,7 +93,7 @@ async function run(name: string, times: number) {
     const child = start(home, output, world)
     const ended = once(child, 'exit') as Promise<[number | null, string | null]>
     if (killsDone < times) {
-      const timer = setTimeout(() => child.kill('SIGKILL'), 300 + chance() * 1_700)
+      const timer = setTimeout(() => child.kill('SIGKILL'), 800 + chance() * 3_200)
       const [code, signal] = await ended
       clearTimeout(timer)
       if (signal === 'SIGKILL') killsDone++

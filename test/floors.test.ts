@@ -18,7 +18,7 @@ const FLOOR: Record<string, number> = {
   work: 5,
   world: 6,
   'wire.ts': 7,
-  'index.ts': 7,
+  'index.ts': 8,
   cli: 8,
 }
 const SOURCE = join(import.meta.dirname, '../src')

@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { EvError, messageOf } from '../base/error.ts'
 import { LIST_COLUMNS, listValues } from '../engine/present.ts'
 import { createRowWriter, readList } from '../job/csv.ts'
@@ -24,13 +23,10 @@ export async function writeOutput(
   options: OutputOptions,
 ): Promise<void> {
   const rows = outputLines(list, source, options)
-  if (output === '-') return writeAll(process.stdout, rows)
+  if (output === '-') return pipeline(rows, process.stdout, { end: false })
   const partial = `${output}.partial`
   try {
-    const stream = createWriteStream(partial)
-    await writeAll(stream, rows)
-    stream.end()
-    await once(stream, 'close')
+    await pipeline(rows, createWriteStream(partial))
     await makeDurable(partial)
     await rename(partial, output)
     await makeDurable(dirname(output))
@@ -81,19 +77,6 @@ async function* outputLines(
     after += batch.length
     yield text
   }
-}
-
-async function writeAll(stream: Writable, chunks: AsyncIterable<string>): Promise<void> {
-  let failure: Error | null = null
-  const fail = (error: Error) => {
-    failure = error
-  }
-  stream.on('error', fail)
-  for await (const chunk of chunks) {
-    if (failure !== null) throw failure
-    if (!stream.write(chunk)) await Promise.race([once(stream, 'drain'), once(stream, 'close')])
-  }
-  if (failure !== null) throw failure
 }
 
 /** A rename is durable only when what it names and the folder are. */

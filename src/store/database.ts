@@ -7,10 +7,13 @@ import {
   Kysely,
   SqliteDialect,
   type SqliteDialectConfig,
+  type SqliteDatabase as SqliteDialectDatabase,
   SqliteDriver,
+  sql,
   type Transaction,
 } from 'kysely'
 import { Migrator } from 'kysely/migration'
+import { LRUCache } from 'lru-cache'
 import { type Clock, sleep } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import { MIGRATIONS, type Schema } from './schema.ts'
@@ -33,7 +36,9 @@ const LOCK_PATIENCE_MS = 30_000
 export async function openDatabase(url: string, clock: Clock): Promise<Database> {
   const file = url.replace(/^sqlite:/, '')
   const sqlite = openFile(file)
-  const db = new Kysely<Schema>({ dialect: new ImmediateDialect({ database: sqlite }) })
+  const db = new Kysely<Schema>({
+    dialect: new ImmediateDialect({ database: preparedOnce(sqlite) }),
+  })
   const database: Database = {
     db,
     dialect: 'sqlite',
@@ -44,15 +49,39 @@ export async function openDatabase(url: string, clock: Clock): Promise<Database>
   return database
 }
 
-/** Runs `work` in one write transaction; use only `trx` in it. Another writer is waited for. */
-export async function write<T>(
-  { db, clock }: Database,
+/** Runs `work` in one write transaction, durable when it resolves; use only `trx` in it. Another writer is waited for. */
+export function write<T>(
+  database: Database,
   work: (trx: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
+  return patiently(database, () => database.db.transaction().execute(work))
+}
+
+/**
+ * Runs one writing statement that a power cut may undo without harm: it becomes durable with the next
+ * `write`. A commit that waits for the disk costs more than most statements.
+ */
+export function writeLoosely<T>(
+  database: Database,
+  statement: (db: Kysely<Schema>) => Promise<T>,
+): Promise<T> {
+  const run = () =>
+    database.db.connection().execute(async db => {
+      await sql`pragma synchronous = normal`.execute(db)
+      try {
+        return await statement(db)
+      } finally {
+        await sql`pragma synchronous = full`.execute(db)
+      }
+    })
+  return patiently(database, run)
+}
+
+async function patiently<T>({ clock }: Database, run: () => Promise<T>): Promise<T> {
   const giveUpAt = clock.ticks() + LOCK_PATIENCE_MS
   for (;;) {
     try {
-      return await db.transaction().execute(work)
+      return await run()
     } catch (error) {
       if (!isBusy(error) || clock.ticks() > giveUpAt) throw error
       await sleep(clock, LOCK_RETRY_MS)
@@ -96,6 +125,24 @@ function unusable(file: string, cause: unknown): EvError {
 
 const isBusy = (error: unknown) =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+
+/** Statements kept prepared; there are about forty, and a few more for lists of odd lengths. */
+const STATEMENTS_MAX = 200
+
+/** Kysely prepares every statement anew, which costs more than running it: the same text is prepared once. */
+function preparedOnce(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
+  const statements = new LRUCache<string, SqliteDatabase.Statement>({ max: STATEMENTS_MAX })
+  return {
+    close: () => void sqlite.close(),
+    prepare(text) {
+      const known = statements.get(text)
+      if (known !== undefined) return known
+      const statement = sqlite.prepare(text)
+      statements.set(text, statement)
+      return statement
+    },
+  }
+}
 
 /** Takes the write lock at BEGIN: a transaction that turned writer midway could not be retried safely. */
 class ImmediateDialect extends SqliteDialect {

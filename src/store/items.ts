@@ -1,6 +1,9 @@
 import { sql, type Transaction } from 'kysely'
-import { type Database, write } from './database.ts'
+import { type Database, writeLoosely } from './database.ts'
 import type { ItemTable, Schema } from './schema.ts'
+
+// SQLite uses a partial index only where the statement says its condition in so many words: states that
+// choose rows are literals, never parameters.
 
 export type QueuedItem = Pick<ItemTable, 'position' | 'text' | 'copies'>
 
@@ -13,7 +16,7 @@ export function queuedItems(
     .selectFrom('item')
     .select(['position', 'text', 'copies'])
     .where('job_id', '=', o.jobId)
-    .where('state', '=', 'queued')
+    .where('state', '=', sql.lit('queued'))
     .where('position', '>', o.after)
     .orderBy('position')
     .limit(o.max)
@@ -52,9 +55,9 @@ export async function claimItems(
   database: Database,
   o: { jobId: string; operator: string; max: number; now: number },
 ): Promise<ClaimedItem[]> {
-  // One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
-  const rows = await write(database, trx =>
-    trx
+  // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
+  const rows = await writeLoosely(database, db =>
+    db
       .with(
         cte => cte('due').materialized(),
         query =>
@@ -63,7 +66,7 @@ export async function claimItems(
             .select('position')
             .where('job_id', '=', o.jobId)
             .where('operator', '=', o.operator)
-            .where('state', '=', 'routed')
+            .where('state', '=', sql.lit('routed'))
             .where('due_at', '<=', o.now)
             .orderBy('domain')
             .orderBy('position')
@@ -89,7 +92,7 @@ export async function nextDueAt(
     .select(eb => eb.fn.min('due_at').as('due_at'))
     .where('job_id', '=', o.jobId)
     .where('operator', '=', o.operator)
-    .where('state', '=', 'routed')
+    .where('state', '=', sql.lit('routed'))
     .executeTakeFirst()
   return row?.due_at ?? null
 }
@@ -103,7 +106,7 @@ export async function waitingOperators(
     .selectFrom('item')
     .select(['operator', eb => eb.fn.countAll<number>().as('items')])
     .where('job_id', '=', jobId)
-    .where('state', '=', 'routed')
+    .where('state', '=', sql.lit('routed'))
     .groupBy('operator')
     .execute()
   return rows.map(row => ({ operator: row.operator ?? '', items: Number(row.items) }))
@@ -153,7 +156,7 @@ export async function postponeItems(
       .set({ state: 'routed', due_at: dueAt, tries })
       .where('job_id', '=', jobId)
       .where('position', '=', position)
-      .where('state', '=', 'probing')
+      .where('state', '=', sql.lit('probing'))
       .execute()
   }
 }

@@ -142,7 +142,7 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
       .updateTable('item')
       .set({ state: 'routed' })
       .where('job_id', '=', jobId)
-      .where('state', '=', 'probing')
+      .where('state', '=', sql.lit('probing'))
       .execute()
     await trx
       .updateTable('job')

@@ -48,6 +48,7 @@ export async function probeItems(work: ProbeWork, operator: string): Promise<Nex
   }
   if (claimed.length === max) await work.onMore()
   await ask(work, claimed)
+  await work.recorder.settled()
   return { dueAt: clock.now() }
 }
 

@@ -46,6 +46,9 @@ export class Recorder {
   #group: Group | null = null
   #cancelTimer: (() => void) | null = null
   #writing: Promise<void> = Promise.resolve()
+  #isWriting = false
+  /** Changes taken and not committed yet. */
+  #undurable = 0
 
   constructor(database: Database, jobId: string, watcher: RecorderWatcher) {
     this.#database = database
@@ -59,7 +62,9 @@ export class Recorder {
     const group = this.#open()
     group.changes.push(change)
     const { results = [], filed = [], postponed = [] } = change
-    group.size += results.length + filed.length + postponed.length
+    const size = results.length + filed.length + postponed.length
+    group.size += size
+    this.#undurable += size
     return this.#closeIfFull(group)
   }
 
@@ -75,6 +80,11 @@ export class Recorder {
     await (this.#group?.committed ?? this.#writing)
   }
 
+  /** Waits while more is not durable yet than a crash may make us ask again. */
+  async settled(): Promise<void> {
+    if (this.#undurable > GROUP_MAX) await this.flushed()
+  }
+
   #open(): Group {
     if (this.#group !== null) return this.#group
     let settle: Group['settle'] = { resolve: () => {}, reject: () => {} }
@@ -84,8 +94,14 @@ export class Recorder {
     // Whoever waits hears of a failure; that nobody waits is no reason to end the process.
     committed.catch(() => {})
     this.#group = { changes: [], answers: new Map(), size: 0, committed, settle }
-    this.#cancelTimer = this.#clock.after(GROUP_MS, () => this.#close())
+    this.#cancelTimer = this.#clock.after(GROUP_MS, () => this.#closeSoon())
     return this.#group
+  }
+
+  /** The time is up: at once, or as soon as the write under way is done. */
+  #closeSoon() {
+    if (this.#isWriting) void this.#writing.then(() => this.#close())
+    else this.#close()
   }
 
   #closeIfFull(group: Group): Promise<void> {
@@ -93,13 +109,18 @@ export class Recorder {
     return group.committed
   }
 
-  /** Groups are written one after another; what comes meanwhile gathers in the next one. */
+  /** One group is written at a time; what comes meanwhile gathers in the next, however many that are. */
   #close() {
     const group = this.#group
-    if (group === null) return
+    if (group === null || this.#isWriting) return
     this.#cancelTimer?.()
     this.#group = null
-    this.#writing = this.#writing.then(() => this.#write(group))
+    this.#isWriting = true
+    this.#writing = this.#write(group).finally(() => {
+      this.#isWriting = false
+      this.#undurable -= group.size
+      if (this.#group !== null) this.#closeIfFull(this.#group)
+    })
   }
 
   async #write(group: Group): Promise<void> {
