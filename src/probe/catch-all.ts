@@ -16,14 +16,20 @@ export function unguessableName(random: Random): string {
 
 export type CatchAllTurn =
   /** Known already; null: somebody asked just now and it could not be told. */
-  | { readonly known: boolean | null }
-  /** It falls to the caller to ask, and to say what came of it: null for no evidence. */
-  | { readonly settle: (catchAll: boolean | null) => void }
+  { readonly known: boolean | null } | ClaimedTurn
+
+/** It falls to the holder to ask; the first call of either counts. */
+export type ClaimedTurn = {
+  /** Says what came of it: null for no evidence. */
+  readonly settle: (catchAll: boolean | null) => void
+  /** Hands the turn back without an answer: whoever waits may ask. */
+  readonly drop: () => void
+}
 
 /** Which domains take mail for everybody: asked once per domain, whoever needs to know it. */
 export class CatchAllMemory {
   readonly #known: TtlMap<{ catchAll: boolean }>
-  readonly #asking = new Map<string, Promise<boolean | null>>()
+  readonly #asking = new Map<string, Promise<boolean | null | 'dropped'>>()
 
   constructor(clock: Clock) {
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
@@ -38,25 +44,45 @@ export class CatchAllMemory {
     this.#known.set(domain, { catchAll }, CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no'])
   }
 
-  /** Waits for whoever is asking about this domain, else gives the caller the turn to ask. */
-  async take(domain: string): Promise<CatchAllTurn> {
-    const known = this.recall(domain)
-    if (known !== null) return { known }
-    const asking = this.#asking.get(domain)
-    if (asking !== undefined) return { known: await asking }
-    let answer: (catchAll: boolean | null) => void = () => {}
-    this.#asking.set(
-      domain,
-      new Promise(resolve => {
-        answer = resolve
-      }),
-    )
-    return {
-      settle: catchAll => {
-        this.#asking.delete(domain)
-        if (catchAll !== null) this.remember(domain, catchAll)
-        answer(catchAll)
-      },
+  /** Waits for whoever is asking about this domain, till `signal` aborts; else gives the caller the turn to ask. */
+  async take(domain: string, signal?: AbortSignal): Promise<CatchAllTurn> {
+    for (;;) {
+      const known = this.recall(domain)
+      if (known !== null) return { known }
+      const asking = this.#asking.get(domain)
+      if (asking === undefined) return this.#turn(domain)
+      const told = await orAborted(asking, signal)
+      if (told !== 'dropped') return { known: told }
     }
   }
+
+  /** The turn to ask, at once; null where it is known or somebody is asking. */
+  claim(domain: string): ClaimedTurn | null {
+    return this.recall(domain) === null && !this.#asking.has(domain) ? this.#turn(domain) : null
+  }
+
+  #turn(domain: string): ClaimedTurn {
+    const { promise, resolve } = Promise.withResolvers<boolean | null | 'dropped'>()
+    this.#asking.set(domain, promise)
+    const end = (told: boolean | null | 'dropped') => {
+      if (this.#asking.get(domain) !== promise) return
+      this.#asking.delete(domain)
+      if (typeof told === 'boolean') this.remember(domain, told)
+      resolve(told)
+    }
+    return { settle: end, drop: () => end('dropped') }
+  }
+}
+
+/** What is told, or null when `signal` aborts first. */
+function orAborted<T>(telling: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
+  return new Promise(resolve => {
+    const giveUp = () => resolve(null)
+    if (signal?.aborted) return giveUp()
+    signal?.addEventListener('abort', giveUp, { once: true })
+    void telling.then(told => {
+      signal?.removeEventListener('abort', giveUp)
+      resolve(told)
+    })
+  })
 }

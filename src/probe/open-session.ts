@@ -106,13 +106,20 @@ class Attempt {
     })
     const close = () => session.close()
     options.signal.addEventListener('abort', close, { once: true })
-    const answer = await this.#introduce(session, host)
-    options.signal.removeEventListener('abort', close)
-    if (answer === null) return { session, host, ip, connectMs: world.clock.ticks() - begunAt }
-    this.note(answer, host, ip)
-    // The next exchanger is not dialled before this one has hung up.
-    if (session.usable) await session.quit()
-    return null
+    if (options.signal.aborted) close()
+    try {
+      const answer = await this.#introduce(session, host)
+      if (answer === null) return { session, host, ip, connectMs: world.clock.ticks() - begunAt }
+      this.note(answer, host, ip)
+      // The next exchanger is not dialled before this one has hung up.
+      if (session.usable) await session.quit()
+      return null
+    } catch (error) {
+      session.close()
+      throw error
+    } finally {
+      options.signal.removeEventListener('abort', close)
+    }
   }
 
   /** Keeps the most telling answer: what a server said, before what nobody said. */

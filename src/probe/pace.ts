@@ -49,6 +49,7 @@ export class Pace {
   /** When the next connection is due by the rate; behind now by at most a burst of `sessionsMax`. */
   #nextStartAt = Number.NEGATIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
+  #throttledUntil = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MIN_MS
   #streakPauseMs = STREAK_PAUSE_MIN_MS
   #refusal: { answer: Answer; until: number } | null = null
@@ -109,15 +110,21 @@ export class Pace {
 
   /** The operator asked us to slow down; `retryAfterMs` is the time it named, if it did. */
   throttled(retryAfterMs: number | null): void {
-    this.#halve()
-    const pauseMs = Math.min(Math.max(this.#pauseMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
-    this.#pausedUntil = Math.max(this.#pausedUntil, this.#clock.ticks() + pauseMs)
-    this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
+    const now = this.#clock.ticks()
+    // Conversations begun before the pause may say the same: that is one trouble, not several.
+    const isNew = this.#throttledUntil <= now
+    const pauseMs = Math.min(Math.max(isNew ? this.#pauseMs : 0, retryAfterMs ?? 0), PAUSE_MAX_MS)
+    if (isNew) {
+      this.#halve()
+      this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
+    }
+    this.#throttledUntil = Math.max(this.#throttledUntil, now + pauseMs)
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.#throttledUntil)
   }
 
   /** The operator refuses our address, name or sender. */
   refused(answer: Answer): void {
-    this.#halve()
+    if (this.#refusal === null || this.#refusal.until <= this.#clock.ticks()) this.#halve()
     this.#refusal = { answer, until: this.#clock.ticks() + REFUSAL_MS }
     this.#wakeAll()
   }

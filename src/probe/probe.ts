@@ -22,8 +22,9 @@ export type ProbeOptions<Q extends Question> = {
   readonly onProbed: (question: Q, probed: Probed) => void
 }
 
-/** Operators whose pace is remembered; one that was not asked for an hour starts anew. */
+/** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 100_000
+const PACE_TTL_MS = 2 * HOUR
 
 /** Asks mail servers about recipients, politely, and remembers how each operator wants to be asked. */
 export class Prober {
@@ -48,7 +49,7 @@ export class Prober {
   /** The pace at which an operator is asked. */
   pace(operator: string): Pace {
     const pace = this.#paces.get(operator) ?? new Pace(this.#rowOf(operator), this.#world.clock)
-    this.#paces.set(operator, pace, HOUR)
+    this.#paces.set(operator, pace, PACE_TTL_MS)
     return pace
   }
 

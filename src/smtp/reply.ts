@@ -13,6 +13,7 @@ const LINE_BYTES_MAX = 2_048
 const REPLY_LINES_MAX = 128
 /** What one reply may cost in memory. */
 const REPLY_BYTES_MAX = 64 * 1_024
+const TOO_LONG = `a line beyond ${LINE_BYTES_MAX} bytes`
 
 /**
  * Turns a stream of bytes, in any chunking, into replies; knows no socket. After a line that is not
@@ -41,7 +42,8 @@ export class ReplyReader {
       if (this.fault !== null) return replies
       if (reply !== null) replies.push(reply)
     }
-    if (this.#rest.length > LINE_BYTES_MAX) this.fault = `a line beyond ${LINE_BYTES_MAX} bytes`
+    // The CR of a line may have come without its LF.
+    if (this.#rest.length > LINE_BYTES_MAX + 1) this.fault = TOO_LONG
     return replies
   }
 
@@ -52,7 +54,7 @@ export class ReplyReader {
 
   #line(line: string): Reply | null {
     this.#bytes += line.length + 2
-    if (line.length > LINE_BYTES_MAX) this.fault = `a line beyond ${LINE_BYTES_MAX} bytes`
+    if (line.length > LINE_BYTES_MAX) this.fault = TOO_LONG
     else if (this.#bytes > REPLY_BYTES_MAX) this.fault = `a reply beyond ${REPLY_BYTES_MAX} bytes`
     else if (this.#lines.length >= REPLY_LINES_MAX) {
       this.fault = `a reply of more than ${REPLY_LINES_MAX} lines`
@@ -79,7 +81,7 @@ export class ReplyReader {
     this.#bytes = 0
     const enhanced = enhancedOf(lines[0] as string, code)
     const texts = enhanced === null ? lines : lines.map(line => withoutCode(line, enhanced))
-    return { code, enhanced, text: decode(texts.join('\n').trim()) }
+    return { code, enhanced, text: decode(texts.join('\n')).trim() }
   }
 }
 
@@ -92,7 +94,8 @@ function enhancedOf(line: string, code: number): string | null {
 
 function withoutCode(line: string, enhanced: string): string {
   const bare = line.replace(/^\s{0,3}#?/, '')
-  return bare.startsWith(enhanced) ? bare.slice(enhanced.length).trimStart() : line
+  const rest = bare.slice(enhanced.length)
+  return bare.startsWith(enhanced) && !/^\d/.test(rest) ? rest.trimStart() : line
 }
 
 /** Bytes to text: UTF-8 where it is, else Latin-1. */

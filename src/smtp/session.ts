@@ -33,7 +33,8 @@ const READ_BYTES_PER_COMMAND = 4 * 1_024
 /** How long we wait for a QUIT to be answered and the connection to close. */
 const QUIT_TIMEOUT_MS = 2_000
 
-type Waiting = { stage: Stage; resolve: (outcome: Reply | Broken) => void }
+/** `sent`: its bytes have left, so that a reply to it may come. */
+type Waiting = { stage: Stage; sent: boolean; resolve: (outcome: Reply | Broken) => void }
 
 /**
  * A conversation with one mail exchanger (RFC 5321 §3): one method for each command. Commands may be
@@ -51,8 +52,7 @@ export class Session {
   #broken: Broken | null = null
   #cancelReplyTimer: (() => void) | null = null
   readonly #cancelSessionTimer: () => void
-  readonly #closed: Promise<void>
-  #markClosed: () => void = () => {}
+  readonly #closed = Promise.withResolvers<void>()
   /** What the server said to EHLO, keywords in upper case. */
   #capabilities = new Set<string>()
   /** True once TLS is on. */
@@ -61,13 +61,12 @@ export class Session {
   constructor(socket: Duplex, options: SessionOptions) {
     this.#options = options
     this.#socket = socket
-    this.#closed = new Promise(resolve => {
-      this.#markClosed = resolve
-    })
     this.#listen(socket)
     this.#cancelSessionTimer = options.clock.after(options.sessionTimeoutMs, () =>
       this.#break('timeout', 'the conversation took too long'),
     )
+    // A connection that died before we listened will not say so again.
+    if (socket.destroyed) this.#onClose()
   }
 
   /** False for ever after an I/O fault, a 421, or a reply that cannot be read. */
@@ -88,8 +87,11 @@ export class Session {
   }
 
   /** The first thing a server says (§3.1); nothing is sent before it. */
-  greeting() {
-    return this.#expect('greeting')
+  greeting(): Promise<Reply | Broken> {
+    return new Promise(resolve => {
+      if (this.#broken !== null) return resolve({ ...this.#broken, stage: 'greeting' })
+      this.#wait({ stage: 'greeting', sent: true, resolve })
+    })
   }
 
   /** §4.1.1.1. A server too old for EHLO is greeted with HELO. */
@@ -111,15 +113,12 @@ export class Session {
   async starttls(secure: (socket: Duplex) => Promise<Duplex>): Promise<Reply | Broken> {
     const reply = await this.#command('starttls', 'STARTTLS')
     if (isBroken(reply) || reply.code !== 220) return reply
-    this.#deafen()
-    // Whatever came in clear text after the 220 was not protected: it is thrown away (RFC 3207 §6).
-    this.#reader = new ReplyReader()
-    this.#capabilities = new Set()
+    this.#startReplyTimer('starttls', 'tls')
     try {
       const secured = await secure(this.#socket)
       if (this.#broken !== null) {
         secured.destroy()
-        this.#markClosed()
+        this.#closed.resolve()
         return this.#broken
       }
       this.#socket = secured
@@ -127,9 +126,10 @@ export class Session {
       this.secured = true
       return reply
     } catch (error) {
-      const broken = this.#break('tls', messageOf(error), 'starttls')
-      this.#markClosed()
-      return broken
+      this.#closed.resolve()
+      return this.#break('tls', messageOf(error), 'starttls')
+    } finally {
+      this.#cancelReplyTimer?.()
     }
   }
 
@@ -152,24 +152,17 @@ export class Session {
   async quit(): Promise<void> {
     if (this.#broken === null) {
       const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy())
-      void this.#closed.then(cancel)
+      void this.#closed.promise.then(cancel)
       await this.#command('rset', 'QUIT')
       // The server closes first, so that it never counts this session and the next one together.
       this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
     }
-    return this.#closed
+    return this.#closed.promise
   }
 
-  /** Ends the conversation at once, without a word. Resolves `Broken` whatever was waiting. */
+  /** Ends the conversation at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */
   close(): void {
-    this.#break('closed', 'we gave up')
-  }
-
-  #expect(stage: Stage): Promise<Reply | Broken> {
-    return new Promise(resolve => {
-      if (this.#broken !== null) return resolve({ ...this.#broken, stage })
-      this.#wait({ stage, resolve })
-    })
+    this.#break('timeout', 'time ran out')
   }
 
   /** The one door to the wire: every byte that leaves is looked at here. */
@@ -181,7 +174,7 @@ export class Session {
     }
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage })
-      const waiting = { stage, resolve }
+      const waiting = { stage, sent: false, resolve }
       const lockStep = !this.pipelining || !PIPELINED.has(stage)
       if (this.#unsent.length > 0 || (lockStep && this.#waiting.length > 0)) {
         this.#unsent.push({ line, waiting })
@@ -200,6 +193,7 @@ export class Session {
   #flush() {
     const batch = this.#batch
     this.#batch = ''
+    for (const waiting of this.#waiting) waiting.sent = true
     if (this.#broken === null) this.#socket.write(batch)
   }
 
@@ -208,35 +202,38 @@ export class Session {
     if (this.#waiting.length === 1) this.#startReplyTimer(waiting.stage)
   }
 
-  #startReplyTimer(stage: Stage) {
+  #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
     const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
     this.#cancelReplyTimer = clock.after(timeoutMs, () =>
-      this.#break('timeout', `no whole reply within ${timeoutMs} ms`),
+      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage),
     )
   }
 
   #read(chunk: Uint8Array) {
     this.#bytesLeft -= chunk.length
     if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
-    for (const reply of this.#reader.push(chunk)) {
-      if (this.#broken !== null) return
+    const reader = this.#reader
+    for (const reply of reader.push(chunk)) {
+      if (this.#broken !== null || this.#reader !== reader) return
       this.#deliver(reply)
     }
-    if (this.#reader.fault !== null) this.#break('garbage', this.#reader.fault)
+    if (reader === this.#reader && reader.fault !== null) this.#break('garbage', reader.fault)
   }
 
   #deliver(reply: Reply) {
-    const waiting = this.#waiting.shift()
+    const [waiting] = this.#waiting
     this.#listenerSays(reply)
-    if (waiting === undefined) {
+    if (waiting === undefined || !waiting.sent) {
       // Servers that tire of us say 421 unasked and close (RFC 5321 §3.8); anything else is out of step.
       this.#break(reply.code === 421 ? 'closed' : 'garbage', 'a reply that nobody asked for')
       return
     }
+    this.#waiting.shift()
     this.#cancelReplyTimer?.()
     this.#cancelReplyTimer = null
     waiting.resolve(reply)
+    if (waiting.stage === 'starttls' && reply.code === 220) return this.#deafen()
     if (reply.code === 421) return void this.#break('closed', 'the server said 421')
     const next = this.#waiting[0]
     if (next !== undefined) return this.#startReplyTimer(next.stage)
@@ -271,19 +268,17 @@ export class Session {
   }
 
   #listen(socket: Duplex) {
-    socket.on('data', this.#onData)
-    socket.on('error', this.#onError)
-    socket.on('end', this.#onEnd)
-    socket.on('close', this.#onClose)
+    for (const [event, ear] of this.#ears) socket.on(event, ear)
   }
 
+  /** Whatever comes in clear text after the 220 is not protected: nobody reads it (RFC 3207 §6). */
   #deafen() {
-    this.#socket.off('data', this.#onData)
-    this.#socket.off('error', this.#onError)
-    this.#socket.off('end', this.#onEnd)
-    this.#socket.off('close', this.#onClose)
+    this.#reader = new ReplyReader()
+    this.#capabilities = new Set()
+    for (const [event, ear] of this.#ears) this.#socket.off(event, ear)
     // The clear-text socket lives on below TLS, which reports what happens to it.
     this.#socket.on('error', () => {})
+    this.#socket.once('close', () => this.#closed.resolve())
   }
 
   readonly #onData = (chunk: Uint8Array) => this.#read(chunk)
@@ -291,8 +286,14 @@ export class Session {
   readonly #onEnd = () => void this.#break('closed', 'the server closed the connection')
   readonly #onClose = () => {
     this.#break('closed', 'the server closed the connection')
-    this.#markClosed()
+    this.#closed.resolve()
   }
+  readonly #ears = [
+    ['data', this.#onData],
+    ['error', this.#onError],
+    ['end', this.#onEnd],
+    ['close', this.#onClose],
+  ] as const
 }
 
 /** RFC 2920 §3.1: these may be followed by more in one write; EHLO, STARTTLS and the greeting may not. */
