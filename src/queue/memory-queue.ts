@@ -77,6 +77,8 @@ class Kind {
     entry.cancelTimer?.()
     entry.cancelTimer = null
     entry.dueAt = dueAt
+    // What comes after the stop is never run; a timer for it would keep the process alive.
+    if (this.#stopping.signal.aborted) return
     const waitMs = dueAt - this.#clock.now()
     if (waitMs > 0) {
       // A wall clock that jumps meanwhile does no harm: a timer counts time that passes.

@@ -1,0 +1,280 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Handler, NextDue, Queue } from '../../src/queue/queue.ts'
+
+/** A queue with its time: a fake clock's, or the real one for a queue that lives in a database. */
+export type QueueBench = {
+  readonly queue: Queue
+  now(): number
+  /** Lets `ms` pass. */
+  pass(ms: number): Promise<void>
+  /** Lets time pass until the event has happened. */
+  until<T>(event: Promise<T>): Promise<T>
+  dispose(): Promise<void>
+}
+
+/** Short for a real clock, long beside the jitter of one. */
+const WAIT_MS = 1_000
+
+/** What every queue promises; each implementation runs it over itself. */
+export function queueConformance(name: string, makeQueue: () => Promise<QueueBench>): void {
+  describe(`the queue ${name}`, () => {
+    let bench: QueueBench
+    let queue: Queue
+
+    beforeEach(async () => {
+      bench = await makeQueue()
+      queue = bench.queue
+    })
+
+    afterEach(async () => {
+      await bench.dispose()
+    })
+
+    test('an entry put is worked on once, and done with', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 5 })
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      desk.end('a', 'done')
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['a'])
+    })
+
+    test('entries that were put before anybody works wait for a worker', async () => {
+      const desk = new Desk()
+      await queue.put('k', 'a')
+      await bench.pass(WAIT_MS)
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await bench.until(desk.begun('a'))
+    })
+
+    test('a key that waits is not put a second time', async () => {
+      const desk = new Desk()
+      for (let n = 0; n < 3; n++) await queue.put('k', 'a')
+      queue.work('k', desk.handler, { concurrency: 5 })
+      await bench.until(desk.begun('a'))
+      desk.end('a', 'done')
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['a'])
+    })
+
+    test('a key never runs twice at once, and what is put while it runs makes it run once more', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 5 })
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      for (let n = 0; n < 3; n++) await queue.put('k', 'a')
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['a'])
+      desk.end('a', 'done')
+      await bench.until(desk.begun('a', 2))
+      desk.end('a', 'done')
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['a', 'a'])
+      expect(desk.twiceAtOnce).toEqual([])
+    })
+
+    test('the same key of two kinds is two entries', async () => {
+      const [one, other] = [new Desk(), new Desk()]
+      queue.work('k', one.handler, { concurrency: 1 })
+      queue.work('l', other.handler, { concurrency: 1 })
+      await queue.put('k', 'a')
+      await queue.put('l', 'a')
+      await bench.until(Promise.all([one.begun('a'), other.begun('a')]))
+    })
+
+    test('nothing is worked on before its time', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 5 })
+      const dueAt = bench.now() + 2 * WAIT_MS
+      await queue.put('k', 'later', dueAt)
+      await queue.put('k', 'now')
+      await bench.until(desk.begun('now'))
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['now'])
+      await bench.until(desk.begun('later'))
+      expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
+    })
+
+    test('of two times for one key the earlier wins, whichever comes first', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 5 })
+      const [soon, late] = [bench.now() + WAIT_MS, bench.now() + 3_600_000]
+      await queue.put('k', 'a', late)
+      await queue.put('k', 'a', soon)
+      await queue.put('k', 'b', soon)
+      await queue.put('k', 'b', late)
+      await bench.until(Promise.all([desk.begun('a'), desk.begun('b')]))
+      expect(bench.now()).toBeGreaterThanOrEqual(soon)
+      expect(bench.now()).toBeLessThan(late)
+    })
+
+    test('a handler names the time at which its entry is due again', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      const dueAt = bench.now() + 2 * WAIT_MS
+      desk.end('a', { dueAt })
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['a'])
+      await bench.until(desk.begun('a', 2))
+      expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
+    })
+
+    test('of the time a handler names and that of a put meanwhile the earlier wins', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      const late = bench.now() + 3_600_000
+      await queue.put('k', 'a')
+      desk.end('a', { dueAt: late })
+      await bench.until(desk.begun('a', 2))
+      expect(bench.now()).toBeLessThan(late)
+    })
+
+    test('no more run at once than the concurrency says, and all get their turn', async () => {
+      const desk = new Desk()
+      const keys = Array.from({ length: 10 }, (_, n) => `key${n}`)
+      for (const key of keys) await queue.put('k', key)
+      queue.work('k', desk.handler, { concurrency: 3 })
+      for (const [n, key] of keys.entries()) {
+        await bench.until(desk.count(Math.min(n + 3, keys.length)))
+        await bench.pass(WAIT_MS / 10)
+        expect(desk.runningMax).toBe(3)
+        desk.end(key, 'done')
+      }
+    })
+
+    test('who was put first is served first', async () => {
+      const desk = new Desk()
+      const keys = Array.from({ length: 8 }, (_, n) => `key${(n * 5) % 8}`)
+      for (const key of keys) await queue.put('k', key)
+      queue.work('k', desk.handler, { concurrency: 1 })
+      for (const key of keys) {
+        await bench.until(desk.begun(key))
+        desk.end(key, 'done')
+      }
+      expect(desk.order).toEqual(keys)
+    })
+
+    test('an entry whose handler throws is tried again', async () => {
+      const desk = new Desk()
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      desk.fail('a')
+      await bench.until(desk.begun('a', 2))
+      desk.end('a', 'done')
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual(['a', 'a'])
+    })
+
+    test('stop tells what runs, waits for it, and takes nothing new', async () => {
+      const desk = new Desk()
+      const worker = queue.work('k', desk.handler, { concurrency: 1 })
+      await queue.put('k', 'a')
+      await queue.put('k', 'b')
+      await bench.until(desk.begun('a'))
+      let stopped = false
+      const stopping = worker.stop().then(() => {
+        stopped = true
+      })
+      await bench.pass(WAIT_MS)
+      expect({ told: desk.told, stopped }).toEqual({ told: ['a'], stopped: false })
+      desk.end('a', { dueAt: bench.now() })
+      await bench.until(stopping)
+      await queue.put('k', 'c')
+      await bench.pass(2 * WAIT_MS)
+      expect(desk.order).toEqual(['a'])
+    })
+
+    test('stop may be called twice, and before anything ran', async () => {
+      const desk = new Desk()
+      const worker = queue.work('k', desk.handler, { concurrency: 1 })
+      await bench.until(Promise.all([worker.stop(), worker.stop()]))
+      await bench.until(worker.stop())
+      await bench.until(queue.close())
+      await bench.until(queue.close())
+      expect(desk.order).toEqual([])
+    })
+
+    test('close stops the workers of all kinds', async () => {
+      const [one, other] = [new Desk(), new Desk()]
+      queue.work('k', one.handler, { concurrency: 1 })
+      queue.work('l', other.handler, { concurrency: 1 })
+      await queue.put('k', 'a')
+      await queue.put('l', 'b')
+      await bench.until(Promise.all([one.begun('a'), other.begun('b')]))
+      const closing = queue.close()
+      await bench.pass(WAIT_MS)
+      expect([...one.told, ...other.told]).toEqual(['a', 'b'])
+      one.end('a', 'done')
+      other.end('b', 'done')
+      await bench.until(closing)
+    })
+  })
+}
+
+/** A handler whose runs last until the test ends them, and which remembers them. */
+export class Desk {
+  readonly order: string[] = []
+  readonly twiceAtOnce: string[] = []
+  /** Keys that ran when their lease said that the worker stops. */
+  readonly told: string[] = []
+  runningMax = 0
+  readonly #running = new Map<string, { end(next: NextDue): void; fail(error: Error): void }>()
+  #watchers: (() => void)[] = []
+
+  readonly handler: Handler = (key, { stopping }) => {
+    if (this.#running.has(key)) this.twiceAtOnce.push(key)
+    this.order.push(key)
+    stopping.addEventListener('abort', () => this.#running.has(key) && this.told.push(key))
+    const run = new Promise<NextDue>((end, fail) => this.#running.set(key, { end, fail }))
+    this.runningMax = Math.max(this.runningMax, this.#running.size)
+    for (const look of [...this.#watchers]) look()
+    return run
+  }
+
+  end(key: string, next: NextDue): void {
+    this.#take(key).end(next)
+  }
+
+  fail(key: string): void {
+    this.#take(key).fail(new Error('the handler failed'))
+  }
+
+  /** When the key has begun to run for the `times`-th time. */
+  begun(key: string, times = 1): Promise<void> {
+    return this.#when(() => this.order.filter(one => one === key).length >= times)
+  }
+
+  /** When so many runs have begun in all. */
+  count(runs: number): Promise<void> {
+    return this.#when(() => this.order.length >= runs)
+  }
+
+  get running(): string[] {
+    return [...this.#running.keys()]
+  }
+
+  #take(key: string) {
+    const run = this.#running.get(key)
+    if (run === undefined) throw new Error(`${key} does not run`)
+    this.#running.delete(key)
+    return run
+  }
+
+  #when(holds: () => boolean): Promise<void> {
+    return new Promise(resolve => {
+      const look = () => {
+        if (!holds()) return
+        this.#watchers = this.#watchers.filter(other => other !== look)
+        resolve()
+      }
+      this.#watchers.push(look)
+      look()
+    })
+  }
+}

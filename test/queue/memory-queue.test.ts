@@ -1,0 +1,156 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Log, silentLog } from '../../src/base/log.ts'
+import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { Desk, queueConformance } from './conformance.ts'
+
+/** Steps of fake time; an event that needs an hour and more does not come at all. */
+const STEP_MS = 50
+const STEPS_MAX = 72_000
+
+queueConformance('in memory', async () => {
+  const clock = fakeClock()
+  const queue = memoryQueue(clock, silentLog)
+  return {
+    queue,
+    now: () => clock.now(),
+    pass: ms => clock.advance(ms),
+    async until(event) {
+      let happened = false
+      const mark = () => {
+        happened = true
+      }
+      event.then(mark, mark)
+      await clock.advance(0)
+      for (let step = 0; !happened; step++) {
+        if (step === STEPS_MAX) throw new Error('the event does not come')
+        await clock.advance(STEP_MS)
+      }
+      return event
+    },
+    dispose: async () => {},
+  }
+})
+
+describe('the queue in memory', () => {
+  test('a failed handler is reported with its key and tried again after a second', async () => {
+    const clock = fakeClock()
+    const said: unknown[] = []
+    const log: Log = { ...silentLog, error: (message, fields) => said.push([message, fields]) }
+    const queue = memoryQueue(clock, log)
+    const desk = new Desk()
+    queue.work('k', desk.handler, { concurrency: 1 })
+    await queue.put('k', 'a')
+    desk.fail('a')
+    await clock.advance(999)
+    expect(desk.order).toEqual(['a'])
+    await clock.advance(1)
+    expect(desk.order).toEqual(['a', 'a'])
+    expect(said).toEqual([
+      ['work failed and is tried again', { key: 'a', error: 'the handler failed' }],
+    ])
+  })
+
+  test('a wall clock that jumps makes nothing early or late', async () => {
+    const clock = fakeClock()
+    const queue = memoryQueue(clock, silentLog)
+    const desk = new Desk()
+    queue.work('k', desk.handler, { concurrency: 9 })
+    await queue.put('k', 'a', clock.now() + 60_000)
+    clock.jump(3_600_000)
+    await clock.advance(59_999)
+    expect(desk.order).toEqual([])
+    clock.jump(-7_200_000)
+    await clock.advance(1)
+    expect(desk.order).toEqual(['a'])
+  })
+
+  test('after the close no timer is left that would keep the process', async () => {
+    const clock = fakeClock()
+    const queue = memoryQueue(clock, silentLog)
+    const desk = new Desk()
+    queue.work('k', desk.handler, { concurrency: 9 })
+    await queue.put('k', 'waits', clock.now() + 60_000)
+    await queue.put('k', 'runs')
+    await queue.put('k', 'fails')
+    const closing = queue.close()
+    desk.end('runs', { dueAt: clock.now() + 60_000 })
+    desk.fail('fails')
+    await closing
+    await queue.put('k', 'late', clock.now() + 60_000)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('thousands that wait are served in their order', async () => {
+    const clock = fakeClock()
+    const queue = memoryQueue(clock, silentLog)
+    const keys = Array.from({ length: 5_000 }, (_, n) => `key${n}`)
+    for (const key of keys) await queue.put('k', key)
+    const served: string[] = []
+    const handler = async (key: string) => {
+      served.push(key)
+      return 'done' as const
+    }
+    queue.work('k', handler, { concurrency: 2 })
+    await clock.runAll()
+    expect(served).toEqual(keys)
+  })
+
+  test('whatever is put and however long it runs: one run a key, the concurrency kept, nothing early, nothing lost', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), fc.integer({ min: 1, max: 3 }), play),
+      { numRuns: 200 },
+    )
+  })
+})
+
+type Step =
+  | { readonly put: number; readonly inMs: number }
+  | { readonly end: number; readonly againInMs: number | null }
+  | { readonly passMs: number }
+
+const KEYS = 4
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ put: fc.nat(KEYS - 1), inMs: fc.constantFrom(0, 0, 10, 100) }),
+  fc.record({ end: fc.nat(KEYS - 1), againInMs: fc.constantFrom(null, null, 0, 30) }),
+  fc.record({ passMs: fc.constantFrom(1, 10, 50) }),
+)
+
+/** Walks the steps beside a ledger of what each key is owed: the earliest time somebody asked for. */
+async function play(steps: readonly Step[], concurrency: number): Promise<void> {
+  const clock = fakeClock()
+  const queue = memoryQueue(clock, silentLog)
+  const desk = new Desk()
+  const owed = new Map<string, number>()
+  const owe = (key: string, at: number) => owed.set(key, Math.min(owed.get(key) ?? at, at))
+  const early: string[] = []
+  queue.work(
+    'k',
+    (key, lease) => {
+      if (clock.now() < (owed.get(key) ?? Number.POSITIVE_INFINITY)) early.push(key)
+      owed.delete(key)
+      return desk.handler(key, lease)
+    },
+    { concurrency },
+  )
+  for (const step of steps) {
+    if ('passMs' in step) await clock.advance(step.passMs)
+    else if ('put' in step) {
+      owe(`${step.put}`, clock.now() + step.inMs)
+      await queue.put('k', `${step.put}`, clock.now() + step.inMs)
+    } else if (desk.running.includes(`${step.end}`)) {
+      const { againInMs } = step
+      if (againInMs !== null) owe(`${step.end}`, clock.now() + againInMs)
+      desk.end(`${step.end}`, againInMs === null ? 'done' : { dueAt: clock.now() + againInMs })
+      await clock.advance(0)
+    }
+  }
+  for (let round = 0; round <= 2 * KEYS; round++) {
+    for (const key of desk.running) desk.end(key, 'done')
+    await clock.advance(100)
+  }
+  expect({ owed: [...owed], running: desk.running }).toEqual({ owed: [], running: [] })
+  expect({ early, twiceAtOnce: desk.twiceAtOnce }).toEqual({ early: [], twiceAtOnce: [] })
+  expect(desk.runningMax).toBeLessThanOrEqual(concurrency)
+}
