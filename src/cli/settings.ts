@@ -11,7 +11,7 @@ export function addSettings(command: Command): void {
   command.optionsGroup(
     'Settings (each also as EV_NAME in the environment, and in the config file):',
   )
-  command.option('--config FILE', 'config file (default: ./ev.config.json, else the user’s)')
+  command.option('--config <FILE>', 'config file (default: ./ev.config.json, else the user’s)')
   for (const { flag, value, help } of SETTINGS) {
     command.option(value === null ? flag : `${flag} <${value}>`, help)
   }
@@ -32,7 +32,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>): Config {
 
 /** A hint where the name that we give ourselves will make servers refuse us. */
 export function helloHint(config: Config): string | null {
-  if (config.helo.includes('.') && config.helo !== 'localhost') return null
+  if (config.helo.includes('.') || config.helo.startsWith('[')) return null
   return (
     `Note: this machine calls itself “${hostname()}”, which is no full host name; many mail servers ` +
     'refuse that. Give your own with --helo probe.example.com (its PTR record should match).'
@@ -46,7 +46,11 @@ function findFile(given: unknown): string | null {
   const named = typeof given === 'string' ? given : process.env.EV_CONFIG
   if (named !== undefined && named !== '') {
     if (existsSync(named)) return named
-    throw new EvError('bad_config', `There is no config file ${named}.`)
+    const place = typeof given === 'string' ? '--config' : 'EV_CONFIG'
+    throw new EvError(
+      'bad_config',
+      `There is no config file ${named}, which ${place} names. Correct the name or leave it out.`,
+    )
   }
   const configHome = process.env.XDG_CONFIG_HOME || join(homedir(), '.config')
   const candidates = ['ev.config.json', join(configHome, 'ev', 'ev.config.json')]

@@ -15,7 +15,7 @@ export type RawSettings = {
 /** Raw settings to a checked and frozen Config. Throws EvError('bad_config') that names the bad one and its place. */
 export function toConfig(raw: RawSettings): Config {
   refuseUnknownKeys(raw)
-  const entries = SETTINGS.map(one => [one.key, settingOf(one, raw)] as const)
+  const entries = SETTINGS.map(one => [one.key, frozen(settingOf(one, raw))] as const)
   return Object.freeze(Object.fromEntries(entries)) as unknown as Config
 }
 
@@ -37,21 +37,44 @@ function settingOf(one: Setting, raw: RawSettings): unknown {
 const fileKey = (one: Setting) => one.flag.slice(2)
 
 function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | 'bad_config') {
-  const given = Array.isArray(value) ? value.join(',') : String(value)
   try {
-    return one.read(given)
+    return one.read(textOf(value))
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    throw new EvError(code, `${place} is ${JSON.stringify(given)}; it takes ${error.message}.`)
+    throw new EvError(code, `${place} is ${shown(one, value)}; it takes ${error.message}.`)
   }
 }
+
+/** A file may hold numbers, booleans and lists of them as JSON has them. */
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(textOf).join(',')
+  if (value === null || typeof value === 'object') throw new Expected('a text, a number or a list')
+  return String(value)
+}
+
+/** Of a URL what stands before the host is kept back: it may be a password. */
+function shown(one: Setting, value: unknown): string {
+  const hidden = one.value === 'URL' && typeof value === 'string'
+  return JSON.stringify(hidden ? value.replace(/^.*@/s, '…@') : value)
+}
+
+const frozen = (value: unknown): unknown => (Array.isArray(value) ? Object.freeze(value) : value)
 
 function refuseUnknownKeys({ file }: RawSettings) {
   const known = new Set(SETTINGS.map(fileKey))
   for (const key of Object.keys(file?.values ?? {})) {
     if (known.has(key)) continue
-    const like = [...known].find(name => name.startsWith(key.slice(0, 5)))
-    const hint = like === undefined ? '' : ` Did you mean "${like}"?`
-    throw new EvError('bad_config', `"${key}" in ${file?.path} is not a setting of ev.${hint}`)
+    const like = [...known].find(name => name.startsWith(asInFile(key).slice(0, 5)))
+    const remedy =
+      like === undefined ? '"ev help verify" shows them all.' : `Did you mean "${like}"?`
+    throw new EvError('bad_config', `"${key}" in ${file?.path} is not a setting of ev. ${remedy}`)
   }
 }
+
+/** `smtpPort`, `--smtp-port` and `EV_SMTP_PORT` all mean `smtp-port`. */
+const asInFile = (key: string) =>
+  key
+    .replace(/^(--|EV_)/, '')
+    .replace(/[a-z](?=[A-Z])/g, '$&-')
+    .replaceAll('_', '-')
+    .toLowerCase()

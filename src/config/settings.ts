@@ -5,12 +5,14 @@ import {
   heloName,
   integer,
   ip,
-  list,
   number,
   oneOf,
   onOff,
+  proxy,
+  ranges,
   seconds,
   sender,
+  servers,
   text,
   word,
 } from './values.ts'
@@ -87,20 +89,20 @@ function setting<K extends keyof Config>(
 
 /** Every setting, in the order in which help shows them. */
 export const SETTINGS: readonly Setting[] = [
-  setting('dns', '--dns HOST[:PORT],…', 'DNS servers to ask (default: the system’s)', list, []),
+  setting('dns', '--dns HOST[:PORT],…', 'DNS servers to ask (default: the system’s)', servers, []),
   setting('smtpPort', '--smtp-port N', 'port of mail servers', integer(1, 65_535), 25),
   setting('helo', '--helo NAME', 'our own name, as a PTR record has it', heloName, () =>
     hostname(),
   ),
   setting('mailFrom', '--mail-from ADDRESS', 'sender to probe with (default: <>)', sender, ''),
   setting('sourceAddress', '--source-address IP', 'address to dial from', ip, null),
-  setting('proxy', '--proxy URL', 'socks5://… proxy to dial through', text, null),
+  setting('proxy', '--proxy URL', 'socks5://… proxy to dial through', proxy, null),
   setting('egress', '--egress NAME', 'name of this source identity', word, 'default'),
   setting(
     'allowRanges',
     '--allow-ranges CIDR,…',
     'non-public addresses that may be dialled',
-    list,
+    ranges,
     [],
   ),
   setting(

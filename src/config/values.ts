@@ -14,6 +14,45 @@ export function list(given: string): string[] {
   return parts
 }
 
+/** DNS servers: IP addresses, each with a port if need be. */
+export function servers(given: string): string[] {
+  const all = list(given)
+  if (!all.every(isServer)) {
+    throw new Expected('IP addresses such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353')
+  }
+  return all
+}
+
+function isServer(text: string): boolean {
+  if (text.includes('%')) return false // A zone names an interface; the resolver drops it.
+  if (isIP(text) !== 0) return true
+  const [, v6, v4, port] = /^(?:\[([^\]]+)\]|([\d.]+))(?::(\d+))?$/.exec(text) ?? []
+  if (isIP(v6 ?? v4 ?? '') !== (v6 === undefined ? 4 : 6)) return false
+  return port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
+}
+
+/** Addresses and CIDRs, IPv4 and IPv6. */
+export function ranges(given: string): string[] {
+  const all = list(given)
+  if (!all.every(isRange))
+    throw new Expected('IP addresses or CIDRs such as 10.0.0.0/8 or fd00::/8')
+  return all
+}
+
+function isRange(text: string): boolean {
+  const [, address = '', bits = '0'] = /^([0-9a-f.:]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? []
+  const family = isIP(address)
+  return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)
+}
+
+export function proxy(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : null
+  if (url === null || !/^socks5h?:$/.test(url.protocol) || url.hostname === '') {
+    throw new Expected('socks5://host:port or socks5://user:password@host:port')
+  }
+  return given
+}
+
 export function onOff(given: string): boolean {
   if (/^(true|on|1|yes)$/i.test(given)) return true
   if (/^(false|off|0|no)$/i.test(given)) return false
@@ -82,6 +121,6 @@ export function sender(given: string): string {
 }
 
 export function databaseUrl(given: string): string {
-  if (!given.startsWith('sqlite:')) throw new Expected('sqlite:FILE')
+  if (!/^sqlite:./.test(given)) throw new Expected('sqlite:FILE')
   return given
 }

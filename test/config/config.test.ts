@@ -1,0 +1,383 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { EvError } from '../../src/base/error.ts'
+import { type RawSettings, toConfig } from '../../src/config/config.ts'
+import { type Config, SETTINGS } from '../../src/config/settings.ts'
+
+type Key = keyof Config
+/** What a setting reads, what it makes of it, and what it takes instead of each bad text. */
+type Row = {
+  readonly good: readonly (readonly [text: string, value: unknown])[]
+  readonly bad: readonly (readonly [text: string, takes: RegExp])[]
+  readonly fallback: unknown
+}
+
+const MS: Row['bad'] = [
+  ['0', /whole number from 1 to/],
+  ['1.5', /whole number/],
+  ['10s', /whole number/],
+  ['-1', /whole number/],
+]
+const SOME_TEXT: Row['bad'] = [[' ', /some text/]]
+const SWITCH: readonly (readonly [string, boolean])[] = [
+  ['on', true],
+  ['off', false],
+  ['1', true],
+  ['NO', false],
+  ['true', true],
+]
+
+/** A setting that has no row here has no test: the first test below fails for it. */
+const ROWS: Readonly<Record<Key, Row>> = {
+  dns: {
+    good: [
+      ['192.0.2.53', ['192.0.2.53']],
+      ['192.0.2.53:5353, 2001:db8::53', ['192.0.2.53:5353', '2001:db8::53']],
+      ['[2001:db8::53]:5353', ['[2001:db8::53]:5353']],
+    ],
+    bad: [
+      ['dns.example.com', /192\.0\.2\.53:5353/],
+      ['192.0.2.53:0', /IP addresses such as/],
+      ['192.0.2.53:65536', /IP addresses such as/],
+      ['192.0.2.53,,192.0.2.54', /commas between/],
+      ['fe80::1%eth0', /IP addresses such as/],
+      ['[192.0.2.53]:53', /IP addresses such as/],
+    ],
+    fallback: [],
+  },
+  smtpPort: {
+    good: [['2525', 2525]],
+    bad: [
+      ['0', /whole number from 1 to 65535/],
+      ['65536', /whole number from 1 to 65535/],
+      ['smtp', /whole number/],
+    ],
+    fallback: 25,
+  },
+  helo: {
+    good: [
+      ['probe.example.com', 'probe.example.com'],
+      ['[192.0.2.1]', '[192.0.2.1]'],
+      ['[IPv6:2001:db8::1]', '[IPv6:2001:db8::1]'],
+    ],
+    bad: [
+      ['a b', /host name such as probe\.example\.com/],
+      ['probe.example.com\r\nDATA', /host name/], // It goes on the wire.
+      ['-probe.example.com', /host name/],
+      [`${'a'.repeat(256)}`, /host name/],
+    ],
+    fallback: hostname(),
+  },
+  mailFrom: {
+    good: [
+      ['<>', ''],
+      ['probe@example.com', 'probe@example.com'],
+      ['<probe@example.com>', 'probe@example.com'],
+    ],
+    bad: [
+      ['probe', /probe@example\.com, or <>/],
+      ['a@example.com> SIZE=1', /or <>/],
+      ['a@example.com\r\nDATA', /or <>/],
+      ['"a b"@example.com', /or <>/],
+    ],
+    fallback: '',
+  },
+  sourceAddress: {
+    good: [
+      ['192.0.2.1', '192.0.2.1'],
+      ['2001:db8::1', '2001:db8::1'],
+    ],
+    bad: [['eth0', /IP address such as 192\.0\.2\.1/]],
+    fallback: null,
+  },
+  proxy: {
+    good: [['socks5://user:secret@192.0.2.9:1080', 'socks5://user:secret@192.0.2.9:1080']],
+    bad: [
+      ['http://192.0.2.9:1080', /socks5:\/\/host:port/],
+      ['192.0.2.9:1080', /socks5:\/\/host:port/],
+    ],
+    fallback: null,
+  },
+  egress: {
+    good: [['office-2', 'office-2']],
+    bad: [
+      ['a b', /short name/],
+      ['a|b', /short name/], // It is a part of the queue's keys.
+      ['a'.repeat(64), /short name/],
+    ],
+    fallback: 'default',
+  },
+  allowRanges: {
+    good: [['127.0.0.0/8,fd00::/8,192.0.2.1', ['127.0.0.0/8', 'fd00::/8', '192.0.2.1']]],
+    bad: [
+      ['127.0.0.0/33', /CIDRs such as 10\.0\.0\.0\/8/],
+      ['fd00::/129', /CIDRs/],
+      ['localhost', /CIDRs/],
+    ],
+    fallback: [],
+  },
+  specialDomains: { good: SWITCH, bad: [['perhaps', /on or off/]], fallback: false },
+  startTls: {
+    good: [['never', 'never']],
+    bad: [['sometimes', /demanded, always, never/]],
+    fallback: 'demanded',
+  },
+  connectTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 10_000 },
+  greetingTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 30_000 },
+  replyTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 20_000 },
+  sessionTimeoutMs: { good: [['500', 500]], bad: MS, fallback: 60_000 },
+  deadlineMs: { good: [['500', 500]], bad: MS, fallback: null },
+  sessionsPerOperator: {
+    good: [['3', 3]],
+    bad: [
+      ['0', /from 1 to 1000/],
+      ['1001', /from 1 to 1000/],
+    ],
+    fallback: null,
+  },
+  recipientsPerSession: { good: [['3', 3]], bad: [['0', /from 1 to 10000/]], fallback: null },
+  sessionsPerSecond: {
+    good: [
+      ['0.5', 0.5],
+      ['20', 20],
+    ],
+    bad: [
+      ['0', /number from 0\.001 to/],
+      ['', /number from/],
+      ['fast', /number from/],
+      ['Infinity', /number from/],
+    ],
+    fallback: null,
+  },
+  concurrency: { good: [['7', 7]], bad: [['0', /from 1 to 10000/]], fallback: 200 },
+  greylistDelayMs: {
+    good: [
+      ['90', 90_000],
+      ['0.5', 500],
+    ],
+    bad: [
+      ['5min', /number from 0 to 86400/],
+      ['86401', /number from 0 to 86400/],
+    ],
+    fallback: null,
+  },
+  cache: { good: SWITCH, bad: [['warm', /on or off/]], fallback: true },
+  disposableFile: { good: [['d.txt', 'd.txt']], bad: SOME_TEXT, fallback: null },
+  allowFile: { good: [['a.txt', 'a.txt']], bad: SOME_TEXT, fallback: null },
+  dataDir: {
+    good: [['/var/lib/ev', '/var/lib/ev']],
+    bad: SOME_TEXT,
+    fallback: join('/home/ann', '.local/share', 'ev'),
+  },
+  database: {
+    good: [['sqlite:/var/lib/ev/lists.sqlite', 'sqlite:/var/lib/ev/lists.sqlite']],
+    bad: [
+      ['mysql://db.example', /sqlite:FILE/],
+      ['sqlite:', /sqlite:FILE/],
+    ],
+    fallback: '',
+  },
+  log: {
+    good: [['debug', 'debug']],
+    bad: [['loud', /debug, info, warn, error, silent/]],
+    fallback: 'warn',
+  },
+  logFormat: { good: [['json', 'json']], bad: [['xml', /pretty, json/]], fallback: null },
+}
+
+const HOME = { HOME: '/home/ann' }
+const raw = (given: Partial<RawSettings>): RawSettings => ({
+  flags: {},
+  environment: HOME,
+  file: null,
+  ...given,
+})
+const file = (values: Record<string, unknown>) => ({ path: 'ev.config.json', values })
+const fileKey = (flag: string) => flag.slice(2)
+
+const goods = SETTINGS.flatMap(one =>
+  ROWS[one.key].good.map(([text, value]) => ({ ...one, text, value })),
+)
+const bads = SETTINGS.flatMap(one =>
+  ROWS[one.key].bad.map(([text, takes]) => ({ ...one, text, takes })),
+)
+
+describe('the settings', () => {
+  test('each has a row in the table of this test, with good texts and bad ones', () => {
+    expect(Object.keys(ROWS).sort()).toEqual(SETTINGS.map(({ key }) => key).sort())
+    for (const { key } of SETTINGS) {
+      expect(ROWS[key].good.length, key).toBeGreaterThan(0)
+      expect(ROWS[key].bad.length, key).toBeGreaterThan(0)
+    }
+  })
+
+  test.each(SETTINGS.map(one => [one.flag, one] as const))(
+    '%s has its default where nobody sets it',
+    (_, { key }) => {
+      expect(toConfig(raw({}))[key]).toEqual(ROWS[key].fallback)
+    },
+  )
+
+  test.each(goods)('$flag reads $text as a flag', ({ key, text, value }) => {
+    expect(toConfig(raw({ flags: { [key]: text } }))[key]).toEqual(value)
+  })
+
+  test.each(goods)('$environment reads $text from the environment', one => {
+    const environment = { ...HOME, [one.environment]: one.text }
+    expect(toConfig(raw({ environment }))[one.key]).toEqual(one.value)
+  })
+
+  test.each(goods)('$flag reads $text from the file', ({ key, flag, text, value }) => {
+    expect(toConfig(raw({ file: file({ [fileKey(flag)]: text }) }))[key]).toEqual(value)
+  })
+
+  test.each(bads)('$flag refuses $text and says what it takes', ({ key, flag, text, takes }) => {
+    const fault = faultOf(raw({ flags: { [key]: text } }))
+    expect(fault).toMatchObject({ code: 'usage' })
+    expect(fault.message).toMatch(new RegExp(`^${flag} is .*; it takes `, 's'))
+    expect(fault.message).toMatch(takes)
+  })
+
+  test.each(
+    // An empty variable is one that is not set.
+    bads.filter(({ text }) => text !== ''),
+  )('$environment refuses $text and names itself', one => {
+    const fault = faultOf(raw({ environment: { ...HOME, [one.environment]: one.text } }))
+    expect(fault).toMatchObject({ code: 'bad_config' })
+    expect(fault.message).toMatch(new RegExp(`^${one.environment} is .*; it takes `, 's'))
+    expect(fault.message).toMatch(one.takes)
+  })
+
+  test.each(bads)('$flag refuses $text of the file and names key and file', one => {
+    const fault = faultOf(raw({ file: file({ [fileKey(one.flag)]: one.text }) }))
+    expect(fault).toMatchObject({ code: 'bad_config' })
+    expect(fault.message).toContain(`"${fileKey(one.flag)}" in ev.config.json is `)
+    expect(fault.message).toMatch(one.takes)
+  })
+})
+
+describe('flags, environment and file', () => {
+  const all = {
+    flags: { smtpPort: '1' },
+    environment: { ...HOME, EV_SMTP_PORT: '2' },
+    file: file({ 'smtp-port': 3 }),
+  }
+
+  test.each([
+    ['the flag wins over all', all, 1],
+    ['the environment wins over the file', { ...all, flags: {} }, 2],
+    ['the file wins over the default', { file: all.file }, 3],
+    [
+      'an empty variable is not set',
+      { environment: { ...HOME, EV_SMTP_PORT: '' }, file: all.file },
+      3,
+    ],
+    ['a flag that was not given does not win', { ...all, flags: { smtpPort: undefined } }, 2],
+  ] as [string, Partial<RawSettings>, number][])('%s', (_, given, port) => {
+    expect(toConfig(raw(given)).smtpPort).toBe(port)
+  })
+
+  test('a switch given as a flag is on', () => {
+    expect(toConfig(raw({ flags: { specialDomains: true } })).specialDomains).toBe(true)
+  })
+
+  test('a file may hold numbers, booleans and lists as JSON has them', () => {
+    const values = { concurrency: 7, cache: false, 'allow-ranges': ['192.0.2.0/24', 'fd00::/8'] }
+    expect(toConfig(raw({ file: file(values) }))).toMatchObject({
+      concurrency: 7,
+      cache: false,
+      allowRanges: ['192.0.2.0/24', 'fd00::/8'],
+    })
+  })
+
+  test.each([
+    ['null', null],
+    ['an object', { name: 'probe.example.com' }],
+    ['a list that holds an object', [{}]],
+  ])('%s in the file is no value, not the word for it', (_, value) => {
+    const fault = faultOf(raw({ file: file({ helo: value, 'disposable-file': value }) }))
+    expect(fault.message).toMatch(/^"helo" in ev\.config\.json is .* a text, a number or a list\.$/)
+  })
+
+  test.each([
+    ['smtpPort', 'Did you mean "smtp-port"?'],
+    ['EV_HELO', 'Did you mean "helo"?'],
+    ['--mail-from', 'Did you mean "mail-from"?'],
+    ['connect-timeout-ms', 'Did you mean "connect-timeout"?'],
+    ['threads', '"ev help verify" shows them all.'],
+  ])('the key %s that no setting has is refused', (key, remedy) => {
+    const fault = faultOf(raw({ file: file({ [key]: '1' }) }))
+    expect(fault).toMatchObject({ code: 'bad_config' })
+    expect(fault.message).toBe(`"${key}" in ev.config.json is not a setting of ev. ${remedy}`)
+  })
+
+  test('a password in a bad URL is not repeated', () => {
+    const fault = faultOf(
+      raw({ environment: { ...HOME, EV_PROXY: 'http://ann:s3cret@192.0.2.9' } }),
+    )
+    expect(fault.message).toContain('EV_PROXY is "…@192.0.2.9"')
+    expect(fault.message).not.toContain('s3cret')
+  })
+
+  test('the data directory is that of the system when it names one', () => {
+    const environment = { ...HOME, XDG_DATA_HOME: '/data' }
+    expect(toConfig(raw({ environment })).dataDir).toBe(join('/data', 'ev'))
+  })
+
+  test('what comes out cannot be changed, lists included', () => {
+    const config = toConfig(raw({ flags: { dns: '192.0.2.53' } }))
+    expect(() => Object.assign(config, { smtpPort: 1 })).toThrow(TypeError)
+    expect(() => (config.dns as string[]).push('192.0.2.54')).toThrow(TypeError)
+    expect(() => (config.allowRanges as string[]).push('0.0.0.0/0')).toThrow(TypeError)
+  })
+})
+
+describe('the names that are fixed', () => {
+  // Scripts rely on them: additions are free, renames are not.
+  test.each([
+    ['--data-dir', 'EV_DATA_DIR'],
+    ['--database', 'EV_DATABASE'],
+    ['--dns', 'EV_DNS'],
+    ['--smtp-port', 'EV_SMTP_PORT'],
+    ['--helo', 'EV_HELO'],
+    ['--mail-from', 'EV_MAIL_FROM'],
+    ['--source-address', 'EV_SOURCE_ADDRESS'],
+    ['--proxy', 'EV_PROXY'],
+    ['--egress', 'EV_EGRESS'],
+    ['--allow-ranges', 'EV_ALLOW_RANGES'],
+    ['--special-domains', 'EV_SPECIAL_DOMAINS'],
+    ['--connect-timeout', 'EV_CONNECT_TIMEOUT'],
+    ['--greeting-timeout', 'EV_GREETING_TIMEOUT'],
+    ['--reply-timeout', 'EV_REPLY_TIMEOUT'],
+    ['--session-timeout', 'EV_SESSION_TIMEOUT'],
+    ['--deadline', 'EV_DEADLINE'],
+    ['--sessions-per-operator', 'EV_SESSIONS_PER_OPERATOR'],
+    ['--recipients-per-session', 'EV_RECIPIENTS_PER_SESSION'],
+    ['--sessions-per-second', 'EV_SESSIONS_PER_SECOND'],
+    ['--concurrency', 'EV_CONCURRENCY'],
+    ['--greylist-delay', 'EV_GREYLIST_DELAY'],
+    ['--cache', 'EV_CACHE'],
+    ['--disposable-file', 'EV_DISPOSABLE_FILE'],
+    ['--allow-file', 'EV_ALLOW_FILE'],
+    ['--log', 'EV_LOG'],
+    ['--log-format', 'EV_LOG_FORMAT'],
+  ])('%s is also %s', (flag, environment) => {
+    expect(SETTINGS.find(one => one.flag === flag)?.environment).toBe(environment)
+  })
+
+  test('no two settings share one', () => {
+    const names = SETTINGS.flatMap(({ flag, environment }) => [flag, environment])
+    expect(new Set(names).size).toBe(names.length)
+  })
+})
+
+function faultOf(given: RawSettings): EvError {
+  try {
+    toConfig(given)
+  } catch (error) {
+    if (error instanceof EvError) return error
+    throw error
+  }
+  throw new Error('it was taken')
+}
