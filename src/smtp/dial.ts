@@ -97,6 +97,8 @@ function parseProxy(text: string): Proxy {
  */
 function startTls(socket: Duplex, host: string, signal: AbortSignal): Promise<Duplex> {
   return new Promise((resolve, reject) => {
+    // node:tls would wait for ever over a connection that is gone.
+    if (socket.destroyed || signal.aborted) return reject(new Error('closed before TLS'))
     const name = host.replace(/\.$/, '')
     const sni = /^[a-z0-9.-]+$/i.test(name) && !/^[\d.]+$/.test(name) && !isIPv6(name)
     const secure = connectTls({
