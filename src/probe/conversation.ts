@@ -65,13 +65,13 @@ export class Conversation<Q extends Question> {
       for (const question of batch) this.#settle(question, answer)
       return
     }
-    const mail = await this.#begin(smtpUtf8)
-    if (mail === null) return
+    const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
+    if (mail === null && !(await this.#begin(smtpUtf8))) return
     const rcpts = batch.map(question => this.#session.rcpt(wireAddress(question.address)))
     const turn = this.#asksTogether(batch)
     const random = turn === null ? null : this.#session.rcpt(this.#unguessable(first))
     try {
-      const answer = mail === 'begun' ? null : this.#mailAnswer(await mail)
+      const answer = mail === null ? null : this.#mailAnswer(await mail)
       const replies = await Promise.all(rcpts)
       const told = turn === null || random === null ? null : { turn, reply: await random }
       if (answer !== null) await this.#mailFailed(answer)
@@ -82,31 +82,32 @@ export class Conversation<Q extends Question> {
   }
 
   /**
-   * RSET where needed, then MAIL. With PIPELINING the promise of its reply is handed back, so that the
-   * recipients can follow in the same write; else it is waited for. Null: the batch stays pending or is settled.
+   * RSET where needed, then MAIL, without waiting, so that the recipients leave in the same write. Outlook.com
+   * answers 554 to RSET; then the reply to MAIL tells whether the conversation can go on.
    */
-  async #begin(smtpUtf8: boolean): Promise<Promise<Reply | Broken> | 'begun' | null> {
-    const session = this.#session
-    const reset = this.#transactions++ === 0 ? null : session.rset()
-    if (session.pipelining) {
-      // Outlook.com answers 554 to RSET; then MAIL tells whether the conversation can go on.
-      return session.mail(this.#sender, { smtpUtf8 })
-    }
-    if (reset !== null && isBroken(await reset)) return this.#end(await reset)
-    const answer = this.#mailAnswer(await session.mail(this.#sender, { smtpUtf8 }))
-    if (answer === null) return 'begun'
+  #sendMail(smtpUtf8: boolean): Promise<Reply | Broken> {
+    if (this.#transactions++ > 0) void this.#session.rset()
+    return this.#session.mail(this.#sender, { smtpUtf8 })
+  }
+
+  /** The same in lock-step. False: the batch stays pending or is settled. */
+  async #begin(smtpUtf8: boolean): Promise<boolean> {
+    const reset = this.#transactions++ === 0 ? null : await this.#session.rset()
+    if (reset !== null && isBroken(reset)) return this.#end(reset)
+    const answer = this.#mailAnswer(await this.#session.mail(this.#sender, { smtpUtf8 }))
+    if (answer === null) return true
     await this.#mailFailed(answer)
-    return null
+    return false
   }
 
   get #sender(): string {
     return this.#lane.options.world.egress.mailFrom
   }
 
-  #end(outcome: Reply | Broken): null {
+  #end(outcome: Broken): false {
     this.#lost = answerTo('rset', outcome)
     this.#over = true
-    return null
+    return false
   }
 
   /** Null for a 250; an answer for anything else. */
@@ -172,12 +173,12 @@ export class Conversation<Q extends Question> {
     if (against !== null) this.#leave(against)
   }
 
-  /** No reply leaves the recipient for the next connection; one that makes no sense ends this one. */
+  /** No reply leaves the recipient for the next connection; one that no RCPT can have ends this one. */
   #hearNothing(question: Q, outcome: Reply | Broken, answer: Answer) {
+    if (!isBroken(outcome)) this.#settle(question, answer)
+    if (!isBroken(outcome) && outcome.code >= 400) return
     this.#lost ??= answer
-    if (isBroken(outcome)) return
     this.#over = true
-    this.#settle(question, answer)
   }
 
   /**
