@@ -1,9 +1,10 @@
 import type { TraitOptions } from './address/traits.ts'
 import type { Clock } from './base/clock.ts'
+import { EvError } from './base/error.ts'
 import { type Log, silentLog } from './base/log.ts'
 import type { Random } from './base/random.ts'
 import { toConfig } from './config/config.ts'
-import type { Config } from './config/settings.ts'
+import { type Config, SETTINGS } from './config/settings.ts'
 import type { Resolver } from './dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import type { ResultMemory } from './engine/memory.ts'
@@ -49,11 +50,16 @@ export function createEngine(options: EngineOptions = {}): Engine {
   return wireEngine(config, doors, optional({ lists, sandbox, memory }))
 }
 
-/** Settings go through the same checks as flags. */
+/** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
 function asFlags(settings: Partial<Config>): Record<string, string> {
   const given = Object.entries(settings).filter(
-    ([, value]) => value !== null && value !== undefined,
+    ([, value]) =>
+      value !== null && value !== undefined && !(Array.isArray(value) && !value.length),
   )
+  const unknown = given.find(([key]) => !SETTINGS.some(setting => setting.key === key))
+  if (unknown !== undefined) {
+    throw new EvError('usage', `createEngine has no option "${unknown[0]}".`)
+  }
   return Object.fromEntries(
     given.map(([key, value]) => [
       key,

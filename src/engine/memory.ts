@@ -33,6 +33,12 @@ export function isFresh({ probed, at }: Remembered, now: number): boolean {
   return keep !== null && now >= at && now - at < keep.freshMs
 }
 
+/** Whether an answer may still stand in when asking again fails, or while it is asked again. */
+export function isKept({ probed, at }: Remembered, now: number): boolean {
+  const keep = keepFor(probed)
+  return keep !== null && now - at < keep.keepMs
+}
+
 /** What may be kept of an answer: the facts, not the words of one conversation. */
 export function memorable({ dialogue: _, ...probed }: Probed, now: number): Remembered | null {
   return keepFor(probed) === null ? null : { probed, at: now }

@@ -9,6 +9,7 @@ import { findRoute, type Route } from '../dns/route.ts'
 import type { Question, RouteWithHost } from '../probe/plan.ts'
 import { judge } from '../verdict/judge.ts'
 import type { Evidence, Result, Skipped } from '../verdict/verdict.ts'
+import type { Remembered } from './memory.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type Inquiry = Question & {
@@ -20,6 +21,8 @@ export type Inquiry = Question & {
   readonly dnsMs: number | null
   /** Monotonic time at which somebody began to wait for it. */
   readonly begunAt: number
+  /** An answer that is no longer fresh: it stands in when asking again brings none. */
+  readonly remembered: Remembered | null
 }
 
 /** Decided without a mail server, or to be asked. */
@@ -62,7 +65,9 @@ export async function prepare(
     return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
   }
   const catchAll = catchAllBeforehand(operator, traits)
-  return { inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt } }
+  return {
+    inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt, remembered: null },
+  }
 }
 
 /** The inquiry of an item that was routed before, perhaps by another process. */
@@ -81,6 +86,7 @@ export function resumeInquiry(world: PrepareWorld, text: string, route: RouteWit
     catchAll: catchAllBeforehand(operator, traits),
     dnsMs: null,
     begunAt: world.clock.ticks(),
+    remembered: null,
   }
 }
 

@@ -1,9 +1,12 @@
 import { type Clock, sleep } from '../base/clock.ts'
+import { EvError } from '../base/error.ts'
 import type { Operator } from '../dns/operator.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { askAgainAfter } from './again.ts'
 import type { Engine } from './engine.ts'
-import type { Inquiry } from './prepare.ts'
+import { limited } from './limit.ts'
+import type { Inquiry, Prepared } from './prepare.ts'
+import { Source } from './source.ts'
 
 export type ManyOptions = {
   readonly signal?: AbortSignal
@@ -19,14 +22,16 @@ type StreamOptions = ManyOptions & {
   readonly concurrency: number
   readonly greylistDelayMs: number | null
   readonly clock: Clock
+  /** Aborts when the engine is closed. */
+  readonly closing: AbortSignal
 }
 
 type Waiting = { readonly inquiry: Inquiry; readonly tries: number; readonly since: number }
 
 /** Enough for sessions to be filled, little enough to be held in memory (about 1 KB each). */
 const WINDOW_MAX = 10_000
-/** Addresses whose routes are looked up together. */
-const ROUTE_CHUNK_MAX = 200
+/** Addresses whose routes are looked up at once: enough for the resolver to be busy, few enough that none waits long. */
+const ROUTING_MAX = 1_000
 /** How long a line gathers before it is walked: the routes of one domain arrive together. */
 const GATHER_MS = 5
 
@@ -62,9 +67,12 @@ class Stream {
   /** Lines that could be walked if there were a walker to spare. */
   readonly #hungry = new Set<Line>()
   readonly #stopping = new AbortController()
+  /** Aborts with the stream, the caller's signal or the engine. */
+  readonly #ending: AbortSignal
   #ripe: Result[] = []
   /** Taken from the source and not yet given out. */
   #underWay = 0
+  #routing = 0
   #walkers = 0
   #fed = false
   #wake: () => void = () => {}
@@ -73,49 +81,46 @@ class Stream {
   constructor(engine: Engine, options: StreamOptions) {
     this.#engine = engine
     this.#options = options
-    this.#windowMax = options.windowMax ?? WINDOW_MAX
-    options.signal?.addEventListener('abort', () => this.stop(), { once: true })
+    this.#windowMax = windowOf(options)
+    const { clock, signal, closing } = options
+    const ending = limited(clock, null, [signal, closing, this.#stopping.signal])
+    this.#ending = ending.signal
+    this.#ending.addEventListener('abort', () => {
+      this.#wake()
+      this.#room()
+    })
   }
 
-  /** Takes texts while there is room for them, and routes them in chunks. */
+  /** Takes texts while there is room for them; each goes its own way from here. */
   async feed(texts: AsyncIterable<string> | Iterable<string>): Promise<void> {
-    const routing = new Set<Promise<void>>()
+    const source = new Source(texts, this.#ending)
     try {
-      let chunk: string[] = []
-      for await (const text of texts) {
-        if (this.#stopping.signal.aborted) return
+      while (!this.#ending.aborted) {
+        const taken = await source.next()
+        if (taken === null) return
         this.#underWay++
-        chunk.push(text)
-        if (chunk.length >= ROUTE_CHUNK_MAX || this.#underWay >= this.#windowMax) {
-          this.#start(routing, chunk)
-          chunk = []
-        }
-        while (this.#underWay >= this.#windowMax && !this.#stopping.signal.aborted) {
-          await new Promise<void>(resolve => {
-            this.#room = resolve
-          })
-        }
+        void this.#route(taken.text)
+        await this.#untilRoom()
       }
-      this.#start(routing, chunk)
-      await Promise.all(routing)
     } finally {
+      source.close()
       this.#fed = true
       this.#wake()
     }
   }
 
-  /** The next ripe result; null when all are given out. */
+  /** The next ripe result; null when all are given out. Throws when the caller's signal or the engine ended it. */
   async next(): Promise<Result | null> {
     for (;;) {
       this.#options.signal?.throwIfAborted()
-      const result = this.#ripe.pop()
+      if (this.#options.closing.aborted) throw new EvError('interrupted', 'The engine was closed.')
+      const result = this.#ripe.shift()
       if (result !== undefined) {
         this.#underWay--
         this.#room()
         return result
       }
       if (this.#fed && this.#underWay === 0) return null
-      if (this.#stopping.signal.aborted) return null
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })
@@ -124,22 +129,34 @@ class Stream {
 
   stop() {
     this.#stopping.abort()
-    this.#wake()
-    this.#room()
   }
 
-  #start(routing: Set<Promise<void>>, chunk: string[]) {
-    if (chunk.length === 0) return
-    const run = this.#route(chunk).finally(() => routing.delete(run))
-    routing.add(run)
+  async #untilRoom(): Promise<void> {
+    while (
+      (this.#underWay >= this.#windowMax || this.#routing >= ROUTING_MAX) &&
+      !this.#ending.aborted
+    ) {
+      await new Promise<void>(resolve => {
+        this.#room = resolve
+      })
+    }
   }
 
-  async #route(texts: string[]): Promise<void> {
+  async #route(text: string): Promise<void> {
+    this.#routing++
     const { checkSmtp = true, forceRefresh = false } = this.#options
-    const prepared = await this.#engine.route(texts, { checkSmtp, forceRefresh })
-    for (const one of prepared) {
-      if ('result' in one) this.#ripen(one.result)
-      else this.#enqueue({ inquiry: one.inquiry, tries: 0, since: this.#options.clock.ticks() })
+    const signal = this.#ending
+    const prepared = await this.#engine.routeOne(text, { checkSmtp, forceRefresh, signal })
+    this.#routing--
+    this.#room()
+    this.#routed(prepared)
+  }
+
+  #routed(prepared: Prepared) {
+    if ('result' in prepared) this.#ripen(prepared.result)
+    else {
+      const { inquiry } = prepared
+      this.#enqueue({ inquiry, tries: 0, since: this.#options.clock.ticks() })
     }
   }
 
@@ -167,7 +184,7 @@ class Stream {
   #walk(line: Line) {
     const { row } = this.#engine.pace(line.operator.name)
     while (line.waiting.length > 0 && line.walkers < row.sessionsMax) {
-      if (this.#stopping.signal.aborted) return
+      if (this.#ending.aborted) return
       if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
       line.walkers++
       this.#walkers++
@@ -193,7 +210,7 @@ class Stream {
   async #walkChunk(line: Line, chunk: Waiting[]): Promise<void> {
     const byInquiry = new Map(chunk.map(waiting => [waiting.inquiry, waiting]))
     await this.#engine.probe(line.operator, [...byInquiry.keys()], {
-      signal: this.#stopping.signal,
+      signal: this.#ending,
       onResult: (inquiry, result, asked) =>
         this.#answered(byInquiry.get(inquiry) as Waiting, result, asked),
     })
@@ -205,8 +222,8 @@ class Stream {
     const past = { count: tries, waitedMs: clock.ticks() - waiting.since }
     const delayMs = wait ? askAgainAfter(result, asked, past, greylistDelayMs) : null
     if (delayMs === null) return this.#ripen(result)
-    void sleep(clock, delayMs, this.#stopping.signal).then(() => {
-      if (!this.#stopping.signal.aborted) this.#enqueue({ ...waiting, tries })
+    void sleep(clock, delayMs, this.#ending).then(() => {
+      if (!this.#ending.aborted) this.#enqueue({ ...waiting, tries })
     })
   }
 
@@ -214,6 +231,11 @@ class Stream {
     this.#ripe.push(result)
     this.#wake()
   }
+}
+
+function windowOf({ windowMax = WINDOW_MAX }: ManyOptions): number {
+  if (Number.isInteger(windowMax) && windowMax >= 1) return windowMax
+  throw new EvError('usage', `windowMax is ${windowMax}; it takes a whole number from 1.`)
 }
 
 /** The next recipients for one connection: those of the domain that waits longest, and then of the next. */

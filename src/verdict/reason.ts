@@ -75,7 +75,8 @@ export const MEANINGS: Readonly<Record<Reason, { means: string; todo: string }>>
     todo: 'Send.',
   },
   role_account: {
-    means: 'The address works, but belongs to a function (such as info@ or sales@), not to a person.',
+    means:
+      'The address works, but belongs to a function (such as info@ or sales@), not to a person.',
     todo: 'Fine for business mail; leave it out of newsletters that nobody asked for.',
   },
   possible_typo: {
@@ -83,7 +84,8 @@ export const MEANINGS: Readonly<Record<Reason, { means: string; todo: string }>>
     todo: 'Ask the person whether the suggested address was meant.',
   },
   catch_all: {
-    means: 'The domain accepts mail for every name, so nobody can tell whether this mailbox exists.',
+    means:
+      'The domain accepts mail for every name, so nobody can tell whether this mailbox exists.',
     todo: 'Send a little and watch for bounces.',
   },
   low_deliverability: {

@@ -1,0 +1,178 @@
+import { addressKey } from '../address/address.ts'
+import type { Clock } from '../base/clock.ts'
+import { EvError, messageOf } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { Operator } from '../dns/operator.ts'
+import type { Probed } from '../probe/lane.ts'
+import { silent } from '../probe/open-session.ts'
+import type { ProbeOptions, Prober } from '../probe/probe.ts'
+import type { Result } from '../verdict/verdict.ts'
+import { resultOfFailure, resultOfMemory, resultOfProbe } from './conclude.ts'
+import { limited } from './limit.ts'
+import { memorable, type Remembered } from './memory.ts'
+import type { Inquiry } from './prepare.ts'
+import type { Recaller } from './recall.ts'
+
+export type InquirerWorld = {
+  readonly prober: Prober
+  readonly memory: Recaller
+  readonly clock: Clock
+  readonly log: Log
+  /** For one verification that somebody waits for, in ms. */
+  readonly deadlineMs: number
+  /** Ends every conversation at once. */
+  readonly closing: AbortSignal
+}
+
+export type ProbeListOptions = {
+  /** Ends every conversation at once. */
+  readonly signal: AbortSignal
+  /** Lets the transaction under way end, says QUIT and asks nobody else. */
+  readonly drain?: AbortSignal
+  readonly dialogue?: boolean
+  readonly patienceMs?: number
+  /** Called once for each inquiry; `asked` is false when no server was asked this time. */
+  readonly onResult: (inquiry: Inquiry, result: Result, asked: boolean) => void
+}
+
+/** A pause shorter than this is waited out by a list; a longer one is handed back. */
+const LIST_PATIENCE_MS = 2_000
+/** What is kept of a deadline for those who hear of it to say what they know. */
+const LAST_WORDS_MS = 20
+
+/** Takes inquiries to the mail servers and brings back results, and has definite answers remembered. */
+export class Inquirer {
+  readonly #world: InquirerWorld
+  /** Conversations under way, to their farewell. */
+  readonly #runs = new Set<Promise<void>>()
+
+  constructor(world: InquirerWorld) {
+    this.#world = world
+  }
+
+  /**
+   * Asks about one address that somebody waits for. The result is there with the answer; the farewell to
+   * the server goes on behind it. Never rejects.
+   */
+  one(inquiry: Inquiry, options: { dialogue: boolean }): Promise<Result> {
+    const { deadlineMs, clock, closing } = this.#world
+    // What the DNS took is part of the time that the caller waits.
+    const leftMs = deadlineMs - LAST_WORDS_MS - (clock.ticks() - inquiry.begunAt)
+    const { signal, done } = limited(clock, leftMs, [closing])
+    return new Promise<Result>(resolve => {
+      const told = (probed: Probed) => resolve(resultOfProbe(clock, inquiry, probed))
+      const failed = (error: unknown) => resolve(this.#failed(inquiry, error))
+      // Who does not hear the signal is not waited for.
+      onAbort(signal, () => clock.after(LAST_WORDS_MS, () => told(outOfTime(inquiry))))
+      this.#converse(inquiry.operator, [inquiry], {
+        signal,
+        drain: signal,
+        single: true,
+        patienceMs: leftMs,
+        dialogue: options.dialogue,
+        onProbed: (_, probed) => told(probed),
+      })
+        .then(() => failed(NO_ANSWER), failed)
+        .finally(done)
+    })
+  }
+
+  /** Asks one operator about addresses, with one connection at a time; each gets its one result. */
+  async many(
+    operator: Operator,
+    inquiries: readonly Inquiry[],
+    options: ProbeListOptions,
+  ): Promise<void> {
+    const { clock, closing } = this.#world
+    const unanswered = new Set(inquiries)
+    const { signal, done } = limited(clock, null, [options.signal, closing])
+    let failure: unknown = NO_ANSWER
+    try {
+      await this.#converse(operator, inquiries, {
+        signal,
+        drain: options.drain ?? signal,
+        single: false,
+        patienceMs: options.patienceMs ?? LIST_PATIENCE_MS,
+        dialogue: options.dialogue ?? false,
+        onProbed: (inquiry, probed) => {
+          unanswered.delete(inquiry)
+          options.onResult(inquiry, this.#orOlder(inquiry, probed), probed.asked)
+        },
+      })
+    } catch (error) {
+      failure = error
+    } finally {
+      done()
+    }
+    for (const inquiry of unanswered)
+      options.onResult(inquiry, this.#failed(inquiry, failure), true)
+  }
+
+  /** Resolves when every conversation that was under way has come to its end. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#runs)
+  }
+
+  #converse(
+    operator: Operator,
+    inquiries: readonly Inquiry[],
+    options: ProbeOptions<Inquiry>,
+  ): Promise<void> {
+    const run = this.#probe(operator, inquiries, options)
+    this.#runs.add(run)
+    const over = () => void this.#runs.delete(run)
+    run.then(over, over)
+    return run
+  }
+
+  async #probe(
+    operator: Operator,
+    inquiries: readonly Inquiry[],
+    options: ProbeOptions<Inquiry>,
+  ): Promise<void> {
+    const { prober, memory, clock } = this.#world
+    const definite = new Map<string, Remembered>()
+    await prober.probe(operator, inquiries, {
+      ...options,
+      onProbed: (inquiry, probed) => {
+        const worth = memorable(probed, clock.now())
+        if (worth !== null) definite.set(addressKey(inquiry.address), worth)
+        options.onProbed(inquiry, probed)
+      },
+    })
+    await memory.remember(definite)
+  }
+
+  /** A temporary failure never takes the place of a definite answer that is still kept. */
+  #orOlder(inquiry: Inquiry, probed: Probed): Result {
+    const { clock } = this.#world
+    const result = resultOfProbe(clock, inquiry, probed)
+    if (inquiry.remembered === null || result.verdict.risk !== 'unknown') return result
+    return resultOfMemory(clock, inquiry, inquiry.remembered)
+  }
+
+  /** A fault of ours is a result too: it says nothing of the address, and ends nobody else's work. */
+  #failed(inquiry: Inquiry, error: unknown): Result {
+    const { clock, log } = this.#world
+    log.error('a verification failed inside ev', { error: messageOf(error) })
+    return resultOfFailure(clock, inquiry, error)
+  }
+}
+
+const NO_ANSWER = new EvError('internal', 'A conversation ended without an answer.')
+
+const outOfTime = ({ catchAll }: Inquiry): Probed => ({
+  answer: silent('timeout', 'connect', 'time ran out'),
+  catchAll,
+  host: null,
+  ip: null,
+  tls: false,
+  connectMs: null,
+  asked: true,
+  dialogue: null,
+})
+
+function onAbort(signal: AbortSignal, callback: () => void) {
+  if (signal.aborted) callback()
+  else signal.addEventListener('abort', callback, { once: true })
+}
