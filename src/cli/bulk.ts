@@ -30,8 +30,9 @@ import { EXIT_CODES } from './exit.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { checkOutput, writeOutput } from './list-output.ts'
 import { stderrLog } from './log.ts'
-import { duration, noProgress, type Progress, stderrProgress } from './progress.ts'
+import { noProgress, type Progress, stderrProgress } from './progress.ts'
 import { helloHint, readConfig } from './settings.ts'
+import { summary, summaryObject } from './summary.ts'
 
 export type BulkFlags = {
   readonly output: string
@@ -61,15 +62,19 @@ export async function bulkCommand(file: string, flags: BulkFlags): Promise<numbe
   const hint = flags.sandbox ? null : helloHint(config)
   if (hint !== null) say(hint)
   const database = await openDatabase(databaseUrl(config), systemClock)
+  const locks: Lock[] = []
   try {
     await deleteJobsBefore(database, systemClock.now() - KEEP_JOBS_MS)
-    const { job, lock } = await takeJob(database, config, list, flags, say)
-    try {
-      return await finish(database, config, list, flags, job, say)
-    } finally {
-      lock.release()
+    const sourceKey = keyOf(list, flags)
+    // Before anything is read of the job: what another process does to it meanwhile would not be seen.
+    locks.push(lockOrThrow(config, `list_${sourceKey}`, 'is at work on this list'))
+    if (flags.output !== '-') {
+      locks.push(lockOrThrow(config, `output_${outputKey(flags)}`, `writes to ${flags.output}`))
     }
+    const job = await takeJob(database, sourceKey, list, flags, say)
+    return await finish(database, config, list, flags, job, say)
   } finally {
+    for (const lock of locks) lock.release()
     await database.close()
   }
 }
@@ -83,10 +88,7 @@ const databaseUrl = (config: Config) =>
   config.database === '' ? `sqlite:${join(config.dataDir, 'ev.sqlite')}` : config.database
 
 function refuseSameFile(file: string, output: string) {
-  const [from, to] = [file, output].map(path =>
-    existsSync(path) ? realpathSync(path) : resolve(path),
-  )
-  if (file !== '-' && output !== '-' && from === to) {
+  if (file !== '-' && output !== '-' && truePath(file) === truePath(output)) {
     throw new EvError(
       'usage',
       `The output ${output} is the list itself. Name another file with -o.`,
@@ -94,29 +96,27 @@ function refuseSameFile(file: string, output: string) {
   }
 }
 
-/** The unfinished job of this list, else a new one; locked, so that no other process works on it. */
+const truePath = (path: string) => (existsSync(path) ? realpathSync(path) : resolve(path))
+
+/** The unfinished job of this list, else a new one. */
 async function takeJob(
   database: Database,
-  config: Config,
+  sourceKey: string,
   list: ListFile,
   flags: BulkFlags,
   say: (text: string) => void,
-): Promise<{ job: Job; lock: Lock }> {
-  const sourceKey = keyOf(list, flags)
+): Promise<Job> {
   const earlier = await unfinishedJob(database, sourceKey)
   if (earlier !== null) {
-    const lock = lockOrThrow(config, earlier.id)
     if (earlier.state !== 'loading' && !flags.fresh) {
       say(
         `Going on with this list: ${earlier.done} of ${earlier.total} rows are done. (--fresh starts anew.)`,
       )
-      return { job: earlier, lock }
+      return earlier
     }
     await deleteJob(database, earlier.id)
-    lock.release()
   }
   const id = `job_${systemRandom.token(16)}`
-  const lock = lockOrThrow(config, id)
   await createJob(database, { id, sourceKey, source: JSON.stringify({ path: list.path }) })
   await load(database, id, list)
   const job = await queueJob(database, id)
@@ -124,7 +124,7 @@ async function takeJob(
   say(
     `${job.total} rows, addresses in column ${column}; ${job.duplicates} duplicates are asked once.`,
   )
-  return { job, lock }
+  return job
 }
 
 /** What makes two runs the same: the content, the column asked, and whether it is real. */
@@ -135,10 +135,14 @@ function keyOf(list: ListFile, { sandbox = false }: BulkFlags): string {
     .digest('hex')
 }
 
-function lockOrThrow(config: Config, jobId: string): Lock {
-  const lock = lockJob(config.dataDir, jobId)
+/** Two runs into one file would mix their rows. */
+const outputKey = ({ output }: BulkFlags) =>
+  createHash('sha256').update(truePath(output)).digest('hex')
+
+function lockOrThrow(config: Config, name: string, does: string): Lock {
+  const lock = lockJob(config.dataDir, name)
   if (lock !== null) return lock
-  throw new EvError('io', 'Another ev is at work on this list. Wait for it, or stop it first.')
+  throw new EvError('io', `Another ev ${does}. Wait for it, or stop it first.`)
 }
 
 async function load(database: Database, jobId: string, list: ListFile): Promise<void> {
@@ -176,6 +180,7 @@ async function finish(
   }
   await writeOutput(flags.output, list, { database, jobId: job.id }, { raw: flags.raw ?? false })
   await markWritten(database, job.id)
+  await list.forget()
   say(summary(now, now.done - before, clock.ticks() - begunAt, flags.output))
   if (flags.json && flags.output !== '-') {
     process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output), null, 2)}\n`)
@@ -267,33 +272,5 @@ function interruption(): { signal: AbortSignal; dispose: () => void } {
       process.off('SIGINT', stop)
       process.off('SIGTERM', stop)
     },
-  }
-}
-
-function summary(job: Job, doneNow: number, tookMs: number, output: string): string {
-  const share = (count: number) =>
-    `${String(count).padStart(9)}  ${job.total === 0 ? 0 : ((100 * count) / job.total).toFixed(1)} %`
-  const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
-  return [
-    '',
-    `  deliverable   ${share(job.deliverable)}`,
-    `  risky         ${share(job.risky)}`,
-    `  undeliverable ${share(job.undeliverable)}`,
-    `  unknown       ${share(job.unknown)}`,
-    '',
-    `${job.total} rows in ${duration(tookMs / 1_000)} (${rate}/s)${output === '-' ? '' : `, written to ${output}`}.`,
-  ].join('\n')
-}
-
-function summaryObject(job: Job, output: string) {
-  return {
-    job_id: job.id,
-    output,
-    total: job.total,
-    duplicates: job.duplicates,
-    deliverable: job.deliverable,
-    risky: job.risky,
-    undeliverable: job.undeliverable,
-    unknown: job.unknown,
   }
 }

@@ -26,3 +26,15 @@ export function reportError(error: unknown, debug: boolean): number {
   }
   return known ? EXIT_CODES[error.code] : EXIT_CODES.internal
 }
+
+/** Output that cannot be written ends the run: its reader has left, or the disk is full. */
+export function watchOutput(debug: boolean): void {
+  process.stdout.on('error', (cause: NodeJS.ErrnoException) => {
+    // `ev … | head -1`: who reads has had enough, and nobody needs to be told.
+    if (cause.code === 'EPIPE') process.exit(EXIT_CODES.io)
+    const sentence = `The output cannot be written: ${cause.message}. Send it elsewhere; what was found out of a list is kept.`
+    process.exit(reportError(new EvError('cannot_write', sentence, { cause }), debug))
+  })
+  // Progress that nobody reads is no reason to stop.
+  process.stderr.on('error', () => {})
+}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { EvError, messageOf } from '../base/error.ts'
@@ -13,6 +13,8 @@ export type ListFile = {
   readonly digest: string
   readonly dialect: ListDialect
   bytes(): AsyncIterable<Uint8Array>
+  /** Removes the copy of what came from stdin. */
+  forget(): Promise<void>
 }
 
 export type ListFileOptions = { readonly column?: string; readonly header?: boolean }
@@ -30,7 +32,13 @@ export async function openList(
     const digest = await digestOf(path)
     const { head, complete } = await readHead(path)
     const dialect = detectDialect(head, { ...dialectOptions(options), complete })
-    return { path, digest, dialect, bytes: () => createReadStream(path) }
+    return {
+      path,
+      digest,
+      dialect,
+      bytes: () => createReadStream(path),
+      forget: async () => (given === '-' ? rm(path, { force: true }) : undefined),
+    }
   } catch (error) {
     if (error instanceof EvError) throw error
     throw new EvError('no_input', `The list ${given} cannot be read: ${messageOf(error)}.`, {
@@ -67,11 +75,19 @@ async function digestOf(path: string): Promise<string> {
 
 async function keepStdin(dataDir: string): Promise<string> {
   const dir = join(dataDir, 'stdin')
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
   const arriving = join(dir, `${process.pid}.partial`)
-  await pipeline(process.stdin, createWriteStream(arriving, { mode: 0o600 }))
-  // By its content, so that the same list piped in again is known again.
-  const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)
-  await rename(arriving, path)
-  return path
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    await pipeline(process.stdin, createWriteStream(arriving, { mode: 0o600 }))
+    // By its content, so that the same list piped in again is known again.
+    const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)
+    await rename(arriving, path)
+    return path
+  } catch (error) {
+    throw new EvError(
+      'io',
+      `The list from stdin cannot be kept in ${dir}: ${messageOf(error)}. Name another place with --data-dir.`,
+      { cause: error },
+    )
+  }
 }

@@ -1,4 +1,4 @@
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -24,14 +24,11 @@ export async function writeOutput(
 ): Promise<void> {
   const rows = outputLines(list, source, options)
   if (output === '-') return pipeline(rows, process.stdout, { end: false })
-  const partial = `${output}.partial`
   try {
-    await pipeline(rows, createWriteStream(partial))
-    await makeDurable(partial)
-    await rename(partial, output)
-    await makeDurable(dirname(output))
+    const place = placeOf(output)
+    if (!place.isFile) return await pipeline(rows, createWriteStream(place.path))
+    await writeWhole(rows, place.path)
   } catch (error) {
-    await rm(partial, { force: true })
     if (error instanceof EvError) throw error
     throw cannotWrite(output, error)
   }
@@ -41,10 +38,39 @@ export async function writeOutput(
 export async function checkOutput(output: string): Promise<void> {
   if (output === '-') return
   try {
-    await (await open(`${output}.partial`, 'w')).close()
-    await rm(`${output}.partial`, { force: true })
+    const { path, isFile } = placeOf(output)
+    if (!isFile) return
+    const partial = `${path}.partial`
+    // What is there may be that of a run that writes just now: it is neither shortened nor removed.
+    const isThere = existsSync(partial)
+    await (await open(partial, 'a')).close()
+    if (!isThere) await rm(partial, { force: true })
   } catch (error) {
     throw cannotWrite(output, error)
+  }
+}
+
+/** Where an output truly goes: through links, and straight into what is no file, such as /dev/null or a pipe. */
+function placeOf(output: string): { path: string; isFile: boolean } {
+  if (!existsSync(output)) return { path: output, isFile: true }
+  const status = statSync(output)
+  if (status.isDirectory()) throw new Error('it is a folder')
+  return status.isFile()
+    ? { path: realpathSync(output), isFile: true }
+    : { path: output, isFile: false }
+}
+
+async function writeWhole(rows: AsyncIterable<string>, path: string): Promise<void> {
+  const partial = `${path}.partial`
+  try {
+    await pipeline(rows, createWriteStream(partial))
+    await makeDurable(partial)
+    await rename(partial, path)
+    // Windows has no handle on a folder.
+    if (process.platform !== 'win32') await makeDurable(dirname(path))
+  } catch (error) {
+    await rm(partial, { force: true })
+    throw error
   }
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError } from 'commander'
-import { EXIT_CODES, reportError } from './exit.ts'
+import { Command, CommanderError, Option } from 'commander'
+import { EXIT_CODES, reportError, watchOutput } from './exit.ts'
 import { addSettings } from './settings.ts'
 
 const version = (): string =>
@@ -18,7 +18,9 @@ function program(): Command {
     .description('verify one or a few addresses')
     .argument('<address...>', 'addresses; - reads them from stdin, one a line')
     .option('--json', 'print JSON: one object, or an array when several addresses were given')
-    .option('--ndjson', 'print one JSON object a line, as results ripen')
+    .addOption(
+      new Option('--ndjson', 'print one JSON object a line, as results ripen').conflicts('json'),
+    )
     .option('--include <what>', 'more in the JSON: flags,evidence')
     .option('--explain', 'show the conversation with the mail server')
     .option('--no-smtp', 'everything but the mail server')
@@ -66,11 +68,13 @@ Examples:
 
 Stop it with Ctrl-C; the same command again goes on where it stopped.`
 
+const debug = process.argv.includes('--debug')
+watchOutput(debug)
 try {
   await program().parseAsync()
 } catch (error) {
   // Commander has said its piece; help and version are no errors.
   if (error instanceof CommanderError)
     process.exitCode = error.exitCode === 0 ? 0 : EXIT_CODES.usage
-  else process.exitCode = reportError(error, process.argv.includes('--debug'))
+  else process.exitCode = reportError(error, debug)
 }

@@ -29,7 +29,8 @@ export async function verifyCommand(given: readonly string[], flags: VerifyFlags
   const include = includes(flags)
   const engine = wireEngine(config, { log: stderrLog(config) }, { sandbox: flags.sandbox ?? false })
   const machine = flags.json === true || flags.ndjson === true
-  const hint = machine || flags.sandbox ? null : helloHint(config)
+  const offline = flags.sandbox === true || flags.smtp === false
+  const hint = machine || offline ? null : helloHint(config)
   if (hint !== null) process.stderr.write(`${hint}\n\n`)
   const options = {
     checkSmtp: flags.smtp ?? true,
