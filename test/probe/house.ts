@@ -1,0 +1,192 @@
+import type { Duplex } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import { isFault, parseAddress } from '../../src/address/address.ts'
+import { silentLog } from '../../src/base/log.ts'
+import type { Operator } from '../../src/dns/operator.ts'
+import type { ProbeWorld } from '../../src/probe/egress.ts'
+import type { Probed } from '../../src/probe/lane.ts'
+import type { PaceRow } from '../../src/probe/pace.ts'
+import type { Question } from '../../src/probe/plan.ts'
+import { type ProbeOptions, Prober } from '../../src/probe/probe.ts'
+import type { Target } from '../../src/smtp/dial.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { type MxScript, type MxSession, scriptedMx } from '../fake/mx.ts'
+import { countedRandom } from '../fake/random.ts'
+import { type ZoneEntry, zone } from '../fake/zone.ts'
+
+export const ROW: PaceRow = {
+  sessionsMax: 5,
+  recipientsPerSession: 20,
+  recipientsPerTransaction: 20,
+  sessionsPerSecond: 10,
+  unknownStreakMax: 20,
+}
+
+export const TIMEOUTS = {
+  connectMs: 10_000,
+  greetingMs: 30_000,
+  replyMs: 20_000,
+  sessionMs: 60_000,
+}
+
+const OPERATOR: Operator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
+
+type HouseOptions = {
+  readonly zone?: Readonly<Record<string, ZoneEntry>>
+  readonly row?: Partial<PaceRow>
+  readonly world?: Partial<ProbeWorld>
+}
+
+/** A prober whose every exchanger plays `script`; by default `mx.test` is at 192.0.2.1. */
+export function house(
+  script: MxScript | NonNullable<MxScript['answer']>,
+  options: HouseOptions = {},
+) {
+  const clock = fakeClock()
+  const names = zone({ 'mx.test': { A: ['192.0.2.1'] }, ...options.zone })
+  const mx = scriptedMx(script)
+  /** What left in one write is one text; `writes[i]` belongs to the i-th connection. */
+  const writes: string[][] = []
+  const world: ProbeWorld = {
+    resolver: names,
+    clock,
+    random: countedRandom(),
+    log: silentLog,
+    egress: {
+      name: 'default',
+      helo: 'probe.test',
+      mailFrom: '',
+      dial: {
+        connect: async (to: Target, signal: AbortSignal) =>
+          recorded(await mx.connect(to, signal), writes),
+        secure: mx.secure,
+      },
+    },
+    isPublic: () => true,
+    smtpPort: 25,
+    timeouts: TIMEOUTS,
+    startTls: 'demanded',
+    ...options.world,
+  }
+  const prober = new Prober(world, () => ({ ...ROW, ...options.row }))
+
+  const begin = (
+    questions: readonly (Question | string)[],
+    how: Partial<ProbeOptions<Question>> = {},
+  ) => {
+    const abort = new AbortController()
+    const drain = new AbortController()
+    const told: { email: string; probed: Probed }[] = []
+    const walk = {
+      told,
+      finished: false,
+      abort: () => abort.abort(),
+      drain: () => drain.abort(),
+      /** `kind/why` of each answer, in the order they came. */
+      answers: () => told.map(({ email, probed }) => `${email} ${nameOf(probed)}`),
+      /** Lets time pass until the walk ends, at most an hour of it; without time where none is needed. */
+      async end() {
+        await quiet()
+        for (let ms = 0; !walk.finished && ms < HOUR_MS; ms += STEP_MS) {
+          await clock.advance(STEP_MS)
+          await quiet()
+        }
+        if (!walk.finished) throw new Error('the walk did not end')
+        await promise
+        return walk
+      },
+      /** The only answer, when there is only one. */
+      only: () => {
+        const [first, ...others] = told
+        if (first === undefined || others.length > 0) throw new Error(`${told.length} answers`)
+        return first.probed
+      },
+    }
+    const promise = prober
+      .probe(
+        OPERATOR,
+        questions.map(one => (typeof one === 'string' ? ask(one) : one)),
+        {
+          signal: abort.signal,
+          drain: drain.signal,
+          single: false,
+          patienceMs: 2_000,
+          dialogue: false,
+          onProbed: (question, probed) => told.push({ email: question.address.text, probed }),
+          ...how,
+        },
+      )
+      .finally(() => {
+        walk.finished = true
+      })
+    promise.catch(() => {})
+    return walk
+  }
+  return {
+    clock,
+    zone: names,
+    mx,
+    writes,
+    world,
+    prober,
+    begin,
+    run: (...given: Parameters<typeof begin>) => begin(...given).end(),
+    single: (email: string | Question, how: Partial<ProbeOptions<Question>> = {}) =>
+      begin([email], { single: true, patienceMs: 10_000, ...how }).end(),
+    /** Lines of each connection without the frame around them. */
+    said: () => mx.sessions.map(({ lines }) => lines.filter(line => !/^(EHLO|QUIT)/.test(line))),
+    recipients: () =>
+      mx
+        .lines()
+        .filter(line => line.startsWith('RCPT'))
+        .map(recipientOf),
+  }
+}
+
+const STEP_MS = 50
+const HOUR_MS = 3_600_000
+
+/** A question about `email`, whose domain has these exchangers, best first. */
+export function ask(
+  email: string,
+  hosts: readonly string[] = ['mx.test'],
+  catchAll: boolean | null = null,
+): Question {
+  const address = parseAddress(email)
+  if (isFault(address)) throw new Error(`${email} is no address`)
+  const records = hosts.map((host, i) => ({ preference: 10 * (i + 1), host }))
+  return { address, route: { kind: 'mx', hosts: records }, catchAll }
+}
+
+export const nameOf = ({ answer }: Probed) => `${answer.kind}/${answer.why}`
+
+export const recipientOf = (line: string) => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? ''
+
+/** Whether a recipient is the one that nobody has. */
+export const isRandom = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
+
+/** An answer function: what the server says to each recipient; polite to everything else. */
+export const toRecipients =
+  (says: (recipient: string, session: MxSession) => string | null | undefined) =>
+  (line: string, session: MxSession) =>
+    line.startsWith('RCPT') ? says(recipientOf(line), session) : undefined
+
+/** Accepts these recipients, and refuses all others as unknown. */
+export const knows = (...known: readonly string[]) =>
+  toRecipients(to => (known.includes(to) ? undefined : '550 5.1.1 No such user'))
+
+/** Lets everything that can go on without time go on. */
+export async function quiet(): Promise<void> {
+  for (let turn = 0; turn < 12; turn++) await setImmediate()
+}
+
+function recorded(socket: Duplex, writes: string[][]): Duplex {
+  const mine: string[] = []
+  writes.push(mine)
+  const write = socket.write.bind(socket) as (chunk: string | Uint8Array) => boolean
+  socket.write = ((chunk: string | Uint8Array) => {
+    mine.push(Buffer.from(chunk).toString())
+    return write(chunk)
+  }) as typeof socket.write
+  return socket
+}
