@@ -17,8 +17,9 @@ export type Told = (address: string, deliverable: boolean | null) => void
 
 /** What one measured process says of itself. */
 export type Run = {
+  /** From the first address to the last result. */
   readonly seconds: number
-  /** User and system time from the first address to the last result. */
+  /** User and system time until the last connection is closed. */
   readonly cpuMs: number
   /** Of the whole process, its code and list included. */
   readonly peakRssMiB: number

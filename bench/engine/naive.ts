@@ -22,8 +22,7 @@ export async function askNaively(errand: Errand, asksCatchAll: boolean, tell: To
     const exchangers = await resolver.resolveMx(domainOf(address))
     const host = exchangers.sort((a, b) => a.priority - b.priority)[0]?.exchange ?? ''
     const [ip = ''] = await resolver.resolve4(host)
-    const converse = () => new Conversation(ip, errand.smtpPort).ask(address, asksCatchAll)
-    tell(address, await doorOf(host)(converse))
+    await doorOf(host)(() => new Conversation(ip, errand.smtpPort).ask(address, asksCatchAll, tell))
   }
   await Promise.all(errand.addresses.map(address => inAll(() => askOne(address))))
 }
@@ -50,8 +49,8 @@ class Conversation {
     })
   }
 
-  /** Whether the mailbox exists, as far as can be told. */
-  async ask(address: string, asksCatchAll: boolean): Promise<boolean> {
+  /** Tells whether the mailbox exists as soon as it is known, and resolves when the connection is closed. */
+  async ask(address: string, asksCatchAll: boolean, tell: Told): Promise<void> {
     try {
       if ((await this.#next()) !== 220) throw new Error('The server will not have us.')
       await this.#say('EHLO probe.example.com')
@@ -59,8 +58,8 @@ class Conversation {
       const name = `${randomBytes(10).toString('hex')}@${domainOf(address)}`
       const takesAll = asksCatchAll && (await this.#say(`RCPT TO:<${name}>`)) === 250
       const code = await this.#say(`RCPT TO:<${address}>`)
+      tell(address, code === 250 && !takesAll)
       await this.#say('QUIT')
-      return code === 250 && !takesAll
     } finally {
       // The server hangs up first, as it does for us: else two connections would count at once.
       this.#socket.end()

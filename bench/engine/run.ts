@@ -6,24 +6,28 @@ import { exists } from './scenario.ts'
 
 const errand: Errand = JSON.parse(await text(process.stdin))
 const told = new Map<string, (boolean | null)[]>()
+let lastToldAt = 0
 const ask = await way(errand)
-const cpuBefore = process.resourceUsage()
+const busyBeforeMs = busyMs()
 const begunAt = performance.now()
+// When the last connection is closed: farewells cost too, though nobody waits for them.
+process.once('beforeExit', () => process.stdout.write(`${JSON.stringify(report())}\n`))
 await ask((address, deliverable) => {
   told.set(address, [...(told.get(address) ?? []), deliverable])
+  lastToldAt = performance.now()
 })
-const seconds = (performance.now() - begunAt) / 1_000
-const cpuAfter = process.resourceUsage()
-const results = errand.addresses.map(address => ({ address, all: told.get(address) ?? [] }))
-const run: Run = {
-  seconds,
-  cpuMs: (busyMicroseconds(cpuAfter) - busyMicroseconds(cpuBefore)) / 1_000,
-  peakRssMiB: peakRssMiB(),
-  missing: results.filter(({ all }) => all.length === 0).length,
-  repeated: results.filter(({ all }) => all.length > 1).length,
-  wrong: results.filter(({ address, all }) => all.some(one => one !== exists(address))).length,
+
+function report(): Run {
+  const results = errand.addresses.map(address => ({ address, all: told.get(address) ?? [] }))
+  return {
+    seconds: (lastToldAt - begunAt) / 1_000,
+    cpuMs: busyMs() - busyBeforeMs,
+    peakRssMiB: peakRssMiB(),
+    missing: results.filter(({ all }) => all.length === 0).length,
+    repeated: results.filter(({ all }) => all.length > 1).length,
+    wrong: results.filter(({ address, all }) => all.some(one => one !== exists(address))).length,
+  }
 }
-process.stdout.write(`${JSON.stringify(run)}\n`)
 
 /** Loaded before the clock starts, and only the one that is measured. */
 async function way(errand: Errand): Promise<(tell: Told) => Promise<void>> {
@@ -35,8 +39,10 @@ async function way(errand: Errand): Promise<(tell: Told) => Promise<void>> {
   return tell => askNaively(errand, errand.way === 'naive', tell)
 }
 
-function busyMicroseconds({ userCPUTime, systemCPUTime }: NodeJS.ResourceUsage): number {
-  return userCPUTime + systemCPUTime
+/** User and system time of this process so far. */
+function busyMs(): number {
+  const { userCPUTime, systemCPUTime } = process.resourceUsage()
+  return (userCPUTime + systemCPUTime) / 1_000
 }
 
 /** Linux hands the peak of `getrusage` down from parent to child; the kernel's own figure is of this process alone. */
