@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Resolver } from '../../src/dns/resolver.ts'
+import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
+import { REASONS, type Reason } from '../../src/verdict/reason.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+
+// Every reason, produced over real DNS and SMTP on loopback, with the whole opinion that belongs to it.
+
+type Row = {
+  readonly reason: Reason
+  /** valid, deliverable. */
+  readonly is: `${Mark} ${Mark}`
+  readonly risk: 'low' | 'medium' | 'high' | 'unknown'
+  readonly confidence: number
+  /** Syntax, domain, exchanger, mailbox. */
+  readonly details: `${Mark} ${Mark} ${Mark} ${Mark}`
+  readonly address: string
+  readonly options?: EngineOptions
+  readonly checkSmtp?: boolean
+}
+type Mark = 'T' | 'F'
+
+/** A DNS whose code is broken, as no DNS is. */
+const oddResolver: Resolver = {
+  resolve: () => {
+    throw new TypeError('records is not iterable')
+  },
+}
+
+const ROWS: readonly Row[] = [
+  row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@polite.test'),
+  row('role_account', 'T T', 'medium', 80, 'T T T T', 'info@polite.test'),
+  row('possible_typo', 'T T', 'medium', 60, 'T T T T', 'ann@gamil.com'),
+  row('catch_all', 'T F', 'medium', 50, 'T T T T', 'ann@everything.test'),
+  row('low_deliverability', 'T F', 'medium', 50, 'T T T T', 'members.ann@polite.test'),
+  row('low_quality', 'T T', 'medium', 55, 'T T T T', 'asdfasdf@polite.test'),
+  row('disposable_email', 'T F', 'high', 90, 'T T T F', 'ann@throwaway.test', {
+    options: { lists: { disposable: ['throwaway.test'] } },
+  }),
+  row('mailbox_full', 'T F', 'high', 85, 'T T T F', 'full.ann@polite.test'),
+  row('spam_trap', 'T F', 'high', 90, 'T T T F', 'trap@polite.test', {
+    options: { lists: { spamTrap: ['trap@polite.test'] } },
+  }),
+  row('blocklisted', 'T F', 'high', 99, 'T T T F', 'ann@polite.test', {
+    options: { lists: { blocked: ['polite.test'] } },
+  }),
+  row('mailbox_disabled', 'F F', 'high', 95, 'T T T F', 'disabled.ann@polite.test'),
+  row('rejected_email', 'F F', 'high', 98, 'T T T F', 'nobody@polite.test'),
+  row('invalid_email', 'F F', 'high', 100, 'F F F F', 'ann..b@polite.test'),
+  row('invalid_domain', 'F F', 'high', 99, 'T F F F', 'ann@nowhere.test'),
+  row('no_mx_record', 'F F', 'high', 97, 'T T F F', 'ann@webless.test'),
+  row('does_not_accept_mail', 'F F', 'high', 99, 'T T F F', 'ann@nomail.test'),
+  row('dns_error', 'F F', 'unknown', 0, 'T F F F', 'ann@broken-dns.test'),
+  row('no_connect', 'F F', 'unknown', 20, 'T T T F', 'ann@dead.test'),
+  row('timeout', 'F F', 'unknown', 20, 'T T T F', 'ann@silent.test', {
+    options: { greetingTimeoutMs: 60 },
+  }),
+  row('unavailable_smtp', 'F F', 'unknown', 20, 'T T T F', 'ann@troubled.test'),
+  row('invalid_smtp', 'F F', 'unknown', 20, 'T T T F', 'ann@garbage.test'),
+  row('greylisted', 'F F', 'unknown', 20, 'T T T F', 'ann@grey.test'),
+  row('probe_blocked', 'F F', 'unknown', 10, 'T T T F', 'ann@fortress.test'),
+  row('smtp_skipped', 'F F', 'unknown', 30, 'T T T F', 'ann@polite.test', { checkSmtp: false }),
+  row('unexpected_error', 'F F', 'unknown', 0, 'T F F F', 'ann@polite.test', {
+    options: { resolver: oddResolver },
+  }),
+]
+
+/** Other ways to the same reason: what servers, DNS and addresses do is richer than 25 rows. */
+const MORE: readonly Row[] = [
+  row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@own-exchanger.test'),
+  row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@second-chance.test'),
+  row('accepted_email', 'T T', 'low', 95, 'T T T T', 'ann@sealed.test'),
+  row('low_deliverability', 'T F', 'medium', 50, 'T T T T', 'ann@unsure.test'),
+  row('mailbox_full', 'T F', 'high', 85, 'T T T F', 'full-for-now.ann@polite.test'),
+  row('rejected_email', 'F F', 'high', 98, 'T T T F', 'moved.ann@polite.test'),
+  row('no_mx_record', 'F F', 'high', 97, 'T T F F', 'ann@no-address.test'),
+  row('dns_error', 'F F', 'unknown', 0, 'T F F F', 'ann@refused-dns.test'),
+  row('dns_error', 'F F', 'unknown', 0, 'T F F F', 'ann@quiet-dns.test', {
+    options: { deadlineMs: 200 },
+  }),
+  row('dns_error', 'F F', 'unknown', 0, 'T F F F', 'ann@lost-exchanger.test'),
+  row('no_connect', 'F F', 'unknown', 20, 'T T T F', 'ann@inside.test'),
+  row('timeout', 'F F', 'unknown', 20, 'T T T F', 'ann@drip.test', {
+    options: { deadlineMs: 300 },
+  }),
+  row('unavailable_smtp', 'F F', 'unknown', 20, 'T T T F', 'ann@hangs-up.test'),
+  row('unavailable_smtp', 'F F', 'unknown', 20, 'T T T F', 'ann@resets.test'),
+  row('invalid_smtp', 'F F', 'unknown', 20, 'T T T F', 'ann@early.test'),
+  row('invalid_smtp', 'F F', 'unknown', 20, 'T T T F', 'ann@endless.test'),
+  row('probe_blocked', 'F F', 'unknown', 10, 'T T T F', 'ann@sender-refused.test'),
+  row('probe_blocked', 'F F', 'unknown', 10, 'T T T F', 'ann@blocks-at-rcpt.test'),
+  row('smtp_skipped', 'F F', 'unknown', 30, 'T T T F', 'zoë@ascii-only.test'),
+  row('smtp_skipped', 'F F', 'unknown', 30, 'T T T F', 'ann@[192.0.2.1]'),
+]
+
+const mx = (host: string) => ({ mx: [[10, host]] as const })
+let world: World
+
+beforeAll(async () => {
+  world = await startWorld({
+    mailboxes: ['ann', 'info', 'asdfasdf', 'trap', 'zoë'],
+    domains: {
+      'polite.test': mx('mx.polite.test'),
+      'gamil.com': mx('mx.polite.test'),
+      'throwaway.test': mx('mx.polite.test'),
+      'everything.test': mx('mx.everything.test'),
+      'webless.test': {},
+      'nomail.test': { mx: 'null' },
+      'broken-dns.test': { fault: 'servfail' },
+      'refused-dns.test': { fault: 'refused' },
+      'quiet-dns.test': { fault: 'silent' },
+      'no-address.test': mx('mx.nowhere.test'),
+      'lost-exchanger.test': mx('mx.broken-dns.test'),
+      'mx.broken-dns.test': { fault: 'servfail' },
+      'inside.test': mx('mx.inside.test'),
+      'mx.inside.test': { a: ['10.0.0.1'] },
+      'second-chance.test': {
+        mx: [
+          [10, 'mx.dead.test'],
+          [20, 'mx.polite.test'],
+        ],
+      },
+      ...Object.fromEntries(
+        [
+          ...['dead', 'silent', 'troubled', 'garbage', 'grey', 'fortress', 'sealed', 'unsure'],
+          ...['drip', 'hangs-up', 'resets', 'early', 'endless', 'sender-refused'],
+          ...['blocks-at-rcpt', 'ascii-only'],
+        ].map(name => [`${name}.test`, mx(`mx.${name}.test`)]),
+      ),
+    },
+    hosts: {
+      'mx.polite.test': { temper: 'polite' },
+      'own-exchanger.test': { temper: 'polite' },
+      'mx.everything.test': { temper: 'catch-all' },
+      'mx.dead.test': { temper: 'dead' },
+      'mx.silent.test': { temper: 'silent' },
+      'mx.troubled.test': { temper: 'temporary' },
+      'mx.garbage.test': { temper: 'garbage' },
+      'mx.grey.test': { temper: 'greylist', seconds: 300 },
+      'mx.fortress.test': { temper: 'blocks-us' },
+      'mx.sealed.test': { temper: 'needs-starttls' },
+      'mx.unsure.test': {
+        temper: 'polite',
+        rules: [{ on: 'RCPT', reply: '252 2.1.5 Cannot verify' }],
+      },
+      'mx.drip.test': { temper: 'drip', ms: 100 },
+      'mx.hangs-up.test': { temper: 'hangs-up' },
+      'mx.resets.test': { temper: 'resets' },
+      'mx.early.test': { temper: 'early' },
+      'mx.endless.test': { temper: 'endless' },
+      'mx.sender-refused.test': { temper: 'sender-refused' },
+      'mx.blocks-at-rcpt.test': { temper: 'blocks-at-rcpt' },
+      'mx.ascii-only.test': { temper: 'no-smtputf8' },
+    },
+  })
+})
+afterAll(() => world.close())
+
+describe('the line-up: each reason over the wire, with its whole opinion', () => {
+  test.each(ROWS)('$reason: $address', async row => {
+    expect(opinionOf(await verify(row))).toEqual(expected(row))
+  })
+
+  test('has every reason once', () => {
+    expect(ROWS.map(({ reason }) => reason).toSorted()).toEqual(REASONS.toSorted())
+  })
+})
+
+describe('other ways to a reason', () => {
+  test.each(MORE)('$reason: $address', async row => {
+    expect(opinionOf(await verify(row))).toEqual(expected(row))
+  })
+})
+
+async function verify({ address, options = {}, checkSmtp = true }: Row): Promise<Result> {
+  const engine = createEngine({
+    dns: [world.dnsAddress],
+    smtpPort: world.smtpPort,
+    allowRanges: ['127.0.0.0/8'],
+    specialDomains: true,
+    helo: 'probe.test',
+    ...options,
+  })
+  try {
+    return await engine.verify(address, { checkSmtp })
+  } finally {
+    await engine.close()
+  }
+}
+
+function opinionOf({ verdict }: Result) {
+  const { reason, valid, deliverable, risk, confidence, details } = verdict
+  const { syntaxValid, domainExists, mxRecord, smtpValid } = details
+  return {
+    reason,
+    is: marks(valid, deliverable),
+    risk,
+    confidence,
+    details: marks(syntaxValid, domainExists, mxRecord, smtpValid),
+  }
+}
+
+const expected = ({ reason, is, risk, confidence, details }: Row) => ({
+  reason,
+  is,
+  risk,
+  confidence,
+  details,
+})
+
+const marks = (...values: boolean[]) => values.map(value => (value ? 'T' : 'F')).join(' ')
+
+function row(
+  reason: Reason,
+  is: Row['is'],
+  risk: Row['risk'],
+  confidence: number,
+  details: Row['details'],
+  address: string,
+  how: Pick<Row, 'options' | 'checkSmtp'> = {},
+): Row {
+  return { reason, is, risk, confidence, details, address, ...how }
+}

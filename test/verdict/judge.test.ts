@@ -1,0 +1,303 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseAddress } from '../../src/address/address.ts'
+import type { Traits } from '../../src/address/traits.ts'
+import type {
+  DeferredWhy,
+  RefusedWhy,
+  RejectedWhy,
+  SilentWhy,
+  Stage,
+} from '../../src/smtp/answer.ts'
+import { judge } from '../../src/verdict/judge.ts'
+import { OPINIONS, type Reason } from '../../src/verdict/reason.ts'
+import { classOf, type Evidence } from '../../src/verdict/verdict.ts'
+
+const REPLY = { code: 250, enhanced: null, text: 'as the case may be' }
+const TRAITS: Traits = {
+  disposable: false,
+  role: false,
+  free: false,
+  relay: false,
+  blocked: false,
+  spamTrap: false,
+  quality: null,
+  canonical: 'ann@a.test',
+}
+const ROUTE = { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.test' }] } as const
+
+/** Everything well: an accepted mailbox of a domain that tells. Each case changes what it is about. */
+const GOOD: Evidence = {
+  address: parseAddress('ann@a.test'),
+  traits: TRAITS,
+  suggestion: null,
+  disposableHost: false,
+  route: ROUTE,
+  operator: null,
+  answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY },
+  catchAll: false,
+  host: 'mx.a.test',
+  ip: '192.0.2.1',
+  tls: false,
+  timings: { dnsMs: 1, connectMs: 1 },
+  skipped: null,
+  failure: null,
+  dialogue: null,
+}
+
+const traits = (some: Partial<Traits>): Partial<Evidence> => ({ traits: { ...TRAITS, ...some } })
+const rejected = (why: RejectedWhy): Partial<Evidence> => ({
+  answer: { kind: 'rejected', why, stage: 'rcpt', reply: REPLY },
+})
+const refused = (why: RefusedWhy, stage: Stage = 'rcpt'): Partial<Evidence> => ({
+  answer: { kind: 'refused-us', why, stage, reply: REPLY },
+})
+const deferred = (why: DeferredWhy, stage: Stage = 'rcpt'): Partial<Evidence> => ({
+  answer: { kind: 'deferred', why, retryAfterMs: null, stage, reply: REPLY },
+})
+const silent = (why: SilentWhy, stage: Stage = 'connect'): Partial<Evidence> => ({
+  answer: { kind: 'silent', why, stage, detail: 'as the case may be' },
+})
+const accepted = (why: 'recipient' | 'cannot-verify' | 'restricted'): Partial<Evidence> => ({
+  answer: { kind: 'accepted', why, stage: 'rcpt', reply: REPLY },
+})
+
+const reasonOf = (...changes: Partial<Evidence>[]) =>
+  judge(Object.assign({}, GOOD, ...changes)).reason
+
+describe('one thing amiss', () => {
+  test.each<[Reason, Partial<Evidence>]>([
+    ['accepted_email', {}],
+    ['accepted_email', { catchAll: null }],
+    ['unexpected_error', { failure: 'out of memory' }],
+    ['invalid_email', { address: parseAddress('ann@') }],
+    ['blocklisted', traits({ blocked: true })],
+    ['invalid_domain', { route: { kind: 'no-domain' } }],
+    ['no_mx_record', { route: { kind: 'no-mail' } }],
+    ['does_not_accept_mail', { route: { kind: 'null-mx' } }],
+    ['dns_error', { route: { kind: 'unknown', fault: 'server' } }],
+    ['dns_error', { route: { kind: 'unknown', fault: 'timeout' } }],
+    ['spam_trap', traits({ spamTrap: true })],
+    ['disposable_email', traits({ disposable: true })],
+    ['disposable_email', { disposableHost: true }],
+    ['does_not_accept_mail', rejected('no-mail')],
+    ['mailbox_full', rejected('full')],
+    ['mailbox_disabled', rejected('disabled')],
+    ['rejected_email', rejected('no-mailbox')],
+    ['rejected_email', rejected('moved')],
+    ['rejected_email', rejected('not-hosted')],
+    ['probe_blocked', refused('blocklist')],
+    ['probe_blocked', refused('rdns')],
+    ['probe_blocked', refused('sender')],
+    ['probe_blocked', refused('tls')],
+    ['probe_blocked', refused('auth')],
+    ['probe_blocked', refused('policy')],
+    ['greylisted', deferred('greylist')],
+    ['unavailable_smtp', deferred('rate')],
+    ['unavailable_smtp', deferred('too-many')],
+    ['unavailable_smtp', deferred('busy')],
+    ['no_mx_record', silent('no-address')],
+    ['dns_error', silent('dns')],
+    ['no_connect', silent('connect')],
+    ['no_connect', silent('not-public')],
+    ['timeout', silent('timeout')],
+    ['unavailable_smtp', silent('closed')],
+    ['invalid_smtp', silent('tls')],
+    ['invalid_smtp', silent('garbage')],
+    ['smtp_skipped', silent('smtputf8')],
+    ['smtp_skipped', { answer: null, skipped: 'unwanted' }],
+    ['low_deliverability', accepted('cannot-verify')],
+    ['low_deliverability', accepted('restricted')],
+    ['catch_all', { catchAll: true }],
+    ['role_account', traits({ role: true })],
+    ['possible_typo', { suggestion: 'ann@b.test' }],
+    ['low_quality', traits({ quality: 'low' })],
+  ])('%s for %j', (reason, change) => {
+    expect(reasonOf(change)).toBe(reason)
+  })
+})
+
+/**
+ * What wins when several apply. A fault of ours comes first, because nothing else is sure then; a mailbox that
+ * is confirmed with a reservation counts before the domain's habit.
+ */
+const PRECEDENCE: readonly [Reason, Partial<Evidence>][] = [
+  ['unexpected_error', { failure: 'out of memory' }],
+  ['invalid_email', { address: parseAddress('ann@') }],
+  ['blocklisted', traits({ blocked: true })],
+  ['invalid_domain', { route: { kind: 'no-domain' } }],
+  ['spam_trap', traits({ spamTrap: true })],
+  ['disposable_email', traits({ disposable: true })],
+  ['rejected_email', rejected('no-mailbox')],
+  ['catch_all', { catchAll: true }],
+  ['role_account', traits({ role: true })],
+  ['possible_typo', { suggestion: 'ann@b.test' }],
+  ['low_quality', traits({ quality: 'low' })],
+  ['accepted_email', {}],
+]
+
+describe('precedence', () => {
+  const pairs = PRECEDENCE.flatMap(([reason, change], index) =>
+    PRECEDENCE.slice(index + 1).map(
+      ([lesser, lesserChange]) => [reason, lesser, both(lesserChange, change)] as const,
+    ),
+  )
+
+  test.each(pairs)('%s wins over %s', (reason, _, change) => {
+    expect(reasonOf(change)).toBe(reason)
+  })
+
+  test.each<[Reason, Partial<Evidence>]>([
+    ['no_mx_record', { route: { kind: 'no-mail' } }],
+    ['does_not_accept_mail', { route: { kind: 'null-mx' } }],
+    ['dns_error', { route: { kind: 'unknown', fault: 'timeout' } }],
+    ['no_mx_record', silent('no-address')],
+    ['dns_error', silent('dns')],
+  ])('a DNS reason, %s, wins over a trap and a throw-away domain', (reason, change) => {
+    const traits = { ...TRAITS, spamTrap: true, disposable: true }
+    expect(reasonOf({ traits }, change)).toBe(reason)
+  })
+
+  test.each<[Reason, Partial<Evidence>]>([
+    ['mailbox_full', rejected('full')],
+    ['mailbox_disabled', rejected('disabled')],
+    ['probe_blocked', refused('blocklist')],
+    ['greylisted', deferred('greylist')],
+    ['unavailable_smtp', deferred('busy')],
+    ['timeout', silent('timeout')],
+    ['no_connect', silent('connect')],
+    ['invalid_smtp', silent('garbage')],
+    ['smtp_skipped', { answer: null }],
+    ['low_deliverability', accepted('restricted')],
+  ])('an SMTP reason, %s, wins over what the address looks like', (reason, change) => {
+    const looks = { traits: { ...TRAITS, role: true, quality: 'low' as const } }
+    expect(reasonOf(looks, { catchAll: true, suggestion: 'ann@b.test' }, change)).toBe(reason)
+  })
+})
+
+describe('details', () => {
+  test('say of the mailbox what was found where the opinion leaves it open', () => {
+    const blocked = { traits: { ...TRAITS, blocked: true } }
+    expect(judge({ ...GOOD, ...blocked }).details.smtpValid).toBe(true)
+    expect(judge({ ...GOOD, ...blocked, answer: null }).details.smtpValid).toBe(false)
+  })
+
+  test.each<[string, Partial<Evidence>, string]>([
+    ['nothing', { route: null, answer: null }, 'TFFF'],
+    ['no address', { address: parseAddress('ann@'), route: null, answer: null }, 'FFFF'],
+    ['an exchanger', { answer: null }, 'TTTF'],
+    ['its own exchanger', { route: { kind: 'implicit', host: 'a.test' }, answer: null }, 'TTTF'],
+    ['a domain without mail', { route: { kind: 'no-mail' }, answer: null }, 'TTFF'],
+    ['a null MX', { route: { kind: 'null-mx' }, answer: null }, 'TTFF'],
+    ['no domain', { route: { kind: 'no-domain' }, answer: null }, 'TFFF'],
+    ['a mailbox', {}, 'TTTT'],
+  ])('after a fault of ours tell what was seen: %s', (_, seen, marks) => {
+    const { reason, details } = judge({ ...GOOD, ...seen, failure: 'out of memory' })
+    expect(reason).toBe('unexpected_error')
+    expect(
+      [details.syntaxValid, details.domainExists, details.mxRecord, details.smtpValid]
+        .map(value => (value ? 'T' : 'F'))
+        .join(''),
+    ).toBe(marks)
+  })
+})
+
+describe('never invalid for trouble of ours', () => {
+  const stage = fc.constantFrom<Stage>(
+    ...(['connect', 'greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'rset'] as const),
+  )
+  /** Every silence but the DNS being sure that no exchanger has an address: that is an answer. */
+  const silence = fc.constantFrom<SilentWhy>(
+    ...(['dns', 'connect', 'timeout', 'closed', 'tls', 'garbage', 'not-public'] as const),
+    'smtputf8',
+  )
+  const refusal = fc.constantFrom<RefusedWhy>(
+    ...(['blocklist', 'rdns', 'sender', 'tls', 'auth', 'policy'] as const),
+  )
+  const delay = fc.constantFrom<DeferredWhy>('greylist', 'rate', 'too-many', 'busy')
+  const trouble = fc.oneof(
+    fc.tuple(silence, stage).map(([why, stage]) => silent(why, stage)),
+    fc.tuple(refusal, stage).map(([why, stage]) => refused(why, stage)),
+    fc.tuple(delay, stage).map(([why, stage]) => deferred(why, stage)),
+    fc.constantFrom('server' as const, 'timeout' as const).map(fault => ({
+      route: { kind: 'unknown' as const, fault },
+      answer: null,
+    })),
+    fc.constant({ answer: null }),
+    fc.string().map(failure => ({ failure })),
+  )
+  const looks = fc.record({
+    catchAll: fc.constantFrom(true, false, null),
+    suggestion: fc.constantFrom('ann@b.test', null),
+    disposableHost: fc.boolean(),
+    traits: fc.record({
+      disposable: fc.boolean(),
+      role: fc.boolean(),
+      free: fc.boolean(),
+      relay: fc.boolean(),
+      blocked: fc.boolean(),
+      spamTrap: fc.boolean(),
+      quality: fc.constantFrom('low' as const, null),
+      canonical: fc.constant('ann@a.test'),
+    }),
+  })
+
+  test('whatever the trouble and whatever the address looks like', () => {
+    fc.assert(
+      fc.property(trouble, looks, (trouble, looks) => {
+        const verdict = judge({ ...GOOD, ...looks, ...trouble })
+        expect(verdict.valid === false && verdict.risk === 'high', verdict.reason).toBe(false)
+        expect(verdict.deliverable, verdict.reason).toBe(false)
+        expect(classOf(verdict)).not.toBe('undeliverable')
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+describe('classes', () => {
+  test.each<[string, readonly Reason[]]>([
+    ['deliverable', ['accepted_email']],
+    [
+      'risky',
+      [
+        ...(['role_account', 'possible_typo', 'catch_all', 'low_deliverability'] as const),
+        ...(['low_quality', 'disposable_email', 'mailbox_full', 'spam_trap'] as const),
+        'blocklisted',
+      ],
+    ],
+    [
+      'undeliverable',
+      [
+        ...(['mailbox_disabled', 'rejected_email', 'invalid_email', 'invalid_domain'] as const),
+        ...(['no_mx_record', 'does_not_accept_mail'] as const),
+      ],
+    ],
+    [
+      'unknown',
+      [
+        ...(['dns_error', 'no_connect', 'timeout', 'unavailable_smtp', 'invalid_smtp'] as const),
+        ...(['greylisted', 'probe_blocked', 'smtp_skipped', 'unexpected_error'] as const),
+      ],
+    ],
+  ])('%s are the right ones', (klass, reasons) => {
+    const found = Object.entries(OPINIONS)
+      .filter(([reason, { details, ...opinion }]) => {
+        const smtpValid = details.smtpValid ?? false
+        return (
+          classOf({ ...opinion, reason: reason as Reason, details: { ...details, smtpValid } }) ===
+          klass
+        )
+      })
+      .map(([reason]) => reason)
+    expect(found.toSorted()).toEqual(reasons.toSorted())
+  })
+})
+
+/** Two changes at once: what is amiss in their traits is added up; elsewhere the second wins. */
+function both(one: Partial<Evidence>, other: Partial<Evidence>): Partial<Evidence> {
+  const amiss = [one.traits, other.traits]
+    .flatMap(traits => Object.entries(traits ?? {}))
+    .filter(([key, value]) => value !== TRAITS[key as keyof Traits])
+  return { ...one, ...other, traits: { ...TRAITS, ...Object.fromEntries(amiss) } }
+}
