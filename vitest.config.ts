@@ -1,5 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
-  test: { include: ['test/**/*.test.ts'], testTimeout: 20_000, passWithNoTests: false },
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: 'test/build.ts',
+    testTimeout: 20_000,
+    passWithNoTests: false,
+  },
 })

@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, inject } from 'vitest'
+import type { World } from '../../src/world/world.ts'
+
+/** The launcher that people start. */
+export const EV = join(import.meta.dirname, '../../bin/ev.js')
+
+export type Ran = {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export type EvOptions = {
+  /** Folder to run in, which is its home too. */
+  readonly home: string
+  readonly stdin?: string | Uint8Array
+  readonly environment?: Readonly<Record<string, string>>
+  /** Another Node. */
+  readonly node?: string
+  /** Where stdout goes instead: a file descriptor. */
+  readonly stdout?: number
+  /** Any lookup and any connection end the process. */
+  readonly offline?: boolean
+}
+
+export type Running = {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ran>
+  /** Resolves when stderr holds the text; rejects when ev ends before it does. */
+  said(text: string | RegExp): Promise<void>
+}
+
+const children: ChildProcess[] = []
+const folders: string[] = []
+// Tests run side by side here, so what they leave is cleared once for all of them.
+afterAll(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  for (const folder of folders.splice(0)) {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+})
+
+const NO_NETWORK = join(import.meta.dirname, 'no-network.mjs')
+
+/** Runs `ev` to its end, in an environment without any settings of this machine. */
+export const runEv = (args: readonly string[], options: EvOptions): Promise<Ran> =>
+  startEv(args, options).ended
+
+/** Starts `ev`; whatever becomes of its test, the child does not outlive the file. */
+export function startEv(args: readonly string[], options: EvOptions): Running {
+  const fault = inject('buildFault')
+  if (fault !== '') throw new Error(fault)
+  const { home, environment, node = process.execPath, stdout = 'pipe' } = options
+  const preload = options.offline === true ? ['--import', NO_NETWORK] : []
+  const child = spawn(node, [...preload, EV, ...args], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, ...environment },
+    stdio: ['pipe', stdout, 'pipe'],
+  })
+  children.push(child)
+  child.stdin?.on('error', () => {}) // It may end without reading all.
+  child.stdin?.end(options.stdin)
+  return { child, ...listen(child) }
+}
+
+function listen(child: ChildProcess): Pick<Running, 'ended' | 'said'> {
+  const heard = { stdout: '', stderr: '' }
+  let watchers: (() => void)[] = []
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      heard[name] += text
+      for (const look of watchers) look()
+    })
+  }
+  const ended = new Promise<Ran>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => resolve({ code, signal, ...heard }))
+  })
+  const said = (text: string | RegExp) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (typeof text === 'string' ? !heard.stderr.includes(text) : !text.test(heard.stderr))
+          return
+        watchers = watchers.filter(other => other !== look)
+        resolve()
+      }
+      watchers.push(look)
+      look()
+      ended.then(
+        () => reject(new Error(`ev ended without saying ${text}: ${heard.stderr}`)),
+        reject,
+      )
+    })
+  return { ended, said }
+}
+
+/** A folder of its own for a test, with `data` in it; goes with the file. */
+export function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-test-'))
+  folders.push(folder)
+  mkdirSync(join(folder, 'data'))
+  return folder
+}
+
+/** The settings by which `ev` meets a world instead of the network. */
+export const towards = ({ dnsAddress, smtpPort }: Pick<World, 'dnsAddress' | 'smtpPort'>) => [
+  ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
+  ...['--helo', 'probe.example.com', '--special-domains', '--sessions-per-second', '1000'],
+]

@@ -1,0 +1,234 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { EV, emptyFolder, type Ran, runEv } from './run-ev.ts'
+
+/** What people see of a fault: sentences, no stack, nothing on stdout. */
+function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
+  expect(stderr).toMatch(about)
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(stdout).toBe('')
+}
+
+// Each test waits for a process of its own, so they run side by side.
+describe.concurrent('what ev cannot understand', () => {
+  test.each([
+    ['no command', [], /Usage: ev/],
+    [
+      'an unknown command',
+      ['verfy', 'a@b.example'],
+      /unknown command 'verfy'[\s\S]*Did you mean verify/,
+    ],
+    ['an unknown flag', ['verify', 'a@b.example', '--jsn'], /unknown option '--jsn'[\s\S]*--json/],
+    ['no address', ['verify'], /missing required argument 'address'[\s\S]*ev help/],
+    ['no output', ['bulk', 'list.csv'], /required option '-o, --output <file>'/],
+    ['a flag without its value', ['verify', 'a@b.example', '--helo'], /--helo <NAME>.*missing/],
+    ['two forms of output', ['verify', 'a@b.example', '--json', '--ndjson'], /--ndjson.*--json/],
+    [
+      'a bad flag value',
+      ['verify', 'a@b.example', '--smtp-port', 'x'],
+      /^ev: --smtp-port is "x"; it takes a whole number from 1 to 65535\.$/m,
+    ],
+    [
+      'a bad --include',
+      ['verify', 'a@b.example', '--include', 'all'],
+      /--include takes flags, evidence or both; "all" is neither/,
+    ],
+    [
+      'a bad list of ranges',
+      ['verify', 'a@b.example', '--allow-ranges', 'lan'],
+      /--allow-ranges is "lan"; it takes IP addresses or CIDRs/,
+    ],
+  ])('%s ends with 64 and a remedy', async (_, args, about) => {
+    const ran = await runEv(args, { home: emptyFolder(), offline: true })
+    expect(ran.code).toBe(64)
+    expectSentence(ran, about)
+  })
+})
+
+describe.concurrent('what ev was set wrong', () => {
+  test.each([
+    ['a variable', {}, { EV_SMTP_PORT: 'x' }, /^ev: EV_SMTP_PORT is "x"; it takes a whole number/],
+    [
+      'a config file that names no setting',
+      { port: 25 },
+      {},
+      /^ev: "port" in ev\.config\.json is not a setting of ev\. /,
+    ],
+    [
+      'a config file with a bad value',
+      { helo: 'a b' },
+      {},
+      /^ev: "helo" in ev\.config\.json is "a b"; it takes a host name/,
+    ],
+    [
+      'a config file that is no JSON',
+      'helo: x',
+      {},
+      /^ev: The config file ev\.config\.json cannot be read: .* It takes JSON\.$/m,
+    ],
+    ['a config file that is a list', [], {}, /holds no object\. It takes JSON\.$/m],
+    [
+      'a config file that is not there',
+      {},
+      { EV_CONFIG: 'mine.json' },
+      /^ev: There is no config file mine\.json, which EV_CONFIG names/,
+    ],
+    [
+      'a list of domains that is not there',
+      {},
+      { EV_ALLOW_FILE: 'a.txt' },
+      /^ev: The list a\.txt cannot be read/,
+    ],
+  ] as [string, unknown, Record<string, string>, RegExp][])(
+    '%s ends with 78 and a sentence',
+    async (_, file, environment, about) => {
+      const home = emptyFolder()
+      const text = typeof file === 'string' ? file : JSON.stringify(file)
+      writeFileSync(join(home, 'ev.config.json'), text)
+      const args = ['verify', 'valid@x.example', '--sandbox']
+      const ran = await runEv(args, { home, environment, offline: true })
+      expect(ran.code).toBe(78)
+      expectSentence(ran, about)
+    },
+  )
+
+  test('--debug adds the stack to the sentence', async () => {
+    const args = ['verify', 'a@b.example', '--smtp-port', 'x', '--debug']
+    const { stderr, code } = await runEv(args, { home: emptyFolder() })
+    expect(code).toBe(64)
+    expect(stderr).toMatch(/^ev: --smtp-port is "x"[^\n]*\n.*^ {4}at /ms)
+  })
+
+  test('a flag wins over the environment, that over the file; --config names another file', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'other.json'), JSON.stringify({ helo: 'a b' }))
+    const run = (args: string[], environment: Record<string, string>) =>
+      runEv(['verify', 'valid@x.example', '--sandbox', ...args], {
+        home,
+        environment,
+        offline: true,
+      })
+    const named = ['--config', 'other.json']
+    expect(await run(named, {})).toMatchObject({ code: 78 })
+    expect(await run(named, { EV_HELO: 'probe.example.com' })).toMatchObject({ code: 0 })
+    expect(await run([...named, '--helo', 'probe.example.com'], { EV_HELO: 'b c' })).toMatchObject({
+      code: 0,
+    })
+  })
+
+  test('the file of the user serves where the folder has none', async () => {
+    const home = emptyFolder()
+    mkdirSync(join(home, 'settings/ev'), { recursive: true })
+    writeFileSync(join(home, 'settings/ev/ev.config.json'), '{"helo":"a b"}')
+    const environment = { XDG_CONFIG_HOME: join(home, 'settings') }
+    const ran = await runEv(['verify', 'valid@x.example', '--sandbox'], { home, environment })
+    expect(ran.code).toBe(78)
+    expectSentence(ran, /settings\/ev\/ev\.config\.json is "a b"/)
+  })
+})
+
+describe.concurrent('help', () => {
+  test.each(['verify', 'bulk'])('of %s shows examples and every setting', async command => {
+    const { code, stdout } = await runEv(['help', command], { home: emptyFolder() })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(`Examples:\n  ev ${command} \\S`))
+    for (const { flag } of SETTINGS) expect(stdout).toContain(`  ${flag}`)
+    expect(stdout).toContain('  --config <FILE>')
+  })
+
+  test('of ev names its commands, and --version the version of the package', async () => {
+    const home = emptyFolder()
+    expect((await runEv(['--help'], { home })).stdout).toMatch(/verify .*\n +bulk /)
+    const version = await runEv(['--version'], { home })
+    expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+  })
+})
+
+describe.concurrent('output that nobody takes', () => {
+  test.runIf(existsSync('/dev/full'))('a full disk ends with 73 and a sentence', async () => {
+    const stdout = openSync('/dev/full', 'w')
+    const args = ['verify', 'valid@x.example', '--sandbox', '--json']
+    const ran = await runEv(args, { home: emptyFolder(), stdout })
+    expect(ran.code).toBe(73)
+    expectSentence(ran, /^ev: The output cannot be written: ENOSPC.* Send it elsewhere/)
+  })
+
+  test('a reader that leaves is no crash: ev ends with 74, without a word', () => {
+    const home = emptyFolder()
+    const addresses = Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`).join('\n')
+    const { stdout, stderr } = spawnSync(
+      'bash',
+      [
+        '-c',
+        `"$0" "$1" verify --sandbox --ndjson - | head -1; echo "\${PIPESTATUS[0]}"`,
+        process.execPath,
+        EV,
+      ],
+      {
+        cwd: home,
+        env: { PATH: process.env.PATH, HOME: home },
+        encoding: 'utf8',
+        input: addresses,
+      },
+    )
+    const [line = '', code] = stdout.split('\n')
+    expect(JSON.parse(line)).toMatchObject({ email: 'valid0@x.example' })
+    expect({ code, stderr }).toEqual({ code: '74', stderr: '' })
+  })
+})
+
+describe.concurrent('the launcher', () => {
+  const old = ['/usr/bin/node', '/usr/local/bin/node'].find(path => majorOf(path) < 22)
+
+  test.skipIf(old === undefined)(
+    'on an old Node starts the new one that came with the package',
+    async () => {
+      const home = emptyFolder()
+      const args = ['verify', 'valid@x.example', 'invalid@x.example', '--sandbox', '--ndjson']
+      const ran = await runEv(args, { home, node: old as string })
+      expect(ran).toMatchObject({ code: 1, stderr: '' })
+      expect(ran.stdout.split('\n')).toHaveLength(3)
+    },
+  )
+
+  test.skipIf(old === undefined)(
+    'on an old Node without a new one says what is missing, with 70',
+    () => {
+      const { launcher, dist } = lonelyLauncher()
+      mkdirSync(dist, { recursive: true })
+      writeFileSync(join(dist, 'main.js'), '')
+      const { status, stderr } = spawnSync(old as string, [launcher], { encoding: 'utf8' })
+      expect(status).toBe(70)
+      expect(stderr).toMatch(
+        /^ev: ev needs Node 22\.19 or newer; this is \d.* Install a newer Node\.\n$/,
+      )
+    },
+  )
+
+  test('without dist/ says how to build it, with 70', () => {
+    const { launcher } = lonelyLauncher()
+    const { status, stderr } = spawnSync(process.execPath, [launcher], { encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({
+      status: 70,
+      stderr: 'ev: ev is not built yet. Run: npm ci\n',
+    })
+  })
+})
+
+function lonelyLauncher() {
+  const root = emptyFolder()
+  mkdirSync(join(root, 'bin'))
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}')
+  const launcher = join(root, 'bin/ev.js')
+  copyFileSync(EV, launcher)
+  return { launcher, dist: join(root, 'dist/cli') }
+}
+
+function majorOf(node: string): number {
+  if (!existsSync(node)) return Number.POSITIVE_INFINITY
+  const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' })
+  return Number(/^v(\d+)/.exec(stdout)?.[1] ?? Number.POSITIVE_INFINITY)
+}

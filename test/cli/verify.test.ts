@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Scenario } from '../../src/world/scenario.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { type EvOptions, emptyFolder, runEv, startEv, towards } from './run-ev.ts'
+
+const SCENARIO: Scenario = {
+  mailboxes: ['ann', 'ben', 'o’neil'],
+  domains: {
+    'good.test': { mx: [[10, 'mx.good.test']] },
+    'open.test': { mx: [[10, 'mx.open.test']] },
+    'dead.test': { mx: [[10, 'mx.dead.test']] },
+    'silent.test': { mx: [[10, 'mx.silent.test']] },
+    'quiet.test': { mx: [[10, 'mx.quiet.test']] },
+  },
+  hosts: {
+    'mx.good.test': { temper: 'polite' },
+    'mx.open.test': { temper: 'catch-all' },
+    'mx.dead.test': { temper: 'dead' },
+    'mx.silent.test': { temper: 'silent' },
+    'mx.quiet.test': { temper: 'polite' },
+  },
+}
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld(SCENARIO)
+})
+afterAll(() => world.close())
+
+const verify = (args: readonly string[], options: Partial<EvOptions> = {}) =>
+  runEv(['verify', ...args, ...towards(world)], { home: emptyFolder(), ...options })
+
+// Each test waits for a process of its own, so they run side by side.
+describe.concurrent('the exit code of ev verify', () => {
+  test.each([
+    ['0 when all are deliverable', ['ann@good.test', 'ben@good.test'], 0],
+    ['1 when one is refused', ['ann@good.test', 'gone@good.test'], 1],
+    ['1 when one is risky', ['ann@open.test'], 1],
+    ['1 when one is no address', ['ann@good.test', 'no address'], 1],
+    ['2 when one is unknown and none is bad', ['ann@good.test', 'ann@dead.test'], 2],
+    ['1 when one is unknown and another is bad', ['ann@dead.test', 'gone@good.test'], 1],
+    ['0 when stdin held no address', ['-'], 0],
+  ])('is %s', async (_, addresses, code) => {
+    const ran = await verify(addresses)
+    expect(ran.code, ran.stderr).toBe(code)
+  })
+
+  test('is 130 when somebody stops it', async () => {
+    const running = startEv(['verify', 'ann@silent.test', '--log', 'debug', ...towards(world)], {
+      home: emptyFolder(),
+    })
+    await connected(world, 'mx.silent.test')
+    running.child.kill('SIGINT')
+    expect(await running.ended).toMatchObject({ code: 130, signal: null, stdout: '' })
+  })
+})
+
+describe.concurrent('ev verify for people', () => {
+  test('says what, why, what to do and how it is known, without colours into a pipe', async () => {
+    const { stdout } = await verify(['gone@good.test'])
+    expect(stdout).toContain('✘ gone@good.test is undeliverable\n')
+    expect(stdout).toMatch(/reason +rejected_email \(risk high, confidence \d+\)/)
+    expect(stdout).toMatch(/to do +\S/)
+    expect(stdout).toMatch(/mail server +mx\.good\.test \[127\./)
+    expect(stdout).toMatch(/it said +550 5\.1\.1 <gone@good\.test>/)
+    // biome-ignore lint/complexity/useRegexLiterals: the escape character itself.
+    expect(stdout).not.toMatch(new RegExp('\u001b'))
+  })
+
+  test('--explain adds the conversation, line by line, and no word that is not allowed', async () => {
+    const { stdout } = await verify(['ann@good.test', '--explain'])
+    const dialogue = stdout.slice(stdout.indexOf('the conversation:'))
+    expect(dialogue).toMatch(/220 mx\.good\.test/)
+    expect(dialogue).toMatch(/EHLO probe\.example\.com/)
+    expect(dialogue).toMatch(/RCPT TO:<ann@good\.test>/)
+    expect(Object.keys(world.counters().total.commands)).not.toContain('DATA')
+  })
+
+  test('what was pasted around an address is taken away, and that is said on stderr', async () => {
+    const { code, stdout, stderr } = await verify(['Ann Lee <ann@good.test>;'])
+    expect(code).toBe(0)
+    expect(stdout).toContain('ann@good.test is deliverable')
+    expect(stderr).toMatch(/^ev: .+$/m)
+  })
+
+  test('hostile text in an address comes out harmless', async () => {
+    const { stdout, stderr } = await verify(['a\u001b[31m\u0007\u202eb@good.test'])
+    expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
+  })
+
+  test('a machine without a full name is told of it, on stderr', async () => {
+    const args = ['verify', 'ann@good.test', ...towards(world), '--helo', 'desk']
+    const { stdout, stderr } = await runEv(args, { home: emptyFolder() })
+    expect(stderr).toMatch(/^Note: .*--helo probe\.example\.com/)
+    expect(stdout).not.toContain('Note')
+  })
+})
+
+describe.concurrent('ev verify for programs', () => {
+  const PLAIN = [
+    ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
+    ...['details', 'reason', 'cached'],
+  ]
+
+  test('--json prints one object for one address, and nothing else', async () => {
+    const { stdout, stderr } = await verify(['ann@good.test', '--json'])
+    const result = JSON.parse(stdout)
+    expect(Object.keys(result).sort()).toEqual([...PLAIN].sort())
+    expect(result).toMatchObject({
+      email: 'ann@good.test',
+      valid: true,
+      deliverable: true,
+      risk_level: 'low',
+      provider: 'good.test',
+      reason: 'accepted_email',
+      cached: false,
+      details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
+    })
+    expect(stderr).toBe('')
+  })
+
+  test('--json prints an array for several, in the order given', async () => {
+    const given = ['ann@good.test', 'ann@dead.test', 'no address', 'gone@good.test']
+    const { stdout, code } = await verify([...given, '--json'])
+    expect(JSON.parse(stdout).map(({ email }: { email: string }) => email)).toEqual(given)
+    expect(code).toBe(1)
+  })
+
+  test('--include adds flags and evidence, each only when asked for', async () => {
+    const { stdout } = await verify(['ann@open.test', '--json', '--include', 'flags,evidence'])
+    expect(JSON.parse(stdout)).toMatchObject({
+      class: 'risky',
+      flags: { is_catch_all: true, is_role: false, is_disposable: false, is_free: false },
+      mx_host: 'mx.open.test',
+      evidence: { host: 'mx.open.test', answer: { kind: 'accepted', code: 250 }, catch_all: true },
+    })
+    const flags = JSON.parse(
+      (await verify(['ann@open.test', '--json', '--include', 'flags'])).stdout,
+    )
+    expect(flags).toHaveProperty('flags')
+    expect(flags).not.toHaveProperty('evidence')
+  })
+
+  test('--explain with evidence holds the dialogue', async () => {
+    const { stdout } = await verify(['ann@good.test', '--json', '--explain', '--include=evidence'])
+    const { dialogue } = JSON.parse(stdout).evidence
+    expect(dialogue).toContainEqual(expect.stringContaining('RCPT TO:<ann@good.test>'))
+  })
+
+  test('--ndjson prints one object a line', async () => {
+    const { stdout } = await verify(['ann@good.test', 'gone@good.test', '--ndjson'])
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.map(line => JSON.parse(line).reason)).toEqual(['accepted_email', 'rejected_email'])
+  })
+
+  test('- reads addresses from stdin, one a line, blank lines aside', async () => {
+    const stdin = 'ann@good.test\r\n\n  \ngone@good.test\nben@good.test'
+    const { stdout, code } = await verify(['-', '--ndjson'], { stdin })
+    const asked = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line).email)
+    expect(asked).toEqual(['ann@good.test', 'gone@good.test', 'ben@good.test'])
+    expect(code).toBe(1)
+  })
+
+  test('notes on pasted text stay out of machine output', async () => {
+    const { stdout, stderr } = await verify(['mailto:ann@good.test', '--json'])
+    expect(JSON.parse(stdout)).toMatchObject({ email: 'ann@good.test', deliverable: true })
+    expect(stderr).toBe('')
+  })
+})
+
+describe.concurrent('ev verify without mail servers', () => {
+  test('--no-smtp asks the DNS and nobody else', async () => {
+    const { stdout } = await verify(['ann@quiet.test', '--no-smtp', '--json', '--include=evidence'])
+    expect(JSON.parse(stdout)).toMatchObject({ evidence: { skipped: 'unwanted', answer: null } })
+    const { hosts, dns } = world.counters()
+    expect(hosts['mx.quiet.test']?.connections).toBe(0)
+    expect(dns.questions.get('quiet.test MX')).toBe(1)
+  })
+
+  test.each([
+    ['valid@x.example', 'accepted_email', 0],
+    ['invalid@x.example', 'rejected_email', 1],
+    ['catchall@x.example', 'catch_all', 1],
+    ['timeout@x.example', 'timeout', 2],
+    ['greylisted@x.example', 'greylisted', 2],
+  ])(
+    '--sandbox simulates %s as %s, opens no socket and asks no DNS',
+    async (address, reason, code) => {
+      const args = ['verify', address, '--sandbox', '--json']
+      const ran = await runEv(args, { home: emptyFolder(), offline: true })
+      expect(ran).toMatchObject({ code, stderr: '' })
+      expect(JSON.parse(ran.stdout)).toMatchObject({ email: address, reason })
+    },
+  )
+
+  test('the guard of these tests does notice a lookup', async () => {
+    const args = ['verify', 'ann@example.com', '--dns', '127.0.0.1']
+    expect(await runEv(args, { home: emptyFolder(), offline: true })).toMatchObject({ code: 99 })
+  })
+})
+
+async function connected({ counters }: World, host: string): Promise<void> {
+  while ((counters().hosts[host]?.sessionsNow ?? 0) === 0) {
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}
