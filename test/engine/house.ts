@@ -1,0 +1,124 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Log } from '../../src/base/log.ts'
+import type { Resolver } from '../../src/dns/resolver.ts'
+import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
+import type { Dial } from '../../src/smtp/dial.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { type MxScript, type MxSession, scriptedMx } from '../fake/mx.ts'
+import { countedRandom } from '../fake/random.ts'
+import { type ZoneEntry, zone } from '../fake/zone.ts'
+
+type HouseOptions = {
+  /** What every exchanger says; by default it knows `ann`, `bob` and `info`. */
+  readonly script?: MxScript | NonNullable<MxScript['answer']>
+  readonly zone?: Readonly<Record<string, ZoneEntry>>
+  readonly engine?: EngineOptions
+  /** Stand in for the doors of the house, which they are given. */
+  readonly resolver?: (zone: Resolver, clock: ReturnType<typeof fakeClock>) => Resolver
+  readonly dial?: (mx: Dial, clock: ReturnType<typeof fakeClock>) => Dial
+}
+
+/** An engine as users build it, with a DNS, an exchanger and a clock of our own: no socket, no waiting. */
+export function house({
+  script = knows('ann', 'bob', 'info'),
+  resolver = zone => zone,
+  dial = mx => mx,
+  ...given
+}: HouseOptions = {}) {
+  const clock = fakeClock()
+  const names = zone({ ...mail('a.test', '192.0.2.1'), ...given.zone })
+  const mx = scriptedMx(script)
+  const complaints: string[] = []
+  const engine = createEngine({
+    clock,
+    random: countedRandom(),
+    resolver: resolver(names, clock),
+    dial: dial(mx, clock),
+    log: noteComplaints(complaints),
+    helo: 'probe.test',
+    allowRanges: ['192.0.2.0/24'],
+    specialDomains: true,
+    sessionsPerSecond: 1_000,
+    ...given.engine,
+  })
+  /** Lets time pass until the promise settles, but no more than needed; at most a day. */
+  async function settled<T>(promise: Promise<T>): Promise<T> {
+    let over = false
+    const settle = () => {
+      over = true
+    }
+    promise.then(settle, settle)
+    await quiet()
+    for (let ms = 0; !over && ms < DAY_MS; ms += STEP_MS) {
+      await clock.advance(STEP_MS)
+      await quiet()
+    }
+    if (!over) throw new Error('nothing came of it in a day')
+    return promise
+  }
+  return {
+    engine,
+    clock,
+    zone: names,
+    mx,
+    complaints,
+    settled,
+    verify: (...args: Parameters<typeof engine.verify>) => settled(engine.verify(...args)),
+    reason: async (...args: Parameters<typeof engine.verify>) =>
+      (await settled(engine.verify(...args))).verdict.reason,
+    many: (...args: Parameters<typeof engine.verifyMany>) =>
+      settled(gathered(engine.verifyMany(...args))),
+    recipients: () =>
+      mx
+        .lines()
+        .map(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1])
+        .filter(recipient => recipient !== undefined),
+  }
+}
+
+async function gathered(results: AsyncIterable<Result>): Promise<Result[]> {
+  const all: Result[] = []
+  for await (const result of results) all.push(result)
+  return all
+}
+
+/** A domain with one exchanger, `mx.` before its name. */
+export const mail = (domain: string, ip: string): Record<string, ZoneEntry> => ({
+  [domain]: { MX: [[10, `mx.${domain}`]] },
+  [`mx.${domain}`]: { A: [ip] },
+})
+
+/** Accepts these local parts, and refuses all others as unknown. */
+export const knows = (...locals: readonly string[]) =>
+  toRecipients(to =>
+    locals.includes(to.split('@')[0] ?? '') ? '250 2.1.5 Ok' : '550 5.1.1 No such user',
+  )
+
+/** What the server says to each recipient; polite to everything else. */
+export const toRecipients =
+  (says: (recipient: string, session: MxSession) => string | null | undefined) =>
+  (line: string, session: MxSession) => {
+    const recipient = /^RCPT TO:<(.*)>$/.exec(line)?.[1]
+    return recipient === undefined ? undefined : says(recipient, session)
+  }
+
+/** Whether a recipient is the one that nobody has. */
+export const isUnguessable = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
+
+export const reasonsOf = (results: readonly Result[]) =>
+  results.map(({ email, verdict }) => `${email} ${verdict.reason}`).toSorted()
+
+/** Lets everything that can go on without time go on. */
+export async function quiet(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) await setImmediate()
+}
+
+const TURNS = 12
+const STEP_MS = 100
+const DAY_MS = 86_400_000
+
+function noteComplaints(complaints: string[]): Log {
+  const note = (message: string, fields?: object) =>
+    void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`)
+  return { debug() {}, info() {}, warn: note, error: note }
+}
