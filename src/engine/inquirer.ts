@@ -132,15 +132,18 @@ export class Inquirer {
   ): Promise<void> {
     const { prober, memory, clock } = this.#world
     const definite = new Map<string, Remembered>()
-    await prober.probe(operator, inquiries, {
-      ...options,
-      onProbed: (inquiry, probed) => {
-        const worth = memorable(probed, clock.now())
-        if (worth !== null) definite.set(addressKey(inquiry.address), worth)
-        options.onProbed(inquiry, probed)
-      },
-    })
-    await memory.remember(definite)
+    const onProbed = (inquiry: Inquiry, probed: Probed) => {
+      const worth = memorable(probed, clock.now())
+      if (worth !== null) definite.set(addressKey(inquiry.address), worth)
+      // Who asks for one address may ask again before the farewell is over; a list remembers in one go.
+      if (options.single) void memory.remember(definite)
+      options.onProbed(inquiry, probed)
+    }
+    try {
+      await prober.probe(operator, inquiries, { ...options, onProbed })
+    } finally {
+      if (!options.single) await memory.remember(definite)
+    }
   }
 
   /** A temporary failure never takes the place of a definite answer that is still kept. */
