@@ -143,7 +143,7 @@ export function house(
   }
 }
 
-const STEP_MS = 50
+const STEP_MS = 200
 const HOUR_MS = 3_600_000
 
 /** A question about `email`, whose domain has these exchangers, best first. */
@@ -161,6 +161,16 @@ export function ask(
 export const nameOf = ({ answer }: Probed) => `${answer.kind}/${answer.why}`
 
 export const recipientOf = (line: string) => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? ''
+
+/** `count` addresses of one domain, in their order: p00, p01 … */
+export const people = (count: number, domain = 'a.test') =>
+  Array.from({ length: count }, (_, i) => `p${String(i).padStart(2, '0')}@${domain}`)
+
+export const sorted = (texts: readonly string[]) => [...texts].sort()
+
+/** What `answers` tells when everybody has the same answer. */
+export const each = (emails: readonly string[], name: string) =>
+  emails.map(email => `${email} ${name}`)
 
 /** Whether a recipient is the one that nobody has. */
 export const isRandom = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)

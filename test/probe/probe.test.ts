@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE } from '../../src/base/clock.ts'
+import { ask, house, knows, people, sorted } from './house.ts'
+
+const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }
+
+describe('probing', () => {
+  test('walks lane after lane, with one connection at a time', async () => {
+    let most = 0
+    const home = house(
+      {
+        answer: knows(),
+        connect: () => {
+          most = Math.max(most, home.mx.sessions.filter(({ closed }) => !closed).length)
+        },
+      },
+      { zone: ZONE },
+    )
+    const walk = await home.run([
+      ask('a@one.test', ['mx1.test']),
+      ask('b@two.test', ['mx2.test']),
+      ask('c@one.test', ['mx1.test']),
+    ])
+    expect(home.mx.dialled.map(({ host }) => host)).toEqual(['mx1.test', 'mx2.test'])
+    expect(most).toBe(0)
+    expect(sorted(walk.told.map(({ email }) => email))).toEqual([
+      'a@one.test',
+      'b@two.test',
+      'c@one.test',
+    ])
+  })
+
+  test('of no question dials nobody', async () => {
+    const home = house(knows())
+    expect((await home.run([])).told).toEqual([])
+    expect(home.mx.dialled).toEqual([])
+  })
+
+  test('answers the same address twice when it is asked twice', async () => {
+    const home = house(knows())
+    expect((await home.run(['ann@a.test', 'ann@a.test'])).told).toHaveLength(2)
+  })
+
+  test('has as many connections to an operator as its pace allows, whoever asks', async () => {
+    let most = 0
+    const home = house(
+      (line, session) => {
+        most = Math.max(most, home.mx.sessions.filter(({ closed }) => !closed).length)
+        return knows()(line, session)
+      },
+      { row: { sessionsMax: 2, sessionsPerSecond: 100 } },
+    )
+    const walks = people(6).map(email => home.begin([email]))
+    for (const walk of walks) await walk.end()
+    expect(most).toBe(2)
+  })
+
+  test('shares one pace among those who ask one operator', () => {
+    const { prober } = house(knows())
+    expect(prober.pace('a.test')).toBe(prober.pace('a.test'))
+    expect(prober.pace('a.test')).not.toBe(prober.pace('b.test'))
+  })
+
+  test('remembers the pace longer than any pause lasts', async () => {
+    const { prober, clock } = house(knows())
+    const pace = prober.pace('a.test')
+    pace.throttled(24 * HOUR)
+    await clock.advance(66 * MINUTE)
+    expect(prober.pace('a.test')).toBe(pace)
+    expect(prober.pace('a.test').tryStart()).toMatchObject({ paused: true })
+    await clock.advance(3 * HOUR)
+    expect(prober.pace('a.test')).not.toBe(pace)
+  })
+
+  test('names its egress', () => {
+    expect(house(knows()).prober.egressName).toBe('default')
+  })
+})
