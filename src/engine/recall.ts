@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
@@ -44,9 +45,9 @@ export class Recaller {
 
   async #ask(): Promise<void> {
     this.#asking = true
-    // Those who ask in this very turn go together.
-    await null
     while (this.#waiting.length > 0) {
+      // A turn of the event loop: the answers of the DNS that came together go together.
+      await setImmediate()
       const batch = this.#waiting.splice(0, BATCH_MAX)
       const known = await this.#known(batch.map(({ key }) => key))
       for (const { key, resolve } of batch) resolve(known.get(key) ?? null)

@@ -1,0 +1,334 @@
+import { describe, expect, test } from 'vitest'
+import { DAY, HOUR, MINUTE } from '../../src/base/clock.ts'
+import { processMemory, type Remembered, type ResultMemory } from '../../src/engine/memory.ts'
+import { fakeClock } from '../fake/clock.ts'
+import type { MxScript } from '../fake/mx.ts'
+import { house, isUnguessable, knows, quiet, toRecipients } from './house.ts'
+
+/** A server whose opinion of `ann` can be changed. */
+function fickle(first: string | null) {
+  let opinion = first
+  const script = toRecipients(to => (to.startsWith('ann@') ? opinion : '550 5.1.1 No such user'))
+  return {
+    script,
+    say(next: string | null) {
+      opinion = next
+    },
+  }
+}
+
+const YES = '250 2.1.5 Ok'
+const NO = '550 5.1.1 No such user'
+const LATER = '451 4.3.0 Try again later'
+const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
+
+describe('what is remembered, and how long it is fresh', () => {
+  test.each<[string, string, string, number]>([
+    ['an accepted mailbox', YES, 'accepted_email', DAY],
+    ['an unknown mailbox', NO, 'rejected_email', 6 * HOUR],
+    ['a full mailbox', '552 5.2.2 Mailbox full', 'mailbox_full', 6 * HOUR],
+  ])('%s', async (_, reply, reason, freshMs) => {
+    const { engine, verify, clock, recipients } = house({ script: fickle(reply).script })
+    const first = await verify('ann@a.test')
+    expect(first).toMatchObject({ verdict: { reason }, cached: false })
+    await clock.advance(freshMs - MINUTE)
+    const second = await verify('ann@a.test')
+    expect(second).toMatchObject({ verdict: first.verdict, cached: true })
+    expect(second.checkedAt).toBe(first.checkedAt)
+    await quiet()
+    expect(ann(recipients())).toBe(1)
+    await clock.advance(2 * MINUTE)
+    await verify('ann@a.test')
+    await quiet()
+    expect(ann(recipients())).toBe(2)
+    await engine.close()
+  })
+
+  test.each<[string, string, MxScript['answer'] | MxScript]>([
+    ['greylisting', 'greylisted', fickle('450 4.2.0 Greylisted').script],
+    ['trouble of theirs', 'unavailable_smtp', fickle(LATER).script],
+    ['a refusal of us', 'probe_blocked', fickle('550 5.7.1 Your IP is on a block list').script],
+    ['garbage', 'invalid_smtp', { greeting: 'hello there' }],
+    ['silence', 'timeout', { greeting: null }],
+  ])('not %s', async (_, reason, script) => {
+    const entries: string[] = []
+    const memory: ResultMemory = {
+      recall: async () => new Map(),
+      remember: async found => void entries.push(...found.keys()),
+    }
+    const { reason: reasonOf } = house({ script: script ?? {}, engine: { memory } })
+    expect(await reasonOf('ann@a.test')).toBe(reason)
+    expect(entries).toEqual([])
+  })
+
+  test('nothing with the memory switched off', async () => {
+    const { verify, recipients } = house({ engine: { cache: false } })
+    await verify('ann@a.test')
+    expect((await verify('ann@a.test')).cached).toBe(false)
+    expect(ann(recipients())).toBe(2)
+  })
+
+  test('an answer belongs to one spelling of the local part, and to every one of the domain', async () => {
+    const { verify } = house({ script: toRecipients(to => (isUnguessable(to) ? NO : YES)) })
+    await verify('ann@a.test')
+    expect((await verify('ann@A.Test')).cached).toBe(true)
+    expect((await verify('Ann@a.test')).cached).toBe(false)
+  })
+})
+
+describe('an answer that is no longer fresh', () => {
+  test('serves at once, and is asked again behind it', async () => {
+    const { script, say } = fickle(YES)
+    const { engine, clock, verify } = house({ script })
+    await verify('ann@a.test')
+    await clock.advance(3 * DAY)
+    say(NO)
+    expect(await verify('ann@a.test')).toMatchObject({
+      verdict: { reason: 'accepted_email' },
+      cached: true,
+      tookMs: 0,
+    })
+    await quiet()
+    // What was asked behind it serves from now on: a definite 5xx takes the place of an older 2xx.
+    expect(await verify('ann@a.test')).toMatchObject({
+      verdict: { reason: 'rejected_email' },
+      cached: true,
+    })
+    await engine.close()
+  })
+
+  test('is not replaced by a temporary failure', async () => {
+    const { script, say } = fickle(YES)
+    const { engine, clock, verify } = house({ script })
+    await verify('ann@a.test')
+    await clock.advance(3 * DAY)
+    say(LATER)
+    for (let times = 0; times < 3; times++) {
+      expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
+      await quiet()
+    }
+    await engine.close()
+  })
+
+  test('serves for seven days and no longer', async () => {
+    const { script, say } = fickle(YES)
+    const { clock, verify, reason } = house({ script })
+    await verify('ann@a.test')
+    say(LATER)
+    await clock.advance(7 * DAY - MINUTE)
+    expect(await reason('ann@a.test')).toBe('accepted_email')
+    await quiet()
+    await clock.advance(2 * MINUTE)
+    expect(await reason('ann@a.test')).toBe('unavailable_smtp')
+  })
+
+  test('serves too while the DNS is out of order', async () => {
+    const { clock, verify, zone } = house()
+    const first = await verify('ann@a.test')
+    await clock.advance(2 * DAY)
+    zone.set('a.test', 'server')
+    const second = await verify('ann@a.test')
+    expect(second).toMatchObject({ verdict: first.verdict, cached: true })
+    expect(second.checkedAt).toBe(first.checkedAt)
+    expect((await verify('ann@a.test', { checkSmtp: false })).verdict.reason).toBe('dns_error')
+    expect((await verify('ann@a.test', { forceRefresh: true })).verdict.reason).toBe('dns_error')
+  })
+
+  test('does not serve once the domain is gone: that is an answer', async () => {
+    const { clock, verify, zone, reason } = house()
+    await verify('ann@a.test')
+    await clock.advance(2 * DAY)
+    zone.set('a.test', 'no-name')
+    expect(await reason('ann@a.test')).toBe('invalid_domain')
+  })
+
+  test('stands in for a list when asking again brings nothing', async () => {
+    const { script, say } = fickle(YES)
+    const { clock, many, recipients } = house({ script })
+    await many(['ann@a.test'])
+    await clock.advance(2 * DAY)
+    say(LATER)
+    const [result] = await many(['ann@a.test'])
+    expect(result).toMatchObject({ verdict: { reason: 'accepted_email' }, cached: true })
+    expect(ann(recipients())).toBe(2)
+  })
+
+  test('gives way to what a list hears anew', async () => {
+    const { script, say } = fickle(YES)
+    const { clock, many } = house({ script })
+    await many(['ann@a.test'])
+    await clock.advance(2 * DAY)
+    say(NO)
+    const [result] = await many(['ann@a.test'])
+    expect(result).toMatchObject({ verdict: { reason: 'rejected_email' }, cached: false })
+  })
+})
+
+describe('asking anew on demand', () => {
+  test('forceRefresh asks though the answer is fresh, and what it brings is remembered', async () => {
+    const { script, say } = fickle(YES)
+    const { verify, recipients } = house({ script })
+    await verify('ann@a.test')
+    say(NO)
+    expect(await verify('ann@a.test', { forceRefresh: true })).toMatchObject({
+      verdict: { reason: 'rejected_email' },
+      cached: false,
+    })
+    expect(await verify('ann@a.test')).toMatchObject({
+      verdict: { reason: 'rejected_email' },
+      cached: true,
+    })
+    expect(ann(recipients())).toBe(2)
+  })
+
+  test('forceRefresh tells a temporary failure as it is, and leaves the memory alone', async () => {
+    const { script, say } = fickle(YES)
+    const { reason } = house({ script })
+    await reason('ann@a.test')
+    say(LATER)
+    expect(await reason('ann@a.test', { forceRefresh: true })).toBe('unavailable_smtp')
+    expect(await reason('ann@a.test')).toBe('accepted_email')
+  })
+
+  test('a dialogue cannot be remembered, so it is asked for anew', async () => {
+    const { verify } = house()
+    await verify('ann@a.test', { include: ['dialogue'] })
+    const second = await verify('ann@a.test', { include: ['dialogue'] })
+    expect(second.cached).toBe(false)
+    expect(second.evidence.dialogue).toContain('C: RCPT TO:<ann@a.test>')
+    expect((await verify('ann@a.test', { include: [] })).evidence.dialogue).toBeNull()
+  })
+})
+
+describe('a memory of one’s own', () => {
+  const probed: Remembered['probed'] = {
+    answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: reply(250) },
+    catchAll: false,
+    host: 'mx.a.test',
+    ip: '192.0.2.1',
+    tls: false,
+    connectMs: 12,
+    asked: true,
+  }
+  const holding = (at: number): ResultMemory => ({
+    recall: async keys => new Map(keys.map(key => [key, { probed, at }])),
+    remember: async () => {},
+  })
+
+  test('answers for the engine without a word to the server', async () => {
+    const now = fakeClock().now()
+    const { verify, mx } = house({ engine: { memory: holding(now - HOUR) } })
+    expect(await verify('ann@a.test')).toMatchObject({
+      verdict: { reason: 'accepted_email' },
+      cached: true,
+      checkedAt: now - HOUR,
+    })
+    expect(mx.dialled).toEqual([])
+  })
+
+  test('does not serve what is older than anything may be', async () => {
+    const now = fakeClock().now()
+    const { verify } = house({ engine: { memory: holding(now - 8 * DAY) } })
+    expect((await verify('nobody@a.test')).verdict.reason).toBe('rejected_email')
+  })
+
+  test('whose entry comes from the future is asked again behind it: a clock was set back', async () => {
+    const now = fakeClock().now()
+    const { verify, recipients } = house({ engine: { memory: holding(now + DAY) } })
+    expect((await verify('ann@a.test')).cached).toBe(true)
+    await quiet()
+    expect(ann(recipients())).toBe(1)
+  })
+
+  test.each<[string, ResultMemory]>([
+    [
+      'that fails',
+      {
+        recall: () => Promise.reject(new Error('disk full')),
+        remember: () => Promise.reject(new Error('disk full')),
+      },
+    ],
+    [
+      'that throws',
+      {
+        recall: () => {
+          throw new Error('disk full')
+        },
+        remember: () => {
+          throw new Error('disk full')
+        },
+      },
+    ],
+    [
+      'that holds nonsense',
+      {
+        recall: async keys => JSON.parse(`[["${keys[0]}", {"at": 0}]]`),
+        remember: async () => {},
+      },
+    ],
+  ])('%s knows nothing, and spoils nothing', async (_, memory) => {
+    const { verify, many, complaints } = house({ engine: { memory } })
+    expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
+    const results = await many(['ann@a.test', 'nobody@a.test', 'no address'])
+    expect(results.map(({ verdict }) => verdict.reason).toSorted()).toEqual([
+      ...['accepted_email', 'invalid_email', 'rejected_email'],
+    ])
+    expect(complaints.length).toBeGreaterThan(0)
+  })
+
+  test('is asked for many addresses of a list at a time', async () => {
+    const questions: number[] = []
+    const memory: ResultMemory = {
+      recall: async keys => {
+        questions.push(keys.length)
+        return new Map()
+      },
+      remember: async () => {},
+    }
+    const { many } = house({ engine: { memory } })
+    const texts = Array.from({ length: 300 }, (_, i) => `user${i}@a.test`)
+    expect(await many(texts)).toHaveLength(300)
+    expect(questions.reduce((sum, keys) => sum + keys, 0)).toBe(300)
+    expect(questions.length).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('the memory of a process', () => {
+  test('forgets what is no longer kept', async () => {
+    const clock = fakeClock()
+    const memory = processMemory(clock)
+    const probed = {
+      answer: { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: reply(550) },
+      ...{ catchAll: null, host: null, ip: null, tls: false, connectMs: null, asked: true },
+    } as const
+    await memory.remember(new Map([['ann@a.test', { probed, at: clock.now() }]]))
+    expect((await memory.recall(['ann@a.test', 'bob@a.test'])).size).toBe(1)
+    await clock.advance(6 * HOUR + 1)
+    expect((await memory.recall(['ann@a.test'])).size).toBe(0)
+  })
+
+  test('keeps nothing that is not definite, whoever hands it in', async () => {
+    const clock = fakeClock()
+    const memory = processMemory(clock)
+    const answer = { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' } as const
+    const probed = { answer, catchAll: null, host: null, ip: null, tls: false }
+    const entry = { probed: { ...probed, connectMs: null, asked: true }, at: clock.now() }
+    await memory.remember(new Map([['ann@a.test', entry]]))
+    expect((await memory.recall(['ann@a.test'])).size).toBe(0)
+  })
+})
+
+test('a server’s opinion of one mailbox is none of another', async () => {
+  const { many } = house({ script: knows('ann') })
+  const results = await many(['ann@a.test', 'bob@a.test'])
+  expect(new Map(results.map(({ email, verdict }) => [email, verdict.reason]))).toEqual(
+    new Map([
+      ['ann@a.test', 'accepted_email'],
+      ['bob@a.test', 'rejected_email'],
+    ]),
+  )
+})
+
+function reply(code: number) {
+  return { code, enhanced: null, text: 'as the case may be' }
+}
