@@ -51,8 +51,9 @@ export function progressLine(job: Job, perSecond: number): string {
 
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.ceil(seconds)} s`
-  if (seconds < 5_400) return `${Math.round(seconds / 60)} min`
-  return `${Math.floor(seconds / 3_600)} h ${Math.round((seconds % 3_600) / 60)} min`
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 90) return `${minutes} min`
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
 /** Results a second over the last half minute: what was done before says little of what comes. */

@@ -57,8 +57,10 @@ export async function runJob(work: JobWork, finished: Promise<Job>): Promise<voi
   }
   await queue.put('route', jobId)
   await Promise.race([finished, aborted(stopping)]).catch(() => {})
-  const closing = queue.close()
-  await Promise.race([closing, sleep(database.clock, DRAIN_MS)])
+  // The alarm is put away when all is quiet, or its timer would keep the process for nothing.
+  const quiet = new AbortController()
+  const closing = queue.close().finally(() => quiet.abort())
+  await sleep(database.clock, DRAIN_MS, quiet.signal)
   abort.abort()
   await closing
   await work.recorder.flushed()

@@ -1,0 +1,49 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { duration, progressLine, stderrProgress } from '../../src/cli/progress.ts'
+import type { Job } from '../../src/store/jobs.ts'
+import { fakeClock } from '../fake/clock.ts'
+
+const JOB: Job = {
+  ...{ id: 'job_a', state: 'processing', source_key: 'k', source: '{}', total: 200, done: 50 },
+  ...{ duplicates: 0, deliverable: 30, risky: 4, undeliverable: 10, unknown: 6 },
+  ...{ created_at: 0, finished_at: null, written_at: null },
+}
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+test('where nobody watches live, progress is one plain line in five seconds', async () => {
+  const lines: string[] = []
+  vi.spyOn(process.stderr, 'write').mockImplementation(text => lines.push(String(text)) > 0)
+  const clock = fakeClock()
+  const progress = stderrProgress(clock, 'at work')
+  for (let done = 0; done <= 110; done++) {
+    progress.show({ ...JOB, done })
+    await clock.advance(100)
+  }
+  progress.end()
+  expect(lines).toEqual([
+    '25 %  50/200  10/s, 15 s left  deliverable 30, risky 4, undeliverable 10, unknown 6\n',
+    '50 %  100/200  10/s, 10 s left  deliverable 30, risky 4, undeliverable 10, unknown 6\n',
+  ])
+})
+
+test.each([
+  ['a job without rows is done', { total: 0, done: 0 }, 0, /^100 % {2}0\/0 {2}0\/s {2}d/],
+  ['100 % is said only of a whole job', { total: 1_000, done: 999 }, 10, /^99 % /],
+  ['without a rate nothing is said of the time left', {}, 0, /\/s {2}deliverable/],
+])('%s', (_, counts, rate, line) => {
+  expect(progressLine({ ...JOB, ...counts }, rate)).toMatch(line)
+})
+
+test.each([
+  [0.2, '1 s'],
+  [89, '89 s'],
+  [90, '2 min'],
+  [5_369, '89 min'],
+  [5_370, '1 h 30 min'],
+  [7_199, '2 h 0 min'],
+])('%d seconds are %s', (seconds, text) => {
+  expect(duration(seconds)).toBe(text)
+})

@@ -1,0 +1,462 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { LIST_COLUMNS } from '../../src/engine/present.ts'
+import { readScenario, type Scenario } from '../../src/world/scenario.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import {
+  EV,
+  type EvOptions,
+  emptyFolder,
+  type Ran,
+  runEv,
+  startEv,
+  towards,
+} from '../cli/run-ev.ts'
+import { rowsIn, rowsOf, withoutTimes } from './lists.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Works on a list in a folder of its own; `list` and `out` are files there. */
+async function bulk(
+  list: string | Uint8Array,
+  args: readonly string[] = [],
+  options: Partial<EvOptions> = {},
+): Promise<Ran & { home: string; out: string }> {
+  const home = options.home ?? emptyFolder()
+  writeFileSync(join(home, 'list.csv'), list)
+  const all = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...args]
+  const ran = await runEv(all, { home, ...options })
+  return { ...ran, home, out: join(home, 'out.csv') }
+}
+
+const sandbox = (list: string | Uint8Array, args: readonly string[] = []) =>
+  bulk(list, ['--sandbox', ...args], { offline: true })
+
+describe.concurrent('a list', () => {
+  test('keeps its columns, their order and its rows; ours come after them', async () => {
+    const list = 'id,Email,note\n2,valid1@x.example,"a, ""b"""\n1,invalid@x.example,\n3,,empty\n'
+    const { code, out } = await sandbox(list)
+    expect(code).toBe(0)
+    const text = readFileSync(out, 'utf8')
+    expect(text.split('\n')[0]).toBe(['id', 'Email', 'note', ...LIST_COLUMNS].join(','))
+    expect(rowsOf(text)).toMatchObject([
+      { id: '2', Email: 'valid1@x.example', note: 'a, "b"', ev_class: 'deliverable' },
+      { id: '1', Email: 'invalid@x.example', note: '', ev_class: 'undeliverable' },
+      { id: '3', Email: '', note: 'empty', ev_class: 'undeliverable', ev_reason: 'invalid_email' },
+    ])
+  })
+
+  test('that is a table of semicolons, with a mark and CRLF, stays one', async () => {
+    const list = '\uFEFFName;E-Mail\r\nZoë;valid1@x.example\r\n"a;b";valid2@x.example\r\n'
+    const { out } = await sandbox(list)
+    const text = readFileSync(out, 'utf8')
+    expect(text).toMatch(/^\uFEFFName;E-Mail;ev_email;.*\r\nZoë;valid1@x\.example;/)
+    expect(rowsIn(out, ';').map(row => row.Name)).toEqual(['Zoë', 'a;b'])
+  })
+
+  test('in UTF-16 is read, and written in UTF-8', async () => {
+    const { out } = await sandbox(
+      Buffer.from('\uFEFFname,email\nZoë,valid1@x.example\n', 'utf16le'),
+    )
+    expect(rowsIn(out)).toMatchObject([{ name: 'Zoë', ev_class: 'deliverable' }])
+  })
+
+  test('without a header is taken from its first row on', async () => {
+    const { out } = await sandbox('valid1@x.example\nvalid2@x.example\n')
+    expect(rowsIn(out).map(row => row.email)).toEqual(['valid1@x.example', 'valid2@x.example'])
+  })
+
+  test('has its column chosen by name or by number', async () => {
+    const list = 'old,new\ninvalid@x.example,valid@x.example\n'
+    for (const column of ['new', '2']) {
+      const { out } = await sandbox(list, ['--column', column])
+      expect(rowsIn(out)).toMatchObject([{ ev_email: 'valid@x.example' }])
+    }
+  })
+
+  test('of only a header gives only a header', async () => {
+    const { code, out, stderr } = await sandbox('id,email\n')
+    expect({ code, lines: readFileSync(out, 'utf8').split('\n').length }).toEqual({
+      code: 0,
+      lines: 2,
+    })
+    expect(stderr).toContain('0 rows')
+  })
+
+  test('has what was pasted around an address taken away, and the cell kept', async () => {
+    const { out } = await sandbox('email\nAnn Lee <valid@x.example>\n')
+    expect(rowsIn(out)).toMatchObject([
+      { email: 'Ann Lee <valid@x.example>', ev_email: 'valid@x.example' },
+    ])
+  })
+
+  test('guards what a spreadsheet would run, unless --raw is given', async () => {
+    const list = 'email\n=cmd|x\nvalid@x.example\n'
+    const guarded = rowsIn((await sandbox(list)).out)
+    expect(guarded).toMatchObject([{ email: '=cmd|x', ev_email: "'=cmd|x" }, {}])
+    expect(rowsIn((await sandbox(list, ['--raw'])).out)).toMatchObject([{ ev_email: '=cmd|x' }, {}])
+  })
+})
+
+describe.concurrent('the output', () => {
+  const LIST = 'email\nvalid1@x.example\nvalid2@x.example\ninvalid1@x.example\ntimeout1@x.example\n'
+
+  test('prints nothing on stdout but what was asked for', async () => {
+    const { stdout, stderr } = await sandbox(LIST)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(/4 rows, addresses in column email; 0 duplicates/)
+    expect(stderr).toMatch(
+      /deliverable +2 {2}50\.0 %\n +risky +0 .*\n +undeliverable +1 .*\n +unknown +1 /,
+    )
+    expect(stderr).toContain('written to out.csv.')
+  })
+
+  test('--quiet says nothing at all', async () => {
+    expect(await sandbox(LIST, ['--quiet'])).toMatchObject({ code: 0, stdout: '', stderr: '' })
+  })
+
+  test('--json prints the summary as one object', async () => {
+    const { stdout } = await sandbox(LIST, ['--json', '--quiet'])
+    expect(JSON.parse(stdout)).toEqual({
+      job_id: expect.stringMatching(/^job_[a-z0-9]{16}$/),
+      output: 'out.csv',
+      total: 4,
+      duplicates: 0,
+      deliverable: 2,
+      risky: 0,
+      undeliverable: 1,
+      unknown: 1,
+    })
+  })
+
+  test('- takes the list from stdin and writes to stdout, and keeps no copy', async () => {
+    const home = emptyFolder()
+    const args = ['bulk', '-', '-o', '-', '--sandbox', '--data-dir', 'data', '--json']
+    const { code, stdout } = await runEv(args, { home, stdin: LIST, offline: true })
+    expect(code).toBe(0)
+    expect(rowsOf(stdout).map(row => row.ev_class)).toEqual([
+      ...['deliverable', 'deliverable', 'undeliverable', 'unknown'],
+    ])
+    expect(readdirSync(join(home, 'data/stdin'))).toEqual([])
+  })
+
+  test('goes through a link to the file behind it, and straight into what is no file', async () => {
+    const home = emptyFolder()
+    spawnSync('ln', ['-s', 'behind.csv', join(home, 'out.csv')])
+    writeFileSync(join(home, 'behind.csv'), '')
+    await bulk(LIST, ['--sandbox'], { home })
+    expect(rowsIn(join(home, 'behind.csv'))).toHaveLength(4)
+    expect((await sandbox(LIST, ['-o', '/dev/null'])).code).toBe(0)
+    expect(existsSync('/dev/null.partial')).toBe(false)
+  })
+
+  test('a reader that leaves is no crash, and what was found out is kept', async () => {
+    const home = emptyFolder()
+    const many = Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`)
+    writeFileSync(join(home, 'list.csv'), many.join('\n'))
+    const ran = spawnSync(
+      'bash',
+      [
+        '-c',
+        '"$0" "$1" bulk list.csv -o - --sandbox --data-dir data --quiet | head -1; echo "${PIPESTATUS[0]}"',
+        ...[process.execPath, EV],
+      ],
+      { cwd: home, env: { PATH: process.env.PATH, HOME: home }, encoding: 'utf8' },
+    )
+    expect(ran.stdout).toMatch(/^email,ev_email,.*\n74\n$/)
+    expect(ran.stderr).toBe('')
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
+    expect((await runEv(args, { home })).stderr).toContain('3000 of 3000 rows are done')
+  })
+
+  test.runIf(existsSync('/dev/full'))(
+    'a full disk ends with 73, and the same command goes on',
+    async () => {
+      const home = emptyFolder()
+      const args = ['-o', '-', '--sandbox']
+      const ran = await bulk(LIST, args, { home, stdout: openSync('/dev/full', 'w') })
+      expect(ran.code).toBe(73)
+      expect(ran.stderr).toMatch(/^ev: The output cannot be written: ENOSPC/m)
+      expect(await bulk(LIST, ['--sandbox'], { home })).toMatchObject({
+        code: 0,
+        stderr: expect.stringContaining('4 of 4 rows are done'),
+      })
+    },
+  )
+})
+
+describe.concurrent('a list that cannot be worked on', () => {
+  test.each([
+    [
+      'is not there',
+      ['bulk', 'none.csv', '-o', 'out.csv'],
+      66,
+      /^ev: The list none\.csv cannot be read/,
+    ],
+    ['is a folder', ['bulk', 'data', '-o', 'out.csv'], 66, /^ev: data is a folder, not a list\./],
+    [
+      'is empty',
+      ['bulk', 'empty.csv', '-o', 'out.csv'],
+      65,
+      /^ev: The list is empty\. It must hold/,
+    ],
+    [
+      'has no addresses',
+      ['bulk', 'plain.csv', '-o', 'out.csv'],
+      65,
+      /^ev: No column of addresses .*--column/,
+    ],
+    [
+      'has no such column',
+      ['bulk', 'list.csv', '-o', 'out.csv', '--column', 'mail'],
+      65,
+      /^ev: .*mail/,
+    ],
+    [
+      'is the output',
+      ['bulk', 'list.csv', '-o', './data/../list.csv'],
+      64,
+      /^ev: The output .* is the list itself\. Name another/,
+    ],
+    [
+      'cannot be written beside',
+      ['bulk', 'list.csv', '-o', 'no/out.csv'],
+      73,
+      /^ev: no\/out\.csv cannot be written: ENOENT.*-o/,
+    ],
+    [
+      'should replace a folder',
+      ['bulk', 'list.csv', '-o', 'data'],
+      73,
+      /^ev: data cannot be written: it is a folder\. .*-o/,
+    ],
+    [
+      'has no room for data',
+      ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'list.csv/x'],
+      74,
+      /^ev: .*list\.csv\/x.* --data-dir/,
+    ],
+    [
+      'has no room for stdin',
+      ['bulk', '-', '-o', 'out.csv', '--data-dir', 'list.csv/x'],
+      74,
+      /^ev: The list from stdin .* --data-dir/,
+    ],
+    [
+      'has no room for locks',
+      [
+        'bulk',
+        'list.csv',
+        '-o',
+        'out.csv',
+        '--data-dir',
+        'list.csv/x',
+        '--database',
+        'sqlite:a.db',
+      ],
+      74,
+      /^ev: The data directory .* --data-dir/,
+    ],
+    [
+      'meets a database of another kind',
+      ['bulk', 'list.csv', '-o', 'out.csv', '--database', 'sqlite:list.csv'],
+      74,
+      /^ev: The database list\.csv cannot be used: file is not a database\. Name another/,
+    ],
+  ] as [string, string[], number, RegExp][])(
+    'because it %s ends with its code and a sentence, before any work',
+    async (_, args, code, sentence) => {
+      const home = emptyFolder()
+      const text = 'email\nvalid@x.example\n'
+      writeFileSync(join(home, 'list.csv'), text)
+      writeFileSync(join(home, 'empty.csv'), '')
+      writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
+      const given = [
+        ...args,
+        '--sandbox',
+        ...(args.includes('--data-dir') ? [] : ['--data-dir', 'data']),
+      ]
+      const ran = await runEv(given, { home, offline: true })
+      expect(ran.code, ran.stderr).toBe(code)
+      expect(ran.stderr).toMatch(sentence)
+      expect(ran.stderr).not.toMatch(/^ +at /m)
+      expect(ran.stdout).toBe('')
+      expect(readdirSync(home).filter(name => /out\.csv|partial/.test(name))).toEqual([])
+      expect(readFileSync(join(home, 'list.csv'), 'utf8')).toBe(text)
+    },
+  )
+})
+
+describe.concurrent('a list in a world', () => {
+  let world: World
+  beforeAll(async () => {
+    world = await startWorld(FAR)
+  })
+  afterAll(() => world.close())
+
+  test('with duplicates asks each address once and answers every row', async () => {
+    const list = [
+      'email',
+      'user1@twins.test',
+      'User1@TWINS.test',
+      'user1@Twins.Test',
+      'user1@twins.test',
+    ]
+    const { out, stderr } = await bulk(list.join('\n'), towards(world))
+    const rows = rowsIn(out)
+    expect(rows.map(row => row.email)).toEqual(list.slice(1))
+    expect(rows.map(row => row.ev_class)).toEqual(Array(4).fill('deliverable'))
+    // A local part belongs to its host, which alone may say that case does not matter (RFC 5321 §2.4).
+    expect(stderr).toContain('2 duplicates are asked once')
+    expect([...askedAt(world, 'mx.twins.test').values()]).toEqual([1, 1])
+  })
+
+  test('that is stopped goes on where it stood, to the output of a quiet run', async () => {
+    const list = listOf('stop.test', 300)
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), list)
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world)]
+    const first = startEv(args, { home })
+    await askedAbout(world, 'mx.stop.test', 60)
+    first.child.kill('SIGINT')
+    const stopped = await first.ended
+    expect(stopped).toMatchObject({ code: 130, stdout: '' })
+    expect(stopped.stderr).toMatch(/Stopped: \d+ of 300 rows are done and kept\. The same command/)
+    expect(readdirSync(home).sort()).toEqual(['data', 'list.csv'])
+    const second = await runEv(args, { home })
+    expect(second.code, second.stderr).toBe(0)
+    const [, done] = /Going on with this list: (\d+) of 300 rows are done/.exec(second.stderr) ?? []
+    expect(Number(done)).toBeGreaterThan(0)
+    // What the servers had answered before the stop was not asked again.
+    expect([...askedAt(world, 'mx.stop.test').values()].filter(times => times > 1)).toEqual([])
+    const resumed = withoutTimes(readFileSync(join(home, 'out.csv'), 'utf8'))
+    const quiet = await bulk(list, towards(world))
+    expect(resumed).toBe(withoutTimes(readFileSync(quiet.out, 'utf8')))
+  })
+
+  test('that another ev works on is not worked on twice, and the first goes on', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), listOf('busy.test', 200))
+    writeFileSync(join(home, 'other.csv'), listOf('other.test', 2))
+    const args = ['--data-dir', 'data', ...towards(world)]
+    const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', ...args], { home })
+    await askedAbout(world, 'mx.busy.test', 20)
+    first.child.kill('SIGSTOP')
+    const [second, third, fourth] = await Promise.all([
+      runEv(['bulk', 'list.csv', '-o', 'out2.csv', ...args], { home }),
+      runEv(['bulk', 'other.csv', '-o', 'out.csv', ...args], { home }),
+      runEv(['bulk', 'other.csv', '-o', 'out3.csv', ...args], { home }),
+    ])
+    expect(second.code).toBe(74)
+    expect(second.stderr).toMatch(
+      /^ev: Another ev is at work on this list\. Wait for it, or stop it first\.$/m,
+    )
+    expect(third.code).toBe(74)
+    expect(third.stderr).toMatch(/^ev: Another ev writes to out\.csv\. Wait for it/m)
+    expect(fourth.code).toBe(0)
+    first.child.kill('SIGCONT')
+    const { code, stderr } = await first.ended
+    expect(code, stderr).toBe(0)
+    expect(rowsIn(join(home, 'out.csv'))).toHaveLength(200)
+    expect([...askedAt(world, 'mx.busy.test').values()].filter(times => times > 1)).toEqual([])
+  })
+
+  test('--fresh forgets what an earlier run of the list found out', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), listOf('fresh.test', 120))
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world)]
+    const first = startEv(args, { home })
+    await askedAbout(world, 'mx.fresh.test', 30)
+    first.child.kill('SIGINT')
+    expect((await first.ended).code).toBe(130)
+    const fresh = await runEv([...args, '--fresh', '--cache', 'off'], { home })
+    expect(fresh.stderr).not.toContain('Going on')
+    expect(fresh.code).toBe(0)
+    expect(rowsIn(join(home, 'out.csv'))).toHaveLength(120)
+    const again = [...askedAt(world, 'mx.fresh.test').values()].filter(times => times > 1)
+    expect(again.length).toBeGreaterThan(0)
+  })
+})
+
+describe('the demo list', () => {
+  test('has the summary and the verdicts that its rows were written for', async () => {
+    const world = await startWorld(readScenario(join(ROOT, 'fixtures/world/demo.json')))
+    try {
+      const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
+      const { code, stdout, stderr, out } = await bulk(list, [...towards(world), '--json'])
+      expect(code, stderr).toBe(0)
+      expect(JSON.parse(stdout)).toMatchObject({
+        ...{ total: 378, duplicates: 9 },
+        ...{ deliverable: 258, risky: 33, undeliverable: 70, unknown: 17 },
+      })
+      const rows = rowsIn(out)
+      const originals = rowsOf(list.toString('utf8'))
+      expect(rows).toHaveLength(originals.length)
+      for (const [n, original] of originals.entries()) expect(rows[n]).toMatchObject(original)
+      for (const [domain, reason] of FATES) {
+        const reasons = rows.filter(row => row.ev_provider === domain).map(row => row.ev_reason)
+        expect([domain, ...new Set(reasons)]).toEqual([domain, reason])
+      }
+      const { pregreet, outOfTurn, badLines, commands } = world.counters().total
+      expect({ pregreet, outOfTurn, badLines }).toEqual({ pregreet: 0, outOfTurn: 0, badLines: 0 })
+      expect(Object.keys(commands).filter(verb => !ALLOWED.includes(verb))).toEqual([])
+    } finally {
+      await world.close()
+    }
+  }, 40_000)
+})
+
+/** What becomes of each address of a domain where all fare alike. */
+const FATES = [
+  ['everything.test', 'catch_all'],
+  ['fortress.test', 'probe_blocked'],
+  ['deadend.test', 'no_connect'],
+  ['inside.test', 'no_connect'],
+  ['nomail.test', 'does_not_accept_mail'],
+  ['webonly.test', 'no_mx_record'],
+  ['vanished.test', 'invalid_domain'],
+  ['broken-dns.test', 'dns_error'],
+  ['quiet-dns.test', 'dns_error'],
+  ['overflow.test', 'mailbox_full'],
+  ['sleepy.test', 'mailbox_disabled'],
+  ['moment.test', 'unavailable_smtp'],
+  ['mailinator.com', 'disposable_email'],
+  ['secondchance.test', 'accepted_email'],
+  ['onebyone.test', 'accepted_email'],
+  ['stepwise.test', 'accepted_email'],
+  ['antique.test', 'accepted_email'],
+] as const
+
+/** All that a verifier may say. */
+const ALLOWED = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP']
+
+/** Polite hosts at some distance, one for each test. */
+const NAMES = ['twins', 'stop', 'busy', 'other', 'fresh']
+const FAR: Scenario = {
+  roundTripMs: 20,
+  domains: Object.fromEntries(
+    NAMES.map(name => [`${name}.test`, { mx: [[10, `mx.${name}.test`]] as const }]),
+  ),
+  hosts: Object.fromEntries(NAMES.map(name => [`mx.${name}.test`, { temper: 'polite' as const }])),
+}
+
+function listOf(domain: string, rows: number): string {
+  const lines = Array.from({ length: rows }, (_, n) => {
+    const name = n % 7 === 3 ? `gone${n}` : `user${n}`
+    return `${n},${name}@${domain},"row, ${n}"`
+  })
+  return `id,email,note\n${lines.join('\n')}\n`
+}
+
+/** How often each address was asked at a host; the unguessable ones of the catch-all question aside. */
+function askedAt(world: World, host: string): Map<string, number> {
+  const { recipients = new Map<string, number>() } = world.counters().hosts[host] ?? {}
+  return new Map([...recipients].filter(([address]) => /^(user|gone)\d/i.test(address)))
+}
+
+async function askedAbout(world: World, host: string, addresses: number): Promise<void> {
+  while (askedAt(world, host).size < addresses) await setTimeout(5)
+}

@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+import { parse } from 'csv-parse/sync'
+
+export type Row = Readonly<Record<string, string>>
+
+/** The rows of a result by the names of its columns. */
+export const rowsOf = (text: string, delimiter = ','): Row[] =>
+  parse(text, { columns: true, bom: true, delimiter }) as Row[]
+
+export const rowsIn = (file: string, delimiter = ','): Row[] =>
+  rowsOf(readFileSync(file, 'utf8'), delimiter)
+
+/** A result without the times of its checks, which are others in each run. */
+export function withoutTimes(text: string): string {
+  const table = parse(text) as string[][]
+  const times = table[0]?.indexOf('ev_checked_at') ?? -1
+  if (times < 0) throw new Error('the result has no column ev_checked_at')
+  return table.map(row => row.filter((_, column) => column !== times).join('\u0001')).join('\n')
+}
