@@ -70,7 +70,11 @@ export class Inquirer {
         single: true,
         patienceMs: leftMs,
         dialogue: options.dialogue,
-        onProbed: (_, probed) => told(probed),
+        onProbed: (_, probed) => {
+          told(probed)
+          // Only the farewell is left: it is short, and neither the deadline nor `close` cuts it off.
+          done()
+        },
       })
         .then(() => failed(NO_ANSWER), failed)
         .finally(done)
