@@ -62,7 +62,8 @@ async function compare(name: ShapeName, roundTripMs: number, plan: Plan): Promis
     await track.measure('ours', shape.addresses)
     for (let turn = 0; turn < plan.repeats; turn += 1) {
       for (const way of WAYS) {
-        const naiveCount = Math.min(shape.naiveAddresses, plan.naiveMax)
+        const naiveAll = roundTripMs === 0 ? shape.addresses : shape.naiveAddresses
+        const naiveCount = Math.min(naiveAll, plan.naiveMax)
         runs[way].push(await track.measure(way, way === 'ours' ? shape.addresses : naiveCount))
       }
     }

@@ -12,7 +12,7 @@ export type Shape = {
   readonly recipientsPerSession: number
   /** Connections at once in all: the same for both ways. */
   readonly concurrency: number
-  /** How many of the addresses the naive way is given; its rate does not depend on it. */
+  /** How many of the addresses the naive way is given where there is a distance: then its rate does not depend on it. */
   readonly naiveAddresses: number
 }
 
