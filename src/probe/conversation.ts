@@ -125,7 +125,8 @@ export class Conversation<Q extends Question> {
     if (isTlsDemand(answer) && (await this.#upgrade())) return
     this.#over = true
     // A second transaction refused where the first was taken: the host wants a new connection for each.
-    if (this.#transactions > 1 && this.#asked > 0 && answer.kind !== 'deferred') return
+    const isFull = answer.kind !== 'deferred' || isTooMany(answer)
+    if (this.#transactions > 1 && this.#asked > 0 && isFull) return
     this.#leave(answer)
   }
 

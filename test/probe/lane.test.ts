@@ -299,6 +299,19 @@ describe('a host that takes one transaction a connection', () => {
   )
 })
 
+test('a host that says at its second MAIL that this connection is full gets a new one', async () => {
+  const home = house(
+    (line, session) =>
+      line.startsWith('MAIL') && session.lines.includes('RSET')
+        ? '452 4.5.3 Too many messages, ask again in a new session'
+        : knows()(line, session),
+    { row: { recipientsPerTransaction: 1 } },
+  )
+  const walk = await home.run(people(3))
+  expect(walk.answers()).toEqual(each(people(3), 'rejected/no-mailbox'))
+  expect(home.mx.dialled).toHaveLength(3)
+})
+
 describe('SMTPUTF8', () => {
   const email = 'jörg@a.test'
   const offered = (line: string) =>
