@@ -12,6 +12,7 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 if (!existsSync(main)) {
   fail('ev is not built yet. Run: npm ci')
 } else if (major > 22 || (major === 22 && minor >= 19)) {
+  keepHeapSmall()
   await import(main)
 } else {
   // The workspace tools/node-runtime brings a newer Node for machines with an old one.
@@ -27,6 +28,17 @@ if (!existsSync(main)) {
     })
     process.exitCode = run.status ?? 70
   }
+}
+
+/**
+ * V8 lets its heap grow with the memory of the machine, to several times what a long list needs, and takes
+ * other limits only at the start: so the process starts once more, in place (40 ms), where Node can do that.
+ */
+function keepHeapSmall() {
+  const flags = ['--max-semi-space-size=8', '--initial-heap-size=40']
+  const [node, ...rest] = process.argv
+  if (rest[1] !== 'bulk' || !process.execve || process.execArgv.includes(flags[0])) return
+  process.execve(node, [node, ...process.execArgv, ...flags, ...rest], process.env)
 }
 
 function fail(sentence) {

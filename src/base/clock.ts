@@ -34,6 +34,9 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   })
 }
 
+/** Lets the event loop turn once: work that never waits for the world would else keep signals and timers out. */
+export const breathe = () => new Promise<void>(resolve => void setImmediate(resolve))
+
 export const SECOND = 1_000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { DAY, systemClock } from '../base/clock.ts'
+import { breathe, DAY, systemClock } from '../base/clock.ts'
 import { EvError } from '../base/error.ts'
 import { systemRandom } from '../base/random.ts'
 import type { Config } from '../config/settings.ts'
@@ -152,6 +152,7 @@ async function load(database: Database, jobId: string, list: ListFile): Promise<
     for (const { text } of batch) chunk.push({ position: ++position, ...toEntry(text) })
     if (chunk.length >= LOAD_CHUNK_MAX) {
       await addItems(database, jobId, chunk)
+      await breathe()
       chunk = []
     }
   }

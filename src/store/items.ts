@@ -36,12 +36,10 @@ export async function fileItems(
   o: { jobId: string; filed: readonly Filed[]; now: number },
 ): Promise<void> {
   for (const { position, operator, domain, route } of o.filed) {
-    await trx
-      .updateTable('item')
-      .set({ state: 'routed', operator, domain, route, due_at: o.now, ready_at: o.now })
-      .where('job_id', '=', o.jobId)
-      .where('position', '=', position)
-      .execute()
+    await sql`
+      update item set state = 'routed', operator = ${operator}, domain = ${domain},
+        route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
+      where job_id = ${o.jobId} and position = ${position}`.execute(trx)
   }
 }
 
@@ -118,22 +116,18 @@ export type Recorded = {
   readonly class: string
 }
 
-/** Writes results; each item takes one and only one. Returns how many were taken. */
+/** Writes results; each item takes one and only one. Gives the positions that took theirs. */
 export async function recordResults(
   trx: Transaction<Schema>,
   jobId: string,
   recorded: readonly Recorded[],
-): Promise<number> {
-  let taken = 0
+): Promise<ReadonlySet<number>> {
+  const taken = new Set<number>()
   for (const { position, result, class: klass } of recorded) {
-    const { numUpdatedRows } = await trx
-      .updateTable('item')
-      .set({ state: 'done', result, class: klass, route: null })
-      .where('job_id', '=', jobId)
-      .where('position', '=', position)
-      .where('state', '<>', 'done')
-      .executeTakeFirst()
-    taken += Number(numUpdatedRows)
+    const { numAffectedRows } = await sql`
+      update item set state = 'done', result = ${result}, class = ${klass}, route = null
+      where job_id = ${jobId} and position = ${position} and state <> 'done'`.execute(trx)
+    if (numAffectedRows === 1n) taken.add(position)
   }
   return taken
 }
@@ -151,13 +145,9 @@ export async function postponeItems(
   postponed: readonly Postponed[],
 ): Promise<void> {
   for (const { position, dueAt, tries } of postponed) {
-    await trx
-      .updateTable('item')
-      .set({ state: 'routed', due_at: dueAt, tries })
-      .where('job_id', '=', jobId)
-      .where('position', '=', position)
-      .where('state', '=', sql.lit('probing'))
-      .execute()
+    await sql`
+      update item set state = 'routed', due_at = ${dueAt}, tries = ${tries}
+      where job_id = ${jobId} and position = ${position} and state = 'probing'`.execute(trx)
   }
 }
 

@@ -39,29 +39,19 @@ export type NewItem = {
   readonly dedupeKey: string
 }
 
-/** PostgreSQL takes 65,535 parameters in a statement; we stay far below. */
-const ROWS_PER_STATEMENT = 250
-
 export async function addItems(
   database: Database,
   jobId: string,
   items: readonly NewItem[],
 ): Promise<void> {
-  await write(database, async trx => {
-    for (let from = 0; from < items.length; from += ROWS_PER_STATEMENT) {
-      const rows = items.slice(from, from + ROWS_PER_STATEMENT).map(item => ({
-        job_id: jobId,
-        position: item.position,
-        text: item.text,
-        dedupe_key: item.dedupeKey,
-        state: 'queued' as const,
-        copies: 1,
-        due_at: 0,
-        tries: 0,
-      }))
-      await trx.insertInto('item').values(rows).execute()
-    }
-  })
+  await write(database, trx =>
+    // Many rows as one parameter: a statement for each row, or of thousands of parameters, costs ten times as much.
+    sql`
+      insert into item (job_id, position, text, dedupe_key, state, copies, due_at, tries)
+      select ${jobId}, cast(value ->> 'position' as bigint), value ->> 'text',
+        value ->> 'dedupeKey', 'queued', 1, 0, 0
+      from json_each(${JSON.stringify(items)})`.execute(trx),
+  )
 }
 
 /** All items are there: duplicates are told apart, and the work may begin. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts'
+import { breathe, type Clock } from '../base/clock.ts'
 import type { Remembered } from '../engine/memory.ts'
 import { keepAnswers } from '../store/answers.ts'
 import { type Database, write } from '../store/database.ts'
@@ -126,25 +126,23 @@ export class Recorder {
   async #write(group: Group): Promise<void> {
     try {
       const job = await write(this.#database, async trx => {
-        const counts: Record<Class, number> = {
-          deliverable: 0,
-          risky: 0,
-          undeliverable: 0,
-          unknown: 0,
-        }
-        for (const { results = [], filed = [], postponed = [] } of group.changes) {
-          await fileItems(trx, { jobId: this.#jobId, filed, now: this.#clock.now() })
-          await postponeItems(trx, this.#jobId, postponed)
-          for (const { position, copies, result } of results) {
-            const klass = classOf(result.verdict)
-            const row = { position, result: JSON.stringify(result), class: klass }
-            const taken = await recordResults(trx, this.#jobId, [row])
-            counts[klass] += taken * copies
-          }
-        }
+        const now = this.#clock.now()
+        const jobId = this.#jobId
+        const filed = group.changes.flatMap(change => change.filed ?? [])
+        const results = group.changes.flatMap(change => change.results ?? [])
+        await fileItems(trx, { jobId, filed, now })
+        await postponeItems(
+          trx,
+          jobId,
+          group.changes.flatMap(change => change.postponed ?? []),
+        )
+        const taken = await recordResults(trx, jobId, results.map(toRow))
         if (group.answers.size > 0) await keepAnswers(trx, group.answers)
-        return countResults(trx, this.#jobId, counts, this.#clock.now())
+        const counted = results.filter(({ position }) => taken.has(position))
+        return countResults(trx, jobId, countByClass(counted), now)
       })
+      // SQLite answers without waiting, so a list that asks nobody would run in one breath.
+      await breathe()
       group.settle.resolve()
       this.#watcher.onProgress(job)
     } catch (error) {
@@ -152,4 +150,19 @@ export class Recorder {
       this.#watcher.onFailure(error)
     }
   }
+}
+
+type Outcome = NonNullable<Change['results']>[number]
+
+const toRow = ({ position, result }: Outcome) => ({
+  position,
+  result: JSON.stringify(result),
+  class: classOf(result.verdict),
+})
+
+/** Rows of the list, so that a result shared by duplicates counts for each. */
+function countByClass(outcomes: readonly Outcome[]): Record<Class, number> {
+  const counts: Record<Class, number> = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
+  for (const { copies, result } of outcomes) counts[classOf(result.verdict)] += copies
+  return counts
 }
