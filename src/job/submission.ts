@@ -13,7 +13,8 @@ const TEXT_LENGTH_MAX = 1_000
 
 export function toEntry(cell: string): Entry {
   const { text } = cleanAddress(cell)
-  const kept = text.slice(0, TEXT_LENGTH_MAX)
+  // A character cut in half would have no UTF-8.
+  const kept = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
   const parsed = parseAddress(kept)
   // A mark that no address key has keeps faulty texts apart from addresses.
   return { text: kept, dedupeKey: isFault(parsed) ? `\u0000${kept}` : addressKey(parsed) }

@@ -5,6 +5,7 @@ import {
   CompiledQuery,
   type DatabaseConnection,
   Kysely,
+  SqliteAdapter,
   SqliteDialect,
   type SqliteDialectConfig,
   type SqliteDatabase as SqliteDialectDatabase,
@@ -35,18 +36,17 @@ const LOCK_PATIENCE_MS = 30_000
 /** Opens the database of a `sqlite:FILE` URL, makes it if it is not there, and brings its tables up to date. */
 export async function openDatabase(url: string, clock: Clock): Promise<Database> {
   const file = url.replace(/^sqlite:/, '')
-  const sqlite = openFile(file)
-  const db = new Kysely<Schema>({
-    dialect: new ImmediateDialect({ database: preparedOnce(sqlite) }),
-  })
-  const database: Database = {
-    db,
-    dialect: 'sqlite',
-    clock,
-    close: () => db.destroy(),
+  try {
+    const sqlite = await patiently({ clock }, async () => openFile(file))
+    const db = new Kysely<Schema>({
+      dialect: new ImmediateDialect({ database: preparedOnce(sqlite) }),
+    })
+    const database: Database = { db, dialect: 'sqlite', clock, close: () => db.destroy() }
+    await migrate(database)
+    return database
+  } catch (error) {
+    throw unusable(file, error)
   }
-  await migrate(database, file)
-  return database
 }
 
 /** Runs `work` in one write transaction, durable when it resolves; use only `trx` in it. Another writer is waited for. */
@@ -77,7 +77,7 @@ export function writeLoosely<T>(
   return patiently(database, run)
 }
 
-async function patiently<T>({ clock }: Database, run: () => Promise<T>): Promise<T> {
+async function patiently<T>({ clock }: Pick<Database, 'clock'>, run: () => Promise<T>): Promise<T> {
   const giveUpAt = clock.ticks() + LOCK_PATIENCE_MS
   for (;;) {
     try {
@@ -90,9 +90,11 @@ async function patiently<T>({ clock }: Database, run: () => Promise<T>): Promise
 }
 
 function openFile(file: string): SqliteDatabase.Database {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
+    // Before anything is changed in it.
+    if (isForeign(sqlite)) throw new Error('it belongs to another program')
     sqlite.pragma('journal_mode = WAL')
     // NORMAL loses acknowledged rows in a power cut; in groups FULL costs next to nothing.
     sqlite.pragma('synchronous = FULL')
@@ -101,16 +103,29 @@ function openFile(file: string): SqliteDatabase.Database {
     sqlite.pragma('temp_store = FILE')
     return sqlite
   } catch (error) {
-    throw unusable(file, error)
+    sqlite.close()
+    throw error
   }
 }
 
-async function migrate({ db }: Database, file: string): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
-  const { error } = await migrator.migrateToLatest()
-  if (error === undefined) return
-  await db.destroy()
-  throw unusable(file, error)
+/** Ours begins with the table of its migrations. */
+function isForeign(sqlite: SqliteDatabase.Database): boolean {
+  const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all()
+  return tables.length > 0 && !tables.includes('kysely_migration')
+}
+
+/** All in one transaction: two that start at once do not both make the tables, and a kill leaves no half of them. */
+async function migrate(database: Database): Promise<void> {
+  const provider = { getMigrations: async () => MIGRATIONS }
+  try {
+    await write(database, async trx => {
+      const { error } = await new Migrator({ db: trx, provider }).migrateToLatest()
+      if (error !== undefined) throw error
+    })
+  } catch (error) {
+    await database.close()
+    throw error
+  }
 }
 
 function unusable(file: string, cause: unknown): EvError {
@@ -155,6 +170,17 @@ class ImmediateDialect extends SqliteDialect {
 
   override createDriver() {
     return new ImmediateDriver(this.#config)
+  }
+
+  override createAdapter() {
+    return new TransactionalAdapter()
+  }
+}
+
+/** SQLite does make tables in transactions, which Kysely does not count on. */
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl() {
+    return true
   }
 }
 

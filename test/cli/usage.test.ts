@@ -163,7 +163,7 @@ describe.concurrent('output that nobody takes', () => {
       'bash',
       [
         '-c',
-        `"$0" "$1" verify --sandbox --ndjson - | head -1; echo "\${PIPESTATUS[0]}"`,
+        `"$0" "$1" verify --sandbox --ndjson - | head -1; echo "$PIPESTATUS"`,
         process.execPath,
         EV,
       ],

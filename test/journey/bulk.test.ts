@@ -161,7 +161,7 @@ describe.concurrent('the output', () => {
       'bash',
       [
         '-c',
-        '"$0" "$1" bulk list.csv -o - --sandbox --data-dir data --quiet | head -1; echo "${PIPESTATUS[0]}"',
+        '"$0" "$1" bulk list.csv -o - --sandbox --data-dir data --quiet | head -1; echo "$PIPESTATUS"',
         ...[process.execPath, EV],
       ],
       { cwd: home, env: { PATH: process.env.PATH, HOME: home }, encoding: 'utf8' },

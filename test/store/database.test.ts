@@ -1,0 +1,277 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import SqliteDatabase from 'better-sqlite3'
+import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/base/clock.ts'
+import { openDatabase, write, writeLoosely } from '../../src/store/database.ts'
+import { claimItems } from '../../src/store/items.ts'
+import { createJob, deleteJob, readJob } from '../../src/store/jobs.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { addJob, fileAll, tempDatabase, tempFolder } from './temp-database.ts'
+
+const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
+
+describe('a database', () => {
+  test('is made with its folder, readable by its owner alone, and is there when opened again', async () => {
+    const file = join(tempFolder(), 'deep/er/ev.sqlite')
+    const first = await tempDatabase({ file })
+    await createJob(first, newJob('job_a'))
+    await first.close()
+    expect(statSync(dirname(file)).mode & 0o077).toBe(0)
+    const second = await tempDatabase({ file })
+    expect(await readJob(second, 'job_a')).toMatchObject({ id: 'job_a' })
+  })
+
+  test('loses nothing in a power cut: every commit is synced, but for claims', async () => {
+    const { db, ...database } = await tempDatabase()
+    const level = async () => {
+      const { rows } = await db.executeQuery<{ synchronous: number }>(pragma('synchronous'))
+      return rows[0]?.synchronous
+    }
+    const FULL = 2
+    expect(await level()).toBe(FULL)
+    await writeLoosely({ db, ...database }, async inner => {
+      const { rows } = await inner.executeQuery<{ synchronous: number }>(pragma('synchronous'))
+      expect(rows[0]?.synchronous).toBe(1)
+    })
+    expect(await level()).toBe(FULL)
+    const failing = writeLoosely({ db, ...database }, () => Promise.reject(new Error('no')))
+    await expect(failing).rejects.toThrow('no')
+    expect(await level()).toBe(FULL)
+  })
+
+  test('opened for the first time by several processes at once is made once', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const children = Array.from({ length: 4 }, () =>
+      spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, file], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      }),
+    )
+    const faults = await Promise.all(
+      children.map(async child => {
+        let said = ''
+        child.stderr.on('data', text => {
+          said += text
+        })
+        const [code] = await once(child, 'close')
+        return code === 0 ? '' : said
+      }),
+    )
+    expect(faults).toEqual(['', '', '', ''])
+  })
+
+  test('whose making was cut off by a kill is made by the next that comes', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    for (let killed = 0; killed < 3; killed++) {
+      const args = ['--input-type=module', '-e', OPENER, SRC, file]
+      const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+      const ended = once(child, 'close')
+      await once(child.stdout, 'data')
+      child.kill('SIGKILL')
+      await ended
+    }
+    const database = await tempDatabase({ file })
+    await createJob(database, newJob('job_a'))
+    const { rows } = await database.db.executeQuery<{ quick_check: string }>(pragma('quick_check'))
+    expect(rows).toEqual([{ quick_check: 'ok' }])
+  })
+})
+
+describe('two that write', () => {
+  test('wait for each other', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const clock = fakeClock()
+    const [one, other] = [await tempDatabase({ file, clock }), await tempDatabase({ file, clock })]
+    const gate = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const first = write(one, async trx => {
+      await trx.deleteFrom('job').execute()
+      begun.resolve()
+      await gate.promise
+    })
+    await begun.promise
+    let done = false
+    const second = createJob(other, newJob('job_a')).then(() => {
+      done = true
+    })
+    await clock.advance(100)
+    expect(done).toBe(false)
+    gate.resolve()
+    await first
+    await clock.advance(100)
+    await second
+    expect(await readJob(one, 'job_a')).toMatchObject({ id: 'job_a' })
+  })
+
+  test('give up after a while with the reason, and lose nothing by it', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const one = await tempDatabase({ file })
+    // Each look at this clock is ten seconds later.
+    let ticks = 0
+    const hurried: Clock = {
+      ...{ now: () => 0, ticks: () => (ticks += 10_000) },
+      after: (_, callback) => {
+        setImmediate(callback)
+        return () => {}
+      },
+    }
+    const other = await tempDatabase({ file, clock: hurried })
+    const gate = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const first = write(one, async trx => {
+      await trx
+        .insertInto('answer')
+        .values({ address_key: 'a', remembered: '{}', keep_until: 1 })
+        .execute()
+      begun.resolve()
+      await gate.promise
+    })
+    await begun.promise
+    await expect(createJob(other, newJob('job_a'))).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+    gate.resolve()
+    await first
+    await createJob(other, newJob('job_a'))
+    expect(await one.db.selectFrom('answer').select('address_key').execute()).toHaveLength(1)
+  })
+
+  test('claims of two connections never share an item', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const clock = fakeClock()
+    const [one, other] = [await tempDatabase({ file, clock }), await tempDatabase({ file, clock })]
+    await addJob(
+      one,
+      Array.from({ length: 60 }, (_, n) => `u${n}@x.test`),
+      'job_a',
+    )
+    await fileAll(one, 'job_a')
+    const o = { jobId: 'job_a', operator: 'op', max: 7, now: clock.now() }
+    const claims = Array.from({ length: 12 }, (_, n) => claimItems(n % 2 === 0 ? one : other, o))
+    let done = false
+    const all = Promise.all(claims).finally(() => {
+      done = true
+    })
+    while (!done) await clock.advance(20)
+    const positions = (await all).flat().map(({ position }) => position)
+    expect(positions).toHaveLength(60)
+    expect(new Set(positions).size).toBe(60)
+  })
+})
+
+describe('a file that is no database of this ev is refused with a remedy, and left as it is', () => {
+  const refusal = (about: RegExp) =>
+    expect.objectContaining({ code: 'io', message: expect.stringMatching(about) })
+
+  async function made(): Promise<string> {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const database = await openDatabase(`sqlite:${file}`, fakeClock())
+    await addJob(
+      database,
+      Array.from({ length: 2_000 }, (_, n) => `user${n}@x.test`),
+      'job_a',
+    )
+    await database.close()
+    return file
+  }
+
+  async function expectRefused(file: string, about: RegExp): Promise<void> {
+    const before = readFileSync(file)
+    await expect(openDatabase(`sqlite:${file}`, fakeClock())).rejects.toThrow(refusal(about))
+    expect(readFileSync(file).equals(before)).toBe(true)
+  }
+
+  test('text', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    writeFileSync(file, 'name,email\nAnn,ann@x.test\n')
+    await expectRefused(
+      file,
+      /^The database .*ev\.sqlite cannot be used: file is not a database\. Name another place/,
+    )
+  })
+
+  test('a damaged header', async () => {
+    const file = await made()
+    const handle = openSync(file, 'r+')
+    writeSync(handle, Buffer.alloc(64, 0xff), 0, 64, 0)
+    closeSync(handle)
+    await expectRefused(
+      file,
+      /cannot be used: .* --data-dir, or move the file away if it is damaged/,
+    )
+  })
+
+  test('a file cut short', async () => {
+    const file = await made()
+    truncateSync(file, 5_000)
+    await expectRefused(file, /cannot be used: .*malformed.* --data-dir, or move the file away/)
+  })
+
+  test('the database of another program', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const foreign = new SqliteDatabase(file)
+    foreign.exec('create table songs (title text)')
+    foreign.close()
+    await expectRefused(file, /cannot be used: it belongs to another program\. Name another place/)
+  })
+
+  test('the database of a newer ev', async () => {
+    const file = await made()
+    const newer = new SqliteDatabase(file)
+    newer
+      .prepare("insert into kysely_migration (name, timestamp) values ('9999_newer', '2030')")
+      .run()
+    newer.close()
+    await expectRefused(file, /It was written by a newer version of ev: use that version\.$/)
+  })
+
+  test('a folder, and a place where none can be made', async () => {
+    const folder = tempFolder()
+    await expect(openDatabase(`sqlite:${folder}`, fakeClock())).rejects.toThrow(
+      refusal(/^The database .* cannot be used: .* --data-dir/),
+    )
+    expect(readdirSync(folder)).toEqual([])
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    await expect(openDatabase(`sqlite:${file}/ev.sqlite`, fakeClock())).rejects.toThrow(
+      refusal(/^The database .*file\/ev\.sqlite cannot be used: /),
+    )
+  })
+
+  test('a damage that shows only later is an error of its own, not a wrong answer', async () => {
+    const file = await made()
+    const handle = openSync(file, 'r+')
+    const size = statSync(file).size
+    for (let at = 8_192 * 4; at < size; at += 4_096)
+      writeSync(handle, Buffer.alloc(4_096, 0xa5), 0, 4_096, at)
+    closeSync(handle)
+    const damaged = await tempDatabase({ file })
+    await expect(deleteJob(damaged, 'job_a')).rejects.toMatchObject({
+      code: expect.stringMatching(/^SQLITE_CORRUPT/),
+    })
+  })
+})
+
+const SRC = join(import.meta.dirname, '../../src')
+const OPENER = `
+  const { openDatabase } = await import(process.argv[1] + '/store/database.ts')
+  const { systemClock } = await import(process.argv[1] + '/base/clock.ts')
+  console.log('begun')
+  await (await openDatabase('sqlite:' + process.argv[2], systemClock)).close()`
+
+const pragma = (name: string) =>
+  ({
+    sql: `pragma ${name}`,
+    parameters: [],
+    query: { kind: 'RawNode' },
+    queryId: { queryId: name },
+  }) as never

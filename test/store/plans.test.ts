@@ -1,0 +1,88 @@
+import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
+import { describe, expect, test } from 'vitest'
+import { forgetAnswers, recallAnswers } from '../../src/store/answers.ts'
+import { type Database, write } from '../../src/store/database.ts'
+import {
+  claimItems,
+  nextDueAt,
+  postponeItems,
+  queuedItems,
+  recordResults,
+  resultPage,
+  waitingOperators,
+} from '../../src/store/items.ts'
+import { countResults, startJob, unfinishedJob } from '../../src/store/jobs.ts'
+import { fileAll, queuedJob } from './temp-database.ts'
+
+/** An index that is not used makes nothing wrong, only slow, and a list of a million rows shows it too late. */
+describe('a statement on a long list goes by its index', () => {
+  const job = { jobId: 'job_a' }
+  const counts = { deliverable: 1, risky: 0, undeliverable: 0, unknown: 0 }
+
+  test.each<[string, (database: Database) => Promise<unknown>, RegExp]>([
+    ['what is queued', db => queuedItems(db, { ...job, after: 0, max: 9 }), /item_queued/],
+    [
+      'a claim',
+      db => claimItems(db, { ...job, operator: 'op', max: 9, now: 0 }),
+      /INDEX item_routed \(job_id=\? AND operator=\?/,
+    ],
+    ['the next due time', db => nextDueAt(db, { ...job, operator: 'op' }), /item_routed/],
+    ['the operators that wait', db => waitingOperators(db, 'job_a'), /item_routed/],
+    ['taking a job up', db => startJob(db, 'job_a'), /item_probing/],
+    [
+      'a result',
+      db =>
+        write(db, trx =>
+          recordResults(trx, 'job_a', [{ position: 1, result: '{}', class: 'risky' }]),
+        ),
+      /item.* \(job_id=\? AND position=\?\)/,
+    ],
+    [
+      'a postponement',
+      db => write(db, trx => postponeItems(trx, 'job_a', [{ position: 2, dueAt: 0, tries: 1 }])),
+      /item_probing|\(job_id=\? AND position=\?\)/,
+    ],
+    ['counting', db => write(db, trx => countResults(trx, 'job_a', counts, 0)), /job.* \(id=\?\)/],
+    [
+      'a page of results',
+      db => resultPage(db, { ...job, after: 0, max: 9 }),
+      /first.* \(job_id=\? AND position=\?\)/,
+    ],
+    ['the job of a source', db => unfinishedJob(db, 'source of job_a'), /job_source/],
+    ['what is remembered', db => recallAnswers(db, ['a', 'b']), /answer.* \(address_key=\?\)/],
+    ['forgetting', db => write(db, trx => forgetAnswers(trx, 0)), /answer_expiry/],
+  ])('%s', async (_, run, index) => {
+    const { database } = await queuedJob(Array.from({ length: 50 }, (_, n) => `u${n}@x.test`))
+    await fileAll(database, 'job_a')
+    const plan = await plansOf(database, run)
+    expect(plan.join('\n')).toMatch(index)
+    expect(plan.filter(line => /^SCAN (item|job|answer)\b(?!.*USING)/.test(line))).toEqual([])
+  })
+})
+
+/** The query plans of all that runs on the database meanwhile. */
+async function plansOf(
+  database: Database,
+  run: (database: Database) => Promise<unknown>,
+): Promise<string[]> {
+  const nodes: RootOperationNode[] = []
+  const spy: KyselyPlugin = {
+    transformQuery({ node }) {
+      nodes.push(node)
+      return node
+    },
+    transformResult: async ({ result }) => result,
+  }
+  await run({ ...database, db: database.db.withPlugin(spy) })
+  const plans: string[] = []
+  for (const node of nodes) {
+    const { sql, parameters } = database.db
+      .getExecutor()
+      .compileQuery(node, { queryId: 'plan' } as never)
+    if (/^\s*pragma/i.test(sql)) continue
+    const explain = CompiledQuery.raw(`explain query plan ${sql}`, [...parameters])
+    const { rows } = await database.db.executeQuery<{ detail: string }>(explain)
+    plans.push(...rows.map(({ detail }) => detail))
+  }
+  return plans
+}

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Clock } from '../../src/base/clock.ts'
+import { type Database, openDatabase, write } from '../../src/store/database.ts'
+import { fileItems, queuedItems } from '../../src/store/items.ts'
+import { addItems, createJob, type Job, queueJob, startJob } from '../../src/store/jobs.ts'
+import { type FakeClock, fakeClock } from '../fake/clock.ts'
+
+/** An empty folder that goes with the test. */
+export function tempFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-store-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A database in a file of its own, closed and gone with the test. */
+export async function tempDatabase(
+  options: { clock?: Clock; file?: string } = {},
+): Promise<Database> {
+  const file = options.file ?? join(tempFolder(), 'ev.sqlite')
+  const database = await openDatabase(`sqlite:${file}`, options.clock ?? fakeClock())
+  onTestFinished(() => database.close().catch(() => {}))
+  return database
+}
+
+export type Bench = { database: Database; clock: FakeClock; job: Job }
+
+/** A job of these texts, queued; a text is its own dedupe key. */
+export async function queuedJob(texts: readonly string[], jobId = 'job_a'): Promise<Bench> {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  return { database, clock, job: await addJob(database, texts, jobId) }
+}
+
+export async function addJob(
+  database: Database,
+  texts: readonly string[],
+  jobId: string,
+): Promise<Job> {
+  await createJob(database, { id: jobId, sourceKey: `source of ${jobId}`, source: '{}' })
+  const items = texts.map((text, n) => ({ position: n + 1, text, dedupeKey: text }))
+  await addItems(database, jobId, items)
+  return queueJob(database, jobId)
+}
+
+/** Files all queued items of a job: the operator is `op` unless `file` names another. */
+export async function fileAll(
+  database: Database,
+  jobId: string,
+  place: (text: string) => { operator: string; domain: string } = text => ({
+    operator: 'op',
+    domain: text.split('@')[1] ?? '',
+  }),
+): Promise<void> {
+  const items = await queuedItems(database, { jobId, after: 0, max: 10_000 })
+  const filed = items.map(({ position, text }) => ({ position, route: '{}', ...place(text) }))
+  await write(database, trx => fileItems(trx, { jobId, filed, now: database.clock.now() }))
+  await startJob(database, jobId)
+}
