@@ -93,8 +93,9 @@ class Stream {
 
   /** Takes texts while there is room for them; each goes its own way from here. */
   async feed(texts: AsyncIterable<string> | Iterable<string>): Promise<void> {
-    const source = new Source(texts, this.#ending)
+    let source: Source | null = null
     try {
+      source = new Source(texts, this.#ending)
       while (!this.#ending.aborted) {
         const taken = await source.next()
         if (taken === null) return
@@ -103,7 +104,7 @@ class Stream {
         await this.#untilRoom()
       }
     } finally {
-      source.close()
+      source?.close()
       this.#fed = true
       this.#wake()
     }
