@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { type Address, addressKey, isFault, parseAddress } from './address.ts'
 import { parseDomain } from './domain.ts'
 import { isListed, withParents } from './name-list.ts'
@@ -52,8 +53,21 @@ export function createTraits(options: TraitOptions = {}): TraitReader {
     spamTrap: keys(options.spamTrap),
     role: keys(options.role),
   }
+  // A list asks about the same domains again and again.
+  const domains = new LRUCache<string, DomainTraits>({ max: DOMAINS_MAX })
+  const ofDomain = (domain: string): DomainTraits => {
+    const known = domains.get(domain)
+    if (known !== undefined) return known
+    const traits = {
+      disposable: isDisposable(domain, own.disposable, own.allow),
+      free: isListed('free', domain),
+      relay: isRelay(domain),
+    }
+    domains.set(domain, traits)
+    return traits
+  }
   return {
-    of: address => traitsOf(address, own),
+    of: address => traitsOf(address, own, ofDomain(address.domain.ascii)),
     disposableHost: mxHost =>
       isDisposableHost(mxHost) &&
       !withParents(mxHost.toLowerCase()).some(name => own.allow.has(name)),
@@ -61,19 +75,18 @@ export function createTraits(options: TraitOptions = {}): TraitReader {
 }
 
 type OwnLists = Readonly<Record<keyof TraitOptions, ReadonlySet<string>>>
+type DomainTraits = Pick<Traits, 'disposable' | 'free' | 'relay'>
 
-function traitsOf(address: Address, own: OwnLists): Traits {
-  const domain = address.domain.ascii
-  const relay = isRelay(domain)
+const DOMAINS_MAX = 2_000
+
+function traitsOf(address: Address, own: OwnLists, ofDomain: DomainTraits): Traits {
   return {
-    disposable: isDisposable(domain, own.disposable, own.allow),
+    ...ofDomain,
     role: isRole(address.local, own.role),
-    free: isListed('free', domain),
-    relay,
     blocked: holds(own.blocked, address),
     spamTrap: holds(own.spamTrap, address),
     // A relay makes up its names by chance; that is no fault of the person behind it.
-    quality: !relay && isJunk(address.local) ? 'low' : null,
+    quality: !ofDomain.relay && isJunk(address.local) ? 'low' : null,
     canonical: canonicalAddress(address),
   }
 }

@@ -35,9 +35,11 @@ export function cachedResolver(
       const answer = await inner.resolve(name, type, giveUp.signal)
       // The fault of a question given up is our doing and says nothing of the name.
       if (!giveUp.signal.aborted) memory.set(key, answer, keepMs(answer))
+      flight.landed = true
       return answer
     }
-    const flight: Flight = { answer: fly(), giveUp, callers: 0 }
+    const flight: Flight = { answer: NOT_YET, giveUp, callers: 0, landed: false }
+    flight.answer = fly()
     flights.set(key, flight)
     return flight
   }
@@ -47,7 +49,8 @@ export function cachedResolver(
     if (flight.callers > 0 || flights.get(key) !== flight) return
     // Taken off first: who asks from now on starts anew and does not board a flight that is given up.
     flights.delete(key)
-    flight.giveUp.abort()
+    // An abort that nobody hears still makes an error with a stack.
+    if (!flight.landed) flight.giveUp.abort()
   }
   return {
     resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
@@ -57,10 +60,13 @@ export function cachedResolver(
 
 type Answer = DnsAnswer<RecordType>
 type Flight = {
-  readonly answer: Promise<Answer>
+  answer: Promise<Answer>
   readonly giveUp: AbortController
   callers: number
+  landed: boolean
 }
+
+const NOT_YET = new Promise<never>(() => {})
 
 const GONE: Answer = { fault: 'timeout' }
 

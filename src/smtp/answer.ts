@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { cleanText } from '../base/text.ts'
 import {
   CERTAIN_CODES,
@@ -106,6 +107,19 @@ export const PHRASES: readonly Phrase[] = [
 /** The row that decides what a refusal means; null for a code that refuses nothing (1xx, 2xx, 3xx) or is none (6xx). */
 export function phraseFor(stage: Stage, reply: Reply, text = plainText(reply)): Phrase | null {
   if (reply.code < 400 || reply.code > 599) return null
+  // Servers say the same words to everybody, and there are some 300 rows.
+  const key = `${stage} ${reply.code} ${enhancedOf(reply)} ${text}`
+  const known = JUDGED.get(key)
+  if (known !== undefined) return known.phrase
+  const phrase = firstThatHolds(stage, reply, text)
+  JUDGED.set(key, { phrase })
+  return phrase
+}
+
+/** Judgements of late; a text is at most 2,048 characters long. */
+const JUDGED = new LRUCache<string, { phrase: Phrase | null }>({ max: 500 })
+
+function firstThatHolds(stage: Stage, reply: Reply, text: string): Phrase | null {
   const code = String(reply.code)
   const enhanced = enhancedOf(reply)
   const holds = (phrase: Phrase) =>
