@@ -303,7 +303,7 @@ test('a host that says at its second MAIL that this connection is full gets a ne
   const home = house(
     (line, session) =>
       line.startsWith('MAIL') && session.lines.includes('RSET')
-        ? '452 4.5.3 Too many messages, ask again in a new session'
+        ? '452 4.5.3 Too many recipients in this session'
         : knows()(line, session),
     { row: { recipientsPerTransaction: 1 } },
   )
