@@ -56,8 +56,8 @@ async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<vo
   const { engine, recorder, stopping, abort } = work
   const items = new Map<Inquiry, ClaimedItem>()
   for (const item of claimed) {
-    const route = JSON.parse(item.route ?? 'null') as RouteWithHost
-    items.set(engine.resume(item.text, route), item)
+    const inquiry = await inquiryFor(work, item)
+    if (inquiry !== null) items.set(inquiry, item)
   }
   const [first] = items.keys()
   if (first === undefined) return
@@ -71,6 +71,20 @@ async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<vo
       void recorder.add(changeFor(work, items.get(inquiry) as ClaimedItem, result, asked))
     },
   })
+}
+
+/** An item as it was filed; one that cannot be taken up, as an ev with other rules filed it, is looked at anew. */
+async function inquiryFor(work: ProbeWork, item: ClaimedItem): Promise<Inquiry | null> {
+  const { engine, recorder } = work
+  try {
+    return engine.resume(item.text, JSON.parse(item.route ?? '') as RouteWithHost)
+  } catch {
+    const [anew] = await engine.route([item.text])
+    if (anew === undefined || 'inquiry' in anew) return anew?.inquiry ?? null
+    const { position, copies } = item
+    void recorder.add({ results: [{ position, copies, result: anew.result }] })
+    return null
+  }
 }
 
 function changeFor(work: ProbeWork, item: ClaimedItem, result: Result, asked: boolean) {

@@ -138,7 +138,9 @@ export class Recorder {
         )
         const taken = await recordResults(trx, jobId, results.map(toRow))
         if (group.answers.size > 0) await keepAnswers(trx, group.answers)
-        const counted = results.filter(({ position }) => taken.has(position))
+        const open = new Set(taken)
+        // Were there two results of one item, the first was taken and counts.
+        const counted = results.filter(({ position }) => open.delete(position))
         return countResults(trx, jobId, countByClass(counted), now)
       })
       // SQLite answers without waiting, so a list that asks nobody would run in one breath.

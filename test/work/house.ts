@@ -1,0 +1,128 @@
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { type Log, silentLog } from '../../src/base/log.ts'
+import { toConfig } from '../../src/config/config.ts'
+import { toEntry } from '../../src/job/submission.ts'
+import type { Database } from '../../src/store/database.ts'
+import { resultPage } from '../../src/store/items.ts'
+import { addItems, createJob, type Job, queueJob, readJob } from '../../src/store/jobs.ts'
+import type { Result } from '../../src/verdict/verdict.ts'
+import { wireEngine } from '../../src/wire.ts'
+import { Recorder } from '../../src/work/recorder.ts'
+import { runJob } from '../../src/work/run-job.ts'
+import { mail, quiet } from '../engine/house.ts'
+import { type FakeClock, fakeClock } from '../fake/clock.ts'
+import { type MxScript, scriptedMx } from '../fake/mx.ts'
+import { countedRandom } from '../fake/random.ts'
+import { type ZoneEntry, zone } from '../fake/zone.ts'
+import { tempDatabase, tempFolder } from '../store/temp-database.ts'
+
+const JOB = 'job_a'
+const STEP_MS = 50
+const DAY_MS = 86_400_000
+
+type ListHouse = {
+  readonly texts: readonly string[]
+  readonly script: MxScript | NonNullable<MxScript['answer']>
+  /** Beside `a.test` and `b.test`, each with an exchanger of its own. */
+  readonly zone?: Readonly<Record<string, ZoneEntry>>
+  readonly flags?: Readonly<Record<string, string>>
+}
+
+/** A list, its database and the mail it meets, with a clock that moves when told. */
+export async function listHouse({ texts, script, flags = {}, ...given }: ListHouse) {
+  const clock = fakeClock()
+  const file = join(tempFolder(), 'ev.sqlite')
+  const database = await tempDatabase({ clock, file })
+  await load(database, texts)
+  const names = zone({
+    ...mail('a.test', '192.0.2.1'),
+    ...mail('b.test', '192.0.2.2'),
+    ...given.zone,
+  })
+  const mx = scriptedMx(script)
+  const complaints: string[] = []
+  const log: Log = { ...silentLog, error: message => void complaints.push(message) }
+  const config = toConfig({
+    flags: {
+      ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
+      ...{ sessionsPerSecond: '1000', ...flags },
+    },
+    environment: {},
+    file: null,
+  })
+  const doors = { clock, random: countedRandom(), resolver: names, dial: mx, log }
+
+  /** Works on the job as a process of its own would, until it is finished or `stopping` aborts. */
+  async function work(options: { wait?: boolean; stopping?: AbortSignal } = {}): Promise<Job> {
+    const finished = Promise.withResolvers<Job>()
+    finished.promise.catch(() => {})
+    const recorder = new Recorder(database, JOB, {
+      onProgress: job => job.state === 'completed' && finished.resolve(job),
+      onFailure: finished.reject,
+    })
+    const engine = wireEngine(config, doors, { list: true })
+    onTestFinished(() => engine.close())
+    const run = runJob(
+      {
+        ...{ engine, database, recorder, log, jobId: JOB, concurrency: config.concurrency },
+        ...{ wait: options.wait ?? true, greylistDelayMs: config.greylistDelayMs },
+        stopping: options.stopping ?? new AbortController().signal,
+      },
+      finished.promise,
+    )
+    await settled(clock, run)
+    return readJob(database, JOB)
+  }
+
+  return {
+    clock,
+    database,
+    mx,
+    zone: names,
+    complaints,
+    work,
+    results: () => resultsOf(database, texts.length),
+    /** `text reason` of each row, in order; null where there is no result. */
+    reasons: async () =>
+      (await resultsOf(database, texts.length)).map(result => result?.verdict.reason ?? null),
+    /** Who was asked about, in order; the unguessable ones aside. */
+    asked: () =>
+      mx
+        .lines()
+        .map(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? '')
+        .filter(to => to !== '' && texts.includes(to)),
+  }
+}
+
+async function load(database: Database, texts: readonly string[]): Promise<void> {
+  await createJob(database, { id: JOB, sourceKey: 's', source: '{}' })
+  await addItems(
+    database,
+    JOB,
+    texts.map((text, n) => ({ position: n + 1, ...toEntry(text) })),
+  )
+  await queueJob(database, JOB)
+}
+
+async function resultsOf(database: Database, max: number): Promise<(Result | null)[]> {
+  const rows = await resultPage(database, { jobId: JOB, after: 0, max })
+  return rows.map(({ result }) => (result === null ? null : (JSON.parse(result) as Result)))
+}
+
+/** Lets time pass until the promise settles; at most a day. */
+export async function settled<T>(clock: FakeClock, promise: Promise<T>): Promise<T> {
+  let over = false
+  const settle = () => {
+    over = true
+  }
+  promise.then(settle, settle)
+  await quiet()
+  for (let ms = 0; !over; ms += STEP_MS) {
+    if (ms > DAY_MS) throw new Error('nothing came of it in a day')
+    // What waits for no time goes on first.
+    await clock.advance(ms < 5_000 ? STEP_MS : 20 * STEP_MS)
+    await quiet()
+  }
+  return promise
+}
