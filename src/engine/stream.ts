@@ -1,3 +1,4 @@
+import { addressKey } from '../address/address.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import { EvError } from '../base/error.ts'
 import type { Operator } from '../dns/operator.ts'
@@ -66,6 +67,8 @@ class Stream {
   readonly #lines = new Map<string, Line>()
   /** Lines that could be walked if there were a walker to spare. */
   readonly #hungry = new Set<Line>()
+  /** What is under way, by address, with those who came for it later: nobody is asked twice at a time. */
+  readonly #twins = new Map<string, Inquiry[]>()
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
@@ -154,11 +157,13 @@ class Stream {
   }
 
   #routed(prepared: Prepared) {
-    if ('result' in prepared) this.#ripen(prepared.result)
-    else {
-      const { inquiry } = prepared
-      this.#enqueue({ inquiry, tries: 0, since: this.#options.clock.ticks() })
-    }
+    if ('result' in prepared) return this.#ripen(prepared.result)
+    const { inquiry } = prepared
+    const key = addressKey(inquiry.address)
+    const twins = this.#twins.get(key)
+    if (twins !== undefined) return void twins.push(inquiry)
+    this.#twins.set(key, [])
+    this.#enqueue({ inquiry, tries: 0, since: this.#options.clock.ticks() })
   }
 
   #enqueue(waiting: Waiting) {
@@ -222,10 +227,18 @@ class Stream {
     const tries = waiting.tries + (asked ? 1 : 0)
     const past = { count: tries, waitedMs: clock.ticks() - waiting.since }
     const delayMs = wait ? askAgainAfter(result, asked, past, greylistDelayMs) : null
-    if (delayMs === null) return this.#ripen(result)
+    if (delayMs === null) return this.#ended(waiting.inquiry, result)
     void sleep(clock, delayMs, this.#ending).then(() => {
       if (!this.#ending.aborted) this.#enqueue({ ...waiting, tries })
     })
+  }
+
+  /** Those who came for the same address while it was under way get the same result. */
+  #ended({ address }: Inquiry, result: Result) {
+    const twins = this.#twins.get(addressKey(address)) ?? []
+    this.#twins.delete(addressKey(address))
+    this.#ripen(result)
+    for (const { text } of twins) this.#ripen({ ...result, email: text })
   }
 
   #ripen(result: Result) {

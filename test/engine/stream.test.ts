@@ -36,6 +36,18 @@ describe('each input has exactly one result', () => {
     ])
   })
 
+  test('and nobody is asked twice for what stands in the list twice', async () => {
+    const { many, recipients } = house()
+    const results = await many(['ann@a.test', 'zoe@a.test', 'ann@A.TEST', 'zoe@a.test'])
+    expect(reasonsOf(results)).toEqual([
+      'ann@A.TEST accepted_email',
+      'ann@a.test accepted_email',
+      'zoe@a.test rejected_email',
+      'zoe@a.test rejected_email',
+    ])
+    expect(recipients().filter(to => !isUnguessable(to))).toHaveLength(2)
+  })
+
   test('of an empty list none', async () => {
     const { many, mx } = house()
     expect(await many([])).toEqual([])
