@@ -1,7 +1,7 @@
 /**
  * Makes foreign text safe to show in a terminal, a log line, a CSV cell or JSON: line breaks become
- * one space, other control, format and unassigned characters and lone surrogates become U+FFFD, and what is longer than
- * `lengthMax` UTF-16 units is cut.
+ * one space, other control, format and private characters and lone surrogates become U+FFFD, and what is longer than
+ * `lengthMax` UTF-16 units is cut, between characters.
  */
 export function cleanText(text: string, lengthMax = 256): string {
   const clean = text
@@ -9,5 +9,6 @@ export function cleanText(text: string, lengthMax = 256): string {
     .replace(/[\r\n\t]+/g, ' ')
     .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, '\uFFFD')
     .trim()
-  return clean.length <= lengthMax ? clean : `${clean.slice(0, lengthMax - 1)}…`
+  if (clean.length <= lengthMax) return clean
+  return `${clean.slice(0, lengthMax - 1).replace(/\p{Cs}$/u, '')}…`
 }
