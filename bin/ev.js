@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Plain JavaScript, so that it can speak to any Node: a version guard, then the true command line.
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -23,11 +24,22 @@ if (!existsSync(main)) {
   if (bundled === undefined) {
     fail(`ev needs Node 22.19 or newer; this is ${process.versions.node}. Install a newer Node.`)
   } else {
-    const run = spawnSync(bundled, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
-      stdio: 'inherit',
-    })
-    process.exitCode = run.status ?? 70
+    startAgainWith(bundled)
   }
+}
+
+/** Ends as the other Node ends, and hands on the signals that are meant for it. */
+function startAgainWith(node) {
+  const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)]
+  const child = spawn(node, args, { stdio: 'inherit' })
+  // Ctrl-C in a terminal reaches the child by itself; twice would mean "at once" to it.
+  const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
+  process.on('SIGINT', () => terminal || child.kill('SIGINT'))
+  process.on('SIGTERM', () => child.kill('SIGTERM'))
+  child.on('error', error => fail(`The Node ${node} cannot be started: ${error.message}.`))
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? 128 + constants.signals[signal]
+  })
 }
 
 /**

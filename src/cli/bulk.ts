@@ -8,8 +8,8 @@ import type { Config } from '../config/settings.ts'
 import type { ResultMemory } from '../engine/memory.ts'
 import { readList } from '../job/csv.ts'
 import { toEntry } from '../job/submission.ts'
-import { recallAnswers } from '../store/answers.ts'
-import { type Database, openDatabase } from '../store/database.ts'
+import { forgetAnswers, recallAnswers } from '../store/answers.ts'
+import { type Database, openDatabase, write } from '../store/database.ts'
 import {
   addItems,
   createJob,
@@ -64,7 +64,7 @@ export async function bulkCommand(file: string, flags: BulkFlags): Promise<numbe
   const database = await openDatabase(databaseUrl(config), systemClock)
   const locks: Lock[] = []
   try {
-    await deleteJobsBefore(database, systemClock.now() - KEEP_JOBS_MS)
+    await tidy(database)
     const sourceKey = keyOf(list, flags)
     // Before anything is read of the job: what another process does to it meanwhile would not be seen.
     locks.push(lockOrThrow(config, `list_${sourceKey}`, 'is at work on this list'))
@@ -77,6 +77,13 @@ export async function bulkCommand(file: string, flags: BulkFlags): Promise<numbe
     for (const lock of locks) lock.release()
     await database.close()
   }
+}
+
+/** Old jobs and answers go when the next list comes. */
+async function tidy(database: Database): Promise<void> {
+  const now = systemClock.now()
+  await deleteJobsBefore(database, now - KEEP_JOBS_MS)
+  await write(database, trx => forgetAnswers(trx, now))
 }
 
 const listOptions = ({ column, header }: BulkFlags) => ({

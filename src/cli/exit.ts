@@ -14,18 +14,36 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
 }
 
 /** Says an error as a sentence on stderr and gives the code to exit with; the stack only when debugging. */
-export function reportError(error: unknown, debug: boolean): number {
-  const known = error instanceof EvError
-  const sentence = known
-    ? error.message
-    : `Something went wrong inside ev: ${messageOf(error)}. Please report it, with what --debug prints.`
-  process.stderr.write(`ev: ${sentence}\n`)
-  if (debug && error instanceof Error) {
+export function reportError(thrown: unknown, debug: boolean): number {
+  const error =
+    thrown instanceof EvError ? thrown : (databaseFault(thrown) ?? internalFault(thrown))
+  process.stderr.write(`ev: ${error.message}\n`)
+  if (debug) {
     process.stderr.write(`${error.stack}\n`)
-    if (error.cause !== undefined) process.stderr.write(`caused by: ${String(error.cause)}\n`)
+    if (error.cause !== undefined) process.stderr.write(`caused by: ${stackOf(error.cause)}\n`)
   }
-  return known ? EXIT_CODES[error.code] : EXIT_CODES.internal
+  return EXIT_CODES[error.code]
 }
+
+/** What befalls the database midway: a full disk, a damaged file, another writer that does not end. */
+function databaseFault(thrown: unknown): EvError | null {
+  const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
+  if (!code.startsWith('SQLITE_')) return null
+  const remedy = /^SQLITE_(CORRUPT|NOTADB)/.test(code)
+    ? 'The file is damaged: move it away, or name another place with --data-dir.'
+    : 'Set that right, and the same command goes on: nothing that was found out is lost.'
+  const sentence = `The database cannot be used any longer: ${messageOf(thrown)}. ${remedy}`
+  return new EvError('io', sentence, { cause: thrown })
+}
+
+const internalFault = (cause: unknown) =>
+  new EvError(
+    'internal',
+    `Something went wrong inside ev: ${messageOf(cause)}. Please report it, with what --debug prints.`,
+    { cause },
+  )
+
+const stackOf = (cause: unknown) => (cause instanceof Error ? cause.stack : String(cause))
 
 /** Output that cannot be written ends the run: its reader has left, or the disk is full. */
 export function watchOutput(debug: boolean): void {

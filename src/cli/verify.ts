@@ -58,24 +58,27 @@ export async function verifyCommand(given: readonly string[], flags: VerifyFlags
   }
 }
 
-/** Runs a few at a time and prints each when those before it are printed. */
+/** Runs a few at a time and prints each as soon as it and those before it are there. */
 async function inOrder(
   texts: AsyncIterable<string>,
   verify: (text: string) => Promise<Result>,
   print: (result: Result) => void,
 ): Promise<Result[]> {
   const results: Result[] = []
-  const waiting: Promise<Result>[] = []
-  const takeFirst = async () => {
-    const result = await (waiting.shift() as Promise<Result>)
+  const underWay: Promise<void>[] = []
+  let last = Promise.resolve()
+  const inTurn = async (run: Promise<Result>, before: Promise<void>) => {
+    const [result] = await Promise.all([run, before])
     print(result)
     results.push(result)
   }
   for await (const text of texts) {
-    waiting.push(verify(text))
-    if (waiting.length >= PARALLEL_MAX) await takeFirst()
+    last = inTurn(verify(text), last)
+    last.catch(() => {}) // It is awaited below, perhaps only later.
+    underWay.push(last)
+    if (underWay.length >= PARALLEL_MAX) await underWay.shift()
   }
-  while (waiting.length > 0) await takeFirst()
+  await last
   return results
 }
 

@@ -19,6 +19,8 @@ export type EvOptions = {
   /** Folder to run in, which is its home too. */
   readonly home: string
   readonly stdin?: string | Uint8Array
+  /** More may follow on stdin. */
+  readonly stdinOpen?: boolean
   readonly environment?: Readonly<Record<string, string>>
   /** Another Node. */
   readonly node?: string
@@ -31,8 +33,8 @@ export type EvOptions = {
 export type Running = {
   readonly child: ChildProcess
   readonly ended: Promise<Ran>
-  /** Resolves when stderr holds the text; rejects when ev ends before it does. */
-  said(text: string | RegExp): Promise<void>
+  /** Resolves when what was printed holds the text; rejects when ev ends before it does. */
+  printed(text: string): Promise<void>
 }
 
 const children: ChildProcess[] = []
@@ -64,11 +66,12 @@ export function startEv(args: readonly string[], options: EvOptions): Running {
   })
   children.push(child)
   child.stdin?.on('error', () => {}) // It may end without reading all.
-  child.stdin?.end(options.stdin)
+  if (options.stdin !== undefined) child.stdin?.write(options.stdin)
+  if (options.stdinOpen !== true) child.stdin?.end()
   return { child, ...listen(child) }
 }
 
-function listen(child: ChildProcess): Pick<Running, 'ended' | 'said'> {
+function listen(child: ChildProcess): Pick<Running, 'ended' | 'printed'> {
   const heard = { stdout: '', stderr: '' }
   let watchers: (() => void)[] = []
   for (const name of ['stdout', 'stderr'] as const) {
@@ -81,22 +84,19 @@ function listen(child: ChildProcess): Pick<Running, 'ended' | 'said'> {
     child.on('error', reject)
     child.on('close', (code, signal) => resolve({ code, signal, ...heard }))
   })
-  const said = (text: string | RegExp) =>
+  const printed = (text: string) =>
     new Promise<void>((resolve, reject) => {
       const look = () => {
-        if (typeof text === 'string' ? !heard.stderr.includes(text) : !text.test(heard.stderr))
-          return
+        if (!heard.stdout.includes(text)) return
         watchers = watchers.filter(other => other !== look)
         resolve()
       }
       watchers.push(look)
       look()
-      ended.then(
-        () => reject(new Error(`ev ended without saying ${text}: ${heard.stderr}`)),
-        reject,
-      )
+      const late = () => reject(new Error(`ev ended without printing ${text}: ${heard.stderr}`))
+      ended.then(late, reject)
     })
-  return { ended, said }
+  return { ended, printed }
 }
 
 /** A folder of its own for a test, with `data` in it; goes with the file. */

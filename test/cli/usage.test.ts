@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { EV, emptyFolder, type Ran, runEv } from './run-ev.ts'
+import { EV, emptyFolder, type Ran, runEv, startEv } from './run-ev.ts'
 
 /** What people see of a fault: sentences, no stack, nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
@@ -207,6 +207,16 @@ describe.concurrent('the launcher', () => {
       )
     },
   )
+
+  test.skipIf(old === undefined)('on an old Node hands on the signal that stops it', async () => {
+    const running = startEv(['verify', '-', '--sandbox', '--ndjson'], {
+      ...{ home: emptyFolder(), node: old as string },
+      ...{ stdin: 'valid@x.example\n', stdinOpen: true },
+    })
+    await running.printed('valid@x.example')
+    running.child.kill('SIGINT')
+    expect(await running.ended).toMatchObject({ code: 130, signal: null, stderr: '' })
+  })
 
   test('without dist/ says how to build it, with 70', () => {
     const { launcher } = lonelyLauncher()

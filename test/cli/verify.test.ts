@@ -46,9 +46,8 @@ describe.concurrent('the exit code of ev verify', () => {
   })
 
   test('is 130 when somebody stops it', async () => {
-    const running = startEv(['verify', 'ann@silent.test', '--log', 'debug', ...towards(world)], {
-      home: emptyFolder(),
-    })
+    const args = ['verify', 'ann@silent.test', ...towards(world)]
+    const running = startEv(args, { home: emptyFolder() })
     await connected(world, 'mx.silent.test')
     running.child.kill('SIGINT')
     expect(await running.ended).toMatchObject({ code: 130, signal: null, stdout: '' })
@@ -162,6 +161,19 @@ describe.concurrent('ev verify for programs', () => {
       .map(line => JSON.parse(line).email)
     expect(asked).toEqual(['ann@good.test', 'gone@good.test', 'ben@good.test'])
     expect(code).toBe(1)
+  })
+
+  test('a result is printed when it is there, not when stdin ends', async () => {
+    const args = ['verify', '-', '--ndjson', ...towards(world)]
+    const running = startEv(args, {
+      home: emptyFolder(),
+      stdin: 'ann@good.test\n',
+      stdinOpen: true,
+    })
+    await running.printed('"email":"ann@good.test"')
+    running.child.stdin?.end('gone@good.test\n')
+    const { code, stdout } = await running.ended
+    expect({ code, lines: stdout.trimEnd().split('\n').length }).toEqual({ code: 1, lines: 2 })
   })
 
   test('notes on pasted text stay out of machine output', async () => {

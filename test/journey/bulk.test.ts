@@ -290,6 +290,24 @@ describe.concurrent('a list that cannot be worked on', () => {
   )
 })
 
+describe('a database that is damaged', () => {
+  test('in its midst ends with 74 and a remedy, whenever that shows', async () => {
+    const home = emptyFolder()
+    const file = join(home, 'data/ev.sqlite')
+    const rows = Array.from({ length: 2_000 }, (_, n) => `valid${n}@x.example`)
+    // One that could not be written is left unfinished.
+    const unfinished = await bulk(rows.join('\n'), ['--sandbox', '-o', '/dev/full'], { home })
+    expect(unfinished.code, unfinished.stderr).toBe(73)
+    const bytes = readFileSync(file)
+    bytes.fill(0xa5, 8 * 4_096)
+    writeFileSync(file, bytes)
+    const { code, stderr } = await bulk(rows.join('\n'), ['--sandbox'], { home })
+    expect(code, stderr).toBe(74)
+    expect(stderr).toMatch(/^ev: The database .* malformed.* move (it|the file) away/m)
+    expect(stderr).not.toMatch(/^ +at /m)
+  })
+})
+
 describe.concurrent('a list in a world', () => {
   let world: World
   beforeAll(async () => {
