@@ -60,8 +60,14 @@ export class Inquirer {
     const leftMs = deadlineMs - LAST_WORDS_MS - (clock.ticks() - inquiry.begunAt)
     const { signal, done } = limited(clock, leftMs, [closing])
     return new Promise<Result>(resolve => {
-      const told = (probed: Probed) => resolve(resultOfProbe(clock, inquiry, probed))
-      const failed = (error: unknown) => resolve(this.#failed(inquiry, error))
+      let isOver = false
+      const tell = (result: () => Result) => {
+        if (!isOver) resolve(result())
+        isOver = true
+      }
+      const told = (probed: Probed) => tell(() => resultOfProbe(clock, inquiry, probed))
+      // A failure of which the caller no longer hears is none to complain of.
+      const failed = (error: unknown) => tell(() => this.#failed(inquiry, error))
       // Who does not hear the signal is not waited for.
       onAbort(signal, () => clock.after(LAST_WORDS_MS, () => told(outOfTime(inquiry))))
       this.#converse(inquiry.operator, [inquiry], {

@@ -290,7 +290,7 @@ describe.concurrent('a list that cannot be worked on', () => {
   )
 })
 
-describe('a database that is damaged', () => {
+describe.concurrent('a database that is damaged', () => {
   test('in its midst ends with 74 and a remedy, whenever that shows', async () => {
     const home = emptyFolder()
     const file = join(home, 'data/ev.sqlite')
@@ -359,13 +359,14 @@ describe.concurrent('a list in a world', () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), listOf('busy.test', 200))
     writeFileSync(join(home, 'other.csv'), listOf('other.test', 2))
+    writeFileSync(join(home, 'another.csv'), listOf('other.test', 3))
     const args = ['--data-dir', 'data', ...towards(world)]
     const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', ...args], { home })
     await askedAbout(world, 'mx.busy.test', 20)
     first.child.kill('SIGSTOP')
     const [second, third, fourth] = await Promise.all([
       runEv(['bulk', 'list.csv', '-o', 'out2.csv', ...args], { home }),
-      runEv(['bulk', 'other.csv', '-o', 'out.csv', ...args], { home }),
+      runEv(['bulk', 'another.csv', '-o', 'out.csv', ...args], { home }),
       runEv(['bulk', 'other.csv', '-o', 'out3.csv', ...args], { home }),
     ])
     expect(second.code).toBe(74)
@@ -399,7 +400,7 @@ describe.concurrent('a list in a world', () => {
   })
 })
 
-describe('the demo list', () => {
+describe.concurrent('the demo list', () => {
   test('has the summary and the verdicts that its rows were written for', async () => {
     const world = await startWorld(readScenario(join(ROOT, 'fixtures/world/demo.json')))
     try {
