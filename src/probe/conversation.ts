@@ -236,10 +236,9 @@ export class Conversation<Q extends Question> {
     const hasRoom = early === null && this.#lane.transactionMax > 1
     const reply = hasRoom ? await this.#session.rcpt(to) : early
     if (reply !== null && !isTooMany(answerTo('rcpt', reply))) return reply
-    const reset = this.#session.rset()
-    if (!this.#session.pipelining) await reset
+    // Without PIPELINING the session itself waits for each reply.
+    void this.#session.rset()
     const mail = this.#session.mail(this.#sender)
-    if (!this.#session.pipelining) await mail
     const rcpt = this.#session.rcpt(to)
     this.#transactions++
     const refused = this.#mailAnswer(await mail)

@@ -183,6 +183,28 @@ describe('the catch-all question', () => {
     expect(walk.only().catchAll).toBe(true)
   })
 
+  test('goes in a transaction of its own where the operator takes one recipient in each', async () => {
+    const home = house(() => undefined, { row: { recipientsPerTransaction: 1 } })
+    const walk = await home.single('ann@a.test')
+    expect(home.said()[0]).toEqual([
+      'MAIL FROM:<>',
+      'RCPT TO:<ann@a.test>',
+      'RSET',
+      'MAIL FROM:<>',
+      expect.stringMatching(/^RCPT/),
+    ])
+    expect(walk.only().catchAll).toBe(true)
+  })
+
+  test('in a transaction that was refused has no evidence, whatever RCPT is told', async () => {
+    const home = house(
+      (line, { lines }) =>
+        line.startsWith('MAIL') && lines.includes('RSET') ? '503 5.5.1 Bad sequence' : undefined,
+      { row: { recipientsPerTransaction: 1 } },
+    )
+    expect((await home.single('ann@a.test')).only().catchAll).toBeNull()
+  })
+
   test('asked together with a recipient who is refused tells nothing', async () => {
     const home = house(toRecipients(to => (isRandom(to) ? undefined : '550 5.1.1 No such user')))
     const walk = await home.single('ann@a.test')

@@ -52,6 +52,17 @@ describe('a refusal of us', () => {
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
 
+  test('at one recipient is no success: the next pause is as long as it would have been', async () => {
+    let said = '421 4.7.0 You talk too fast'
+    const home = house(line => (line.startsWith('RCPT') ? said : undefined))
+    await home.run(['ann@a.test'])
+    await home.clock.advance(5 * MINUTE)
+    said = LISTED
+    await home.run(['ann@a.test'])
+    home.prober.pace('mx.test').throttled(null)
+    expect(home.prober.pace('mx.test').readyInMs).toBe(10 * MINUTE)
+  })
+
   test('at three recipients in a row is the operator’s: each is answered once, and nobody else is asked', async () => {
     const home = house(
       toRecipients(to => (to === 'p00@a.test' ? undefined : LISTED)),
@@ -153,6 +164,20 @@ describe('unknown users in a row', () => {
     const walk = await home.run(people(8).map(email => ask(email, ['mx.test'], false)))
     expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
     expect(home.mx.dialled).toHaveLength(1)
+  })
+
+  test('bring a longer pause each time, until a known one is found', async () => {
+    const home = house(knows('real@a.test'), { row })
+    const pauseAfter = async (emails: readonly string[]) => {
+      await home.run(emails.map(email => ask(email, ['mx.test'], false)))
+      const pauseMs = home.prober.pace('mx.test').readyInMs
+      await home.clock.advance(pauseMs)
+      return Math.round(pauseMs / SECOND)
+    }
+    expect(await pauseAfter(people(4))).toBe(10)
+    expect(await pauseAfter(people(4))).toBe(20)
+    await home.run([ask('real@a.test', ['mx.test'], false)])
+    expect(await pauseAfter(people(4))).toBe(10)
   })
 
   test('that are the last of the list bring no pause', async () => {

@@ -276,6 +276,16 @@ describe('STARTTLS', () => {
     expect(clock.pending).toBe(0)
   })
 
+  test('a handshake that is never heard of again does not hold up the farewell', async () => {
+    const { session, clock, say } = await greeted(all)
+    void session.starttls(() => new Promise<Duplex>(() => {}))
+    await turns()
+    await say('220 go on')
+    await clock.advance(TIMES.replyTimeoutMs)
+    await session.quit()
+    expect(session.usable).toBe(false)
+  })
+
   test('TLS that arrives after we gave up is closed', async () => {
     const { session, say } = await greeted(all)
     const other = talk()
