@@ -14,10 +14,10 @@ export function limited(
 ): Limit {
   const limit = new AbortController()
   const given = signals.filter(signal => signal !== undefined)
-  let cancel = () => {}
+  let cancels: (() => void)[] = []
   const done = () => {
-    cancel()
-    for (const signal of given) signal.removeEventListener('abort', giveUp)
+    for (const cancel of cancels) cancel()
+    cancels = []
   }
   const giveUp = () => {
     done()
@@ -25,10 +25,33 @@ export function limited(
   }
   if (given.some(signal => signal.aborted) || (limitMs !== null && limitMs <= 0)) giveUp()
   else {
-    if (limitMs !== null) cancel = clock.after(limitMs, giveUp)
-    for (const signal of given) signal.addEventListener('abort', giveUp, { once: true })
+    cancels = given.map(signal => onAbort(signal, giveUp))
+    if (limitMs !== null) cancels.push(clock.after(limitMs, giveUp))
   }
   return { signal: limit.signal, done }
+}
+
+/** Whom a signal is passed on to. */
+const ears = new WeakMap<AbortSignal, Set<() => void>>()
+
+/**
+ * Calls back when the signal aborts; the returned function cancels it. An EventTarget looks through all its
+ * listeners whenever one is added, and a list has thousands: one listener of ours stands for all.
+ */
+function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  const all = ears.get(signal) ?? firstEar(signal)
+  all.add(callback)
+  return () => all.delete(callback)
+}
+
+function firstEar(signal: AbortSignal): Set<() => void> {
+  const all = new Set<() => void>()
+  ears.set(signal, all)
+  const tellAll = () => {
+    for (const callback of [...all]) callback()
+  }
+  signal.addEventListener('abort', tellAll, { once: true })
+  return all
 }
 
 /** The caller stops waiting when its signal aborts; the work itself may serve others and goes on. */
@@ -38,4 +61,44 @@ export function orAborted<T>(run: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener('abort', abort, { once: true })
     run.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
+}
+
+/** Listeners that one signal bears: each that is added is compared with all that are there. */
+const FAN_SIZE_MAX = 50
+
+/** Hands one signal on to thousands who listen for a short time, in groups, each with a signal of its own. */
+export class SignalFan {
+  readonly #parent: AbortSignal
+  #group: Group | null = null
+
+  constructor(parent: AbortSignal) {
+    this.#parent = parent
+  }
+
+  take(): Limit {
+    const group = this.#group ?? this.#open()
+    group.taken++
+    if (group.taken === FAN_SIZE_MAX) this.#group = null
+    const done = () => {
+      group.done++
+      if (group.done === FAN_SIZE_MAX) this.#parent.removeEventListener('abort', group.giveUp)
+    }
+    return { signal: group.signal, done }
+  }
+
+  #open(): Group {
+    const controller = new AbortController()
+    const giveUp = () => controller.abort()
+    if (this.#parent.aborted) giveUp()
+    this.#parent.addEventListener('abort', giveUp, { once: true })
+    this.#group = { signal: controller.signal, giveUp, taken: 0, done: 0 }
+    return this.#group
+  }
+}
+
+type Group = {
+  readonly signal: AbortSignal
+  readonly giveUp: () => void
+  taken: number
+  done: number
 }

@@ -14,8 +14,10 @@ const closedDial: Dial = {
 
 describe('one address', () => {
   test('its result has what was asked, what was found, and how long it took', async () => {
-    const { engine, clock, settled } = house()
+    const { engine, clock, settled, complaints } = house()
     const result = await settled(engine.verify('Ann@A.test'))
+    await engine.close()
+    expect(complaints).toEqual([])
     expect(result).toMatchObject({
       email: 'Ann@A.test',
       provider: 'a.test',

@@ -159,6 +159,16 @@ describe('a row of a list', () => {
     })
   })
 
+  test('tells what is valid from what is deliverable', async () => {
+    const { verify } = house({ script: {} })
+    expect(row(listValues(await verify('ann@a.test')))).toMatchObject({
+      ev_valid: true,
+      ev_deliverable: false,
+      ev_reason: 'catch_all',
+      ev_is_catch_all: true,
+    })
+  })
+
   test('of a text that is no address has its verdict and no facts', async () => {
     const { verify } = house()
     expect(row(listValues(await verify('nonsense')))).toMatchObject({
