@@ -26,12 +26,23 @@ export async function findRoute(
   signal?: AbortSignal,
 ): Promise<Route> {
   const answer = await resolver.resolve(domain, 'MX', signal)
-  if ('records' in answer) return routeOf(answer.records)
+  if ('records' in answer) return rememberedRoute(answer.records)
   if (answer.fault === 'no-name') return { kind: 'no-domain' }
   // RFC 5321 §5.1: the domain itself is the exchanger only where there is no MX at all.
   if (answer.fault === 'no-data') return implicitRoute(resolver, domain, signal)
   return { kind: 'unknown', fault: answer.fault }
 }
+
+/** A remembered answer is read once: a list asks for the same route again and again. */
+function rememberedRoute(records: readonly MxRecord[]): Route {
+  const known = ROUTES.get(records)
+  if (known !== undefined) return known
+  const route = routeOf(records)
+  ROUTES.set(records, route)
+  return route
+}
+
+const ROUTES = new WeakMap<readonly MxRecord[], Route>()
 
 /** The hosts to try, best first; equal preferences in an order of chance (RFC 5321 §5.1). Empty when there is no host. */
 export function dialOrder(route: Route, random: Random): string[] {

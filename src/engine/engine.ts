@@ -2,13 +2,14 @@ import { addressKey, isFault } from '../address/address.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
+import { addressesOf } from '../dns/route.ts'
 import type { Pace } from '../probe/pace.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
 import type { Prober } from '../probe/probe.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { resultOfFailure, resultOfMemory, standIn } from './conclude.ts'
 import { Inquirer, type ProbeListOptions } from './inquirer.ts'
-import { limited, orAborted } from './limit.ts'
+import { type Limit, limited, orAborted, SignalFan } from './limit.ts'
 import { isFresh, type ResultMemory } from './memory.ts'
 import {
   type Inquiry,
@@ -49,9 +50,6 @@ export type EngineWorld = PrepareWorld & {
   readonly close: () => void
 }
 
-/** For the DNS of one address of a list, its turn among the others included: nobody waits for it alone. */
-const LIST_ROUTE_MS = 60_000
-
 /** Addresses in, results out: one at a time, as a stream, or in the two steps that a job takes. */
 export class Engine {
   readonly #world: EngineWorld
@@ -59,6 +57,7 @@ export class Engine {
   readonly #inquirer: Inquirer
   readonly #inFlight = new Map<string, Promise<Result>>()
   readonly #closing = new AbortController()
+  readonly #listFan = new SignalFan(this.#closing.signal)
 
   constructor(world: EngineWorld) {
     this.#world = world
@@ -112,7 +111,7 @@ export class Engine {
     const { clock, sandbox } = this.#world
     const given = asText(text)
     if (sandbox) return { result: sandboxResult(clock, given) }
-    const prepared = await this.#prepare(given, options, LIST_ROUTE_MS)
+    const prepared = await this.#prepare(given, options, null)
     if ('result' in prepared || asksAnew(options)) return prepared
     const { inquiry } = prepared
     const remembered = await this.#memory.recall(addressKey(inquiry.address))
@@ -133,6 +132,12 @@ export class Engine {
   /** Takes up an item whose route was found before. */
   resume(text: string, route: RouteWithHost): Inquiry {
     return resumeInquiry(this.#world, text, route)
+  }
+
+  /** Looks up where the first exchanger is, so that no connection has to wait for that. */
+  lookAhead(route: RouteWithHost): void {
+    const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
+    if (host !== undefined) void addressesOf(this.#world.resolver, host)
   }
 
   /** How an operator is asked at present. */
@@ -187,10 +192,11 @@ export class Engine {
   }
 
   /** Never rejects: a fault of ours is a result too. */
-  async #prepare(text: string, options: VerifyOptions, limitMs: number): Promise<Prepared> {
+  async #prepare(text: string, options: VerifyOptions, limitMs: number | null): Promise<Prepared> {
     const { clock, log } = this.#world
     const begunAt = clock.ticks()
-    const limit = limited(clock, limitMs, [this.#closing.signal, options.signal])
+    const ends = [this.#closing.signal, options.signal]
+    const limit = limitMs === null ? this.#listLimit(options) : limited(clock, limitMs, ends)
     try {
       const checkSmtp = options.checkSmtp ?? true
       const prepared = await prepare(this.#world, text, { checkSmtp, signal: limit.signal })
@@ -204,6 +210,11 @@ export class Engine {
     } finally {
       limit.done()
     }
+  }
+
+  /** The resolver has a deadline of its own, and who streams a list ends with the engine. */
+  #listLimit({ signal }: VerifyOptions): Limit {
+    return signal === undefined ? this.#listFan.take() : { signal, done: () => {} }
   }
 
   /** Where the DNS failed, a definite answer that is still kept serves. */

@@ -121,6 +121,7 @@ export class Inquirer {
   /** Resolves when every conversation that was under way has come to its end. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#runs)
+    await this.#world.prober.idle()
   }
 
   #converse(

@@ -3,26 +3,30 @@ export class Source {
   readonly #iterator: AsyncIterator<string> | Iterator<string>
   readonly #ending: AbortSignal
   #exhausted = false
+  /** Ends the wait for the next text. */
+  #end: () => void = () => {}
+  /** One listener for all texts: a listener for each would cost more than the text. */
+  readonly #onAbort = () => this.#end()
 
   constructor(texts: AsyncIterable<string> | Iterable<string>, ending: AbortSignal) {
     this.#ending = ending
     this.#iterator =
       Symbol.asyncIterator in texts ? texts[Symbol.asyncIterator]() : texts[Symbol.iterator]()
+    ending.addEventListener('abort', this.#onAbort, { once: true })
   }
 
   /** The next text; null when there is none, or when `ending` aborts while the source keeps us waiting. */
   next(): Promise<{ readonly text: string } | null> {
     return new Promise((resolve, reject) => {
-      const end = () => resolve(null)
-      const settled = () => this.#ending.removeEventListener('abort', end)
-      if (this.#ending.aborted) return end()
-      this.#ending.addEventListener('abort', end, { once: true })
-      this.#take().then(resolve, reject).finally(settled)
+      this.#end = () => resolve(null)
+      if (this.#ending.aborted) return this.#end()
+      this.#take().then(resolve, reject)
     })
   }
 
   /** Tells the source that nothing more is wanted, so that it closes what it holds. */
   close(): void {
+    this.#ending.removeEventListener('abort', this.#onAbort)
     if (this.#exhausted) return
     this.#exhausted = true
     // A source that cannot be closed is its owner's affair; nobody waits for it any more.

@@ -5,7 +5,7 @@ import type { Operator } from '../dns/operator.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { askAgainAfter } from './again.ts'
 import type { Engine } from './engine.ts'
-import { limited } from './limit.ts'
+import { limited, SignalFan } from './limit.ts'
 import type { Inquiry, Prepared } from './prepare.ts'
 import { Source } from './source.ts'
 
@@ -33,8 +33,8 @@ type Waiting = { readonly inquiry: Inquiry; readonly tries: number; readonly sin
 const WINDOW_MAX = 10_000
 /** Addresses whose routes are looked up at once: enough for the resolver to be busy, few enough that none waits long. */
 const ROUTING_MAX = 1_000
-/** How long a line gathers before it is walked: the routes of one domain arrive together. */
-const GATHER_MS = 5
+/** How long a line that cannot fill a connection waits for more of its kind, since the last one came. */
+const GATHER_MS = 100
 
 /** Results of a stream of addresses, as they ripen. */
 export async function* streamResults(
@@ -58,7 +58,17 @@ export async function* streamResults(
 }
 
 /** What waits for one operator, and how many connections work on it. */
-type Line = { readonly operator: Operator; waiting: Waiting[]; walkers: number; gathering: boolean }
+type Line = {
+  readonly operator: Operator
+  waiting: Waiting[]
+  walkers: number
+  /** Its timer runs: more may come. */
+  gathering: boolean
+  /** Nothing more came for a while: what waits is walked even if it fills no connection. */
+  ripe: boolean
+  /** When the last one came, monotonic ms. */
+  lastAt: number
+}
 
 class Stream {
   readonly #engine: Engine
@@ -72,6 +82,7 @@ class Stream {
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
+  readonly #fan: SignalFan
   #ripe: Result[] = []
   /** Taken from the source and not yet given out. */
   #underWay = 0
@@ -88,6 +99,7 @@ class Stream {
     const { clock, signal, closing } = options
     const ending = limited(clock, null, [signal, closing, this.#stopping.signal])
     this.#ending = ending.signal
+    this.#fan = new SignalFan(this.#ending)
     this.#ending.addEventListener('abort', () => {
       this.#wake()
       this.#room()
@@ -109,6 +121,7 @@ class Stream {
     } finally {
       source?.close()
       this.#fed = true
+      this.#walkAllIfFed()
       this.#wake()
     }
   }
@@ -149,11 +162,13 @@ class Stream {
   async #route(text: string): Promise<void> {
     this.#routing++
     const { checkSmtp = true, forceRefresh = false } = this.#options
-    const signal = this.#ending
+    const { signal, done } = this.#fan.take()
     const prepared = await this.#engine.routeOne(text, { checkSmtp, forceRefresh, signal })
+    done()
     this.#routing--
     this.#room()
     this.#routed(prepared)
+    this.#walkAllIfFed()
   }
 
   #routed(prepared: Prepared) {
@@ -167,34 +182,55 @@ class Stream {
   }
 
   #enqueue(waiting: Waiting) {
-    const { operator } = waiting.inquiry
+    const { operator, route } = waiting.inquiry
     let line = this.#lines.get(operator.name)
     if (line === undefined) {
-      line = { operator, waiting: [], walkers: 0, gathering: false }
+      line = { operator, waiting: [], walkers: 0, gathering: false, ripe: false, lastAt: 0 }
       this.#lines.set(operator.name, line)
+      this.#engine.lookAhead(route)
     }
     line.waiting.push(waiting)
-    this.#gather(line)
+    line.ripe = this.#isAllRouted
+    line.lastAt = this.#options.clock.ticks()
+    this.#walk(line)
+    if (line.waiting.length > 0 && !line.ripe && !line.gathering) this.#gather(line, GATHER_MS)
   }
 
-  #gather(line: Line) {
-    if (line.gathering) return
+  /** A connection costs as much for one recipient as for many, so a line waits while more of it may come. */
+  #gather(line: Line, delayMs: number) {
     line.gathering = true
-    this.#options.clock.after(GATHER_MS, () => {
+    this.#options.clock.after(delayMs, () => {
+      const leftMs = line.lastAt + GATHER_MS - this.#options.clock.ticks()
+      if (leftMs >= 1) return this.#gather(line, leftMs)
       line.gathering = false
+      line.ripe = true
       this.#walk(line)
     })
   }
 
+  get #isAllRouted(): boolean {
+    return this.#fed && this.#routing === 0
+  }
+
+  /** Nothing more comes: nothing is waited for. */
+  #walkAllIfFed() {
+    if (!this.#isAllRouted) return
+    for (const line of this.#lines.values()) {
+      line.ripe = true
+      this.#walk(line)
+    }
+  }
+
   /** Puts as many walkers on a line as its pace and the whole stream allow. */
   #walk(line: Line) {
-    const { row } = this.#engine.pace(line.operator.name)
-    while (line.waiting.length > 0 && line.walkers < row.sessionsMax) {
+    const { sessionsMax, recipientsPerSession } = this.#engine.pace(line.operator.name).row
+    const enough = line.ripe ? 1 : recipientsPerSession
+    while (line.waiting.length >= enough && line.walkers < sessionsMax) {
       if (this.#ending.aborted) return
       if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
       line.walkers++
       this.#walkers++
-      void this.#walkChunk(line, takeChunk(line, row.recipientsPerSession)).finally(() => {
+      void this.#walkChunk(line, takeChunk(line, recipientsPerSession)).finally(() => {
         line.walkers--
         this.#walkers--
         if (line.waiting.length === 0 && line.walkers === 0) this.#lines.delete(line.operator.name)
@@ -210,7 +246,7 @@ class Stream {
       this.#hungry.delete(hungry)
       this.#walk(hungry)
     }
-    if (!line.gathering) this.#walk(line)
+    this.#walk(line)
   }
 
   async #walkChunk(line: Line, chunk: Waiting[]): Promise<void> {

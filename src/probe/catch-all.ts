@@ -4,7 +4,7 @@ import { TtlMap } from '../base/ttl-map.ts'
 
 /** A domain that takes everything may stop doing so; one that tells seldom begins to take everything. */
 export const CATCH_ALL_TTL_MS = { yes: 24 * HOUR, no: 7 * DAY } as const
-const DOMAINS_MAX = 100_000
+const DOMAINS_MAX = 50_000
 
 /** Letters and digits after the first letter: 36^19 names, so no mailbox has one by chance. */
 const NAME_LENGTH = 20

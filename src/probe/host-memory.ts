@@ -2,7 +2,7 @@ import { type Clock, HOUR, MINUTE } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
 import type { Answer } from '../smtp/answer.ts'
 
-const HOSTS_MAX = 50_000
+const HOSTS_MAX = 20_000
 /** Failures in a row after which a set of exchangers is left alone. */
 const FAILURES_MAX = 2
 /** How long it is left alone: long enough to spare a list, short enough to notice that it is back. */

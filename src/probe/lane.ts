@@ -5,7 +5,7 @@ import { Conversation } from './conversation.ts'
 import type { ProbeWorld } from './egress.ts'
 import type { HostMemory } from './host-memory.ts'
 import { openSession, silent } from './open-session.ts'
-import type { Pace } from './pace.ts'
+import type { Pace, Permit } from './pace.ts'
 import type { LanePlan, Question } from './plan.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
@@ -37,7 +37,12 @@ export type LaneOptions<Q extends Question> = {
   readonly patienceMs: number
   readonly dialogue: boolean
   readonly onProbed: (question: Q, probed: Probed) => void
+  /** Called with the end of each connection, which may come after the last answer. */
+  readonly onFarewell: (closed: Promise<void>) => void
 }
+
+/** What one connection came to; `lost` is what ended it, when that was not its natural end. */
+type Visit = { readonly lost: Answer | null; readonly farewell: Promise<void> }
 
 /** Conversations in a row that may end without one answer before the rest is given up. */
 const FRUITLESS_MAX = 2
@@ -63,7 +68,10 @@ export class Lane<Q extends Question> {
     this.#transactionMax = options.pace.row.recipientsPerTransaction
   }
 
-  /** Resolves when every question has its answer and no connection of the lane is open. */
+  /**
+   * Resolves when every question has its answer. The farewell of the last connection may go on behind it;
+   * until it is over the connection keeps its place in the pace.
+   */
   async walk(): Promise<void> {
     const { pace, hosts, signal, drain, patienceMs, single } = this.#options
     const stop = AbortSignal.any([signal, drain])
@@ -76,7 +84,8 @@ export class Lane<Q extends Question> {
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
       const before = this.#pending.length
-      const lost = await this.#visit().finally(start.permit.release)
+      const { lost, farewell } = await this.#visit(start.permit)
+      if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
@@ -84,24 +93,39 @@ export class Lane<Q extends Question> {
     }
   }
 
-  /** One connection, from dialling to QUIT. Gives what ended it, when that was not its natural end. */
-  async #visit(): Promise<Answer | null> {
-    const { world, hosts, signal, dialogue } = this.#options
+  /** One connection, from dialling to the last answer. */
+  async #visit({ release }: Permit): Promise<Visit> {
+    const { world, hosts, signal, dialogue, onFarewell } = this.#options
     this.#dialogue = dialogue ? [] : null
     const opened = await openSession(world, this.#plan.route, {
       signal,
       listener: dialogue ? line => this.#note(line) : null,
       startTls: host => hosts.wantsTls(host, world.startTls),
+    }).catch(error => {
+      release()
+      throw error
     })
-    if (!('session' in opened)) return this.#notOpened(opened.answer, opened)
+    if (!('session' in opened)) {
+      release()
+      return { lost: this.#notOpened(opened.answer, opened), farewell: Promise.resolve() }
+    }
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
     if (signal.aborted) close()
+    const leave = () => {
+      const farewell = opened.session.quit().finally(() => {
+        signal.removeEventListener('abort', close)
+        release()
+      })
+      onFarewell(farewell)
+      return farewell
+    }
     try {
-      return await new Conversation(this, opened).run()
-    } finally {
-      await opened.session.quit()
-      signal.removeEventListener('abort', close)
+      const lost = await new Conversation(this, opened).run()
+      return { lost, farewell: leave() }
+    } catch (error) {
+      void leave()
+      throw error
     }
   }
 

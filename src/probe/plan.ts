@@ -21,8 +21,10 @@ export type LanePlan<Q extends Question> = {
 /** Sorts questions into lanes by their exchangers, and within a lane by domain. */
 export function planLanes<Q extends Question>(questions: readonly Q[]): LanePlan<Q>[] {
   const lanes = new Map<string, LanePlan<Q>>()
+  const keys = new Map<RouteWithHost, string>()
   for (const question of questions) {
-    const key = laneKey(question.route)
+    const key = keys.get(question.route) ?? laneKey(question.route)
+    keys.set(question.route, key)
     const lane = lanes.get(key)
     if (lane !== undefined) lane.questions.push(question)
     else lanes.set(key, { key, route: question.route, questions: [question] })

@@ -23,7 +23,7 @@ export type ProbeOptions<Q extends Question> = {
 }
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
-const OPERATORS_MAX = 100_000
+const OPERATORS_MAX = 20_000
 const PACE_TTL_MS = 2 * HOUR
 
 /** Asks mail servers about recipients, politely, and remembers how each operator wants to be asked. */
@@ -33,6 +33,8 @@ export class Prober {
   readonly #paces: TtlMap<Pace>
   readonly #hosts: HostMemory
   readonly catchAll: CatchAllMemory
+  /** Connections whose last answer is there and which are being closed. */
+  readonly #farewells = new Set<Promise<void>>()
 
   constructor(world: ProbeWorld, rowOf: (operator: string) => PaceRow) {
     this.#world = world
@@ -55,7 +57,7 @@ export class Prober {
 
   /**
    * Asks one operator about recipients, set of exchangers after set of exchangers, with one connection at
-   * a time. Resolves when every question has its answer and the last connection is closed.
+   * a time. Resolves when every question has its answer; the last connection is then being closed.
    */
   async probe<Q extends Question>(
     operator: Operator,
@@ -63,15 +65,32 @@ export class Prober {
     options: ProbeOptions<Q>,
   ): Promise<void> {
     const pace = this.pace(operator.name)
+    let closed = Promise.resolve()
     for (const plan of planLanes(questions)) {
+      await closed
       const lane = new Lane(plan, {
         ...options,
         world: this.#world,
         pace,
         catchAll: this.catchAll,
         hosts: this.#hosts,
+        onFarewell: farewell => {
+          closed = farewell
+          this.#follow(farewell)
+        },
       })
       await lane.walk()
     }
+  }
+
+  /** Resolves when every connection is closed that is being closed now. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#farewells)
+  }
+
+  #follow(closed: Promise<void>) {
+    this.#farewells.add(closed)
+    const over = () => void this.#farewells.delete(closed)
+    closed.then(over, over)
   }
 }

@@ -80,6 +80,7 @@ function place() {
         .catch(error => {
           mine.failed = error
         })
+        .then(() => prober.idle())
         .finally(() => {
           mine.finished = true
         })

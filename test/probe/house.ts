@@ -79,6 +79,9 @@ export function house(
     const told: { email: string; probed: Probed }[] = []
     const walk = {
       told,
+      /** Every question has its answer. */
+      answered: false,
+      /** And every connection is closed. */
       finished: false,
       abort: () => abort.abort(),
       drain: () => drain.abort(),
@@ -116,6 +119,10 @@ export function house(
           ...how,
         },
       )
+      .then(() => {
+        walk.answered = true
+        return prober.idle()
+      })
       .finally(() => {
         walk.finished = true
       })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/base/clock.ts'
-import { ask, house, knows, people, sorted } from './house.ts'
+import { ask, house, knows, people, quiet, sorted } from './house.ts'
 
 const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }
 
@@ -28,6 +28,24 @@ describe('probing', () => {
       'b@two.test',
       'c@one.test',
     ])
+  })
+
+  test('is done with the last answer, but the connection keeps its place until it is closed', async () => {
+    const home = house(line => (line === 'QUIT' ? null : knows()(line, {} as never)), {
+      row: { sessionsMax: 1 },
+    })
+    const first = home.begin(['ann@a.test'])
+    await quiet()
+    expect(first.answered).toBe(true)
+    expect(first.finished).toBe(false)
+    const second = home.begin(['bob@a.test'])
+    await quiet()
+    expect(second.told).toEqual([])
+    expect(home.mx.sessions).toHaveLength(1)
+    // The server never answers QUIT: after a while nobody waits for it.
+    await second.end()
+    expect(first.finished).toBe(true)
+    expect(home.mx.sessions).toHaveLength(2)
   })
 
   test('of no question dials nobody', async () => {
