@@ -27,7 +27,11 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ['the time', /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/, /^base\/clock\.ts$/],
   ['timers', /\bsetTimeout\(|\bsetInterval\(/, /^(base\/clock\.ts|cli\/|world\/)/],
   ['chance', /\bMath\.random\(|randomBytes|randomInt|randomUUID/, /^(base\/random\.ts|world\/)/],
-  ['sockets', /from 'node:(net|tls|http|https|dgram)'/, /^(smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/],
+  [
+    'sockets',
+    /from 'node:(net|tls|http|https|dgram)'/,
+    /^(smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/,
+  ],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   ['settings', /\bprocess\.env\b/, /^cli\//],
   ['SQL', /from '(kysely|better-sqlite3)'/, /^store\//],

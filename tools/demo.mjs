@@ -27,7 +27,9 @@ const settings = [
 ].flat()
 settings.push('--special-domains', '--log', 'error')
 
-say(`A mail world is up: DNS on ${world.dnsAddress}, SMTP on port ${world.smtpPort} of loopback addresses.`)
+say(
+  `A mail world is up: DNS on ${world.dnsAddress}, SMTP on port ${world.smtpPort} of loopback addresses.`,
+)
 say('Its servers are polite, catch-all, greylisting, blocking, slow, full, dead and worse.\n')
 say(`$ ev bulk ${list} -o ${output}   (with the addresses of the world)`)
 const bulk = await ev('bulk', list, '-o', output, ...settings, '--sessions-per-second', '20')
