@@ -284,8 +284,15 @@ describe('an end before its time', () => {
       yield* ['nonsense', 'ann@a.test', 'ann@silent.test']
       await new Promise(() => {})
     }
+    let question: AbortSignal | undefined
     const { engine, mx, clock, zone } = house({
       zone: { 'silent.test': 'never' },
+      resolver: zone => ({
+        resolve: (name, type, signal) => {
+          if (name === 'silent.test') question = signal
+          return zone.resolve(name, type, signal)
+        },
+      }),
       script: { greeting: null },
     })
     for await (const { email } of engine.verifyMany(source())) {
@@ -298,6 +305,7 @@ describe('an end before its time', () => {
     }
     await quiet()
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
+    expect(question?.aborted).toBe(true)
     const asked = zone.asked.length
     await clock.runAll()
     expect({
