@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import type { Resolver } from '../../src/dns/resolver.ts'
+import type { Dial } from '../../src/smtp/dial.ts'
+import { house, isUnguessable, knows, quiet, toRecipients } from './house.ts'
+
+const YES = '250 2.1.5 Ok'
+const NO = '550 5.1.1 No such user'
+
+/** Fails the test that lets it be opened. */
+const closedDial: Dial = {
+  connect: to => Promise.reject(new Error(`nobody should dial ${to.ip}`)),
+  secure: () => Promise.reject(new Error('nobody should want TLS')),
+}
+
+describe('trouble of ours is a result, and never "invalid"', () => {
+  test.each<[string, Parameters<typeof house>[0]]>([
+    ['a resolver that throws', { resolver: () => throwing(new TypeError('broken')) }],
+    ['a resolver that rejects with nothing', { resolver: () => rejecting(undefined) }],
+    ['a resolver that breaks at the exchanger', { resolver: breakingAt('A') }],
+    [
+      'a clock that is broken in mid-conversation',
+      {
+        script: { greeting: '220 hi' },
+        engine: {
+          random: {
+            below: () => 0,
+            token: () => {
+              throw new RangeError('no chance left')
+            },
+          },
+        },
+      },
+    ],
+  ])('%s', async (_, options) => {
+    const { verify, complaints } = house(options)
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect(verdict).toMatchObject({ reason: 'unexpected_error', risk: 'unknown' })
+    expect(evidence.failure).toEqual(expect.any(String))
+    expect(complaints.join()).toMatch(/failed inside ev/)
+  })
+
+  test('what was found before it is told', async () => {
+    const { verify } = house({ resolver: breakingAt('A') })
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect(verdict.details).toEqual({
+      syntaxValid: true,
+      domainExists: true,
+      mxRecord: true,
+      smtpValid: false,
+    })
+    expect(evidence.route).toMatchObject({ kind: 'mx' })
+  })
+
+  test('a dial that throws is an exchanger that was not reached', async () => {
+    const { reason } = house({
+      dial: () => ({
+        connect: () => {
+          throw new Error('odd')
+        },
+        secure: closedDial.secure,
+      }),
+    })
+    expect(await reason('ann@a.test')).toBe('no_connect')
+  })
+
+  test('the next one is not hurt by it', async () => {
+    let broken = true
+    const { reason } = house({
+      resolver: zone => ({
+        resolve: (name, type, signal) => {
+          if (broken) throw new Error('broken')
+          return zone.resolve(name, type, signal)
+        },
+      }),
+    })
+    expect(await reason('ann@a.test')).toBe('unexpected_error')
+    broken = false
+    expect(await reason('ann@a.test')).toBe('accepted_email')
+  })
+})
+
+describe('an end before its time', () => {
+  test('a signal that aborts ends the wait with its reason', async () => {
+    const { engine } = house({ script: { greeting: null } })
+    const abort = new AbortController()
+    const verifying = engine.verify('ann@a.test', { signal: abort.signal })
+    await quiet()
+    abort.abort(new Error('changed my mind'))
+    await expect(verifying).rejects.toThrow('changed my mind')
+    await engine.close()
+  })
+
+  test('a signal that aborted before asks nobody', async () => {
+    const { engine, zone } = house()
+    const signal = AbortSignal.abort(new Error('too late'))
+    await expect(engine.verify('ann@a.test', { signal })).rejects.toThrow('too late')
+    expect(zone.asked).toEqual([])
+  })
+
+  test('who asks for the same address is not hurt by another who leaves', async () => {
+    let answer = () => {}
+    const { engine, settled } = house({
+      script: toRecipients((to, session) => {
+        if (isUnguessable(to)) return null
+        answer = () => {
+          session.say(YES)
+          session.say(NO)
+        }
+        return null
+      }),
+    })
+    const abort = new AbortController()
+    const leaving = engine.verify('ann@a.test', { signal: abort.signal })
+    const staying = engine.verify('ann@a.test')
+    await quiet()
+    abort.abort()
+    await expect(leaving).rejects.toThrow()
+    answer()
+    expect((await settled(staying)).verdict.reason).toBe('accepted_email')
+  })
+
+  test('close gives up what is under way, and leaves no connection and no timer', async () => {
+    const { engine, mx, clock } = house({ script: { greeting: null } })
+    const verifying = engine.verify('ann@a.test')
+    await quiet()
+    expect(mx.sessions.map(({ closed }) => closed)).toEqual([false])
+    await engine.close()
+    expect((await verifying).verdict).toMatchObject({ valid: false, risk: 'unknown' })
+    await quiet()
+    expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
+    await clock.advance(20)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('close may be called twice, and before anything was asked', async () => {
+    const { engine, mx } = house()
+    await Promise.all([engine.close(), engine.close()])
+    await engine.close()
+    expect(mx.dialled).toEqual([])
+  })
+
+  test('close waits for the farewell', async () => {
+    const known = knows('ann')
+    let bye = () => {}
+    const { engine, mx } = house({
+      script: {
+        answer: (line, session) => {
+          if (line !== 'QUIT') return known(line, session)
+          bye = () => session.hangUp()
+          return null
+        },
+      },
+    })
+    expect((await engine.verify('ann@a.test')).verdict.reason).toBe('accepted_email')
+    let closed = false
+    const closing = engine.close().then(() => {
+      closed = true
+    })
+    await quiet()
+    expect({ closed, gone: mx.sessions[0]?.closed }).toEqual({ closed: false, gone: false })
+    bye()
+    await closing
+    expect(mx.sessions[0]?.closed).toBe(true)
+  })
+
+  test('a closed engine asks nobody any more', async () => {
+    const { engine, verify, mx, zone, many } = house()
+    await engine.close()
+    expect((await verify('ann@a.test')).verdict.risk).toBe('unknown')
+    await expect(many(['ann@a.test'])).rejects.toMatchObject({ code: 'interrupted' })
+    expect({ asked: zone.asked, dialled: mx.dialled }).toEqual({ asked: [], dialled: [] })
+  })
+})
+
+const throwing = (error: unknown): Resolver => ({
+  resolve: () => {
+    throw error
+  },
+})
+const rejecting = (error: unknown): Resolver => ({ resolve: () => Promise.reject(error) })
+const breakingAt = (broken: string) => (zone: Resolver) =>
+  ({
+    resolve: (name, type, signal) => {
+      if (type === broken) throw new Error(`${broken} is broken`)
+      return zone.resolve(name, type, signal)
+    },
+  }) satisfies Resolver as Resolver

@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest'
+import type { Result } from '../../src/index.ts'
+import { house, quiet, reasonsOf } from './house.ts'
+
+const users = (count: number, domain = 'a.test') =>
+  Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
+
+describe('the two steps of a job', () => {
+  test('the first gives one answer for each text, in order, and each is independent', async () => {
+    const { engine, settled } = house({ zone: { 'broken.test': 'server' } })
+    const texts = ['ann@a.test', 'nonsense', 'ann@broken.test', 'ann@a.test']
+    const prepared = await settled(engine.route(texts))
+    expect(
+      prepared.map(one =>
+        'result' in one ? one.result.verdict.reason : one.inquiry.operator.name,
+      ),
+    ).toEqual(['a.test', 'invalid_email', 'dns_error', 'a.test'])
+  })
+
+  test('one address alone is routed without waiting for others', async () => {
+    const { engine } = house({ zone: { 'silent.test': 'never' } })
+    const silent = engine.routeOne('ann@silent.test')
+    const other = engine.routeOne('ann@a.test')
+    await quiet()
+    expect('inquiry' in (await other)).toBe(true)
+    await engine.close()
+    expect(await silent).toMatchObject({ result: { verdict: { reason: 'dns_error' } } })
+  })
+
+  test('an item is taken up again from its route, perhaps in another process', async () => {
+    const { engine, settled } = house()
+    const [one] = await settled(engine.route(['ann@a.test']))
+    if (one === undefined || !('inquiry' in one)) throw new Error('no inquiry')
+    const route = JSON.parse(JSON.stringify(one.inquiry.route))
+    const inquiry = engine.resume('ann@a.test', route)
+    const results: Result[] = []
+    const { signal } = new AbortController()
+    const probing = engine.probe(inquiry.operator, [inquiry], {
+      signal,
+      onResult: (_, result) => results.push(result),
+    })
+    await settled(probing)
+    expect(reasonsOf(results)).toEqual(['ann@a.test accepted_email'])
+  })
+
+  test('a text that is no address cannot be taken up: it was never routed', () => {
+    const { engine } = house()
+    expect(() => engine.resume('nonsense', { kind: 'implicit', host: 'a.test' })).toThrow(
+      /no address/,
+    )
+  })
+
+  test.each<[string, (house: { abort: AbortController; close: () => Promise<void> }) => unknown]>([
+    ['an abort', ({ abort }) => abort.abort()],
+    ['a close of the engine', ({ close }) => close()],
+  ])('%s gives each inquiry its one result, and closes the connection', async (_, end) => {
+    const { engine, settled, mx } = house({ script: { greeting: null } })
+    const prepared = await settled(engine.route(users(5)))
+    const inquiries = prepared.flatMap(one => ('inquiry' in one ? [one.inquiry] : []))
+    const [first] = inquiries
+    if (first === undefined) throw new Error('no inquiry')
+    const results: Result[] = []
+    const abort = new AbortController()
+    const probing = engine.probe(first.operator, inquiries, {
+      signal: abort.signal,
+      onResult: (_, result) => results.push(result),
+    })
+    await quiet()
+    void end({ abort, close: () => engine.close() })
+    await settled(probing)
+    await quiet()
+    expect(results.map(({ email }) => email).toSorted()).toEqual(users(5))
+    expect(new Set(results.map(({ verdict }) => verdict.risk))).toEqual(new Set(['unknown']))
+    expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
+  })
+})

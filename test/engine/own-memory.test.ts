@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest'
+import { DAY, HOUR } from '../../src/base/clock.ts'
+import { processMemory, type Remembered, type ResultMemory } from '../../src/engine/memory.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { house, quiet } from './house.ts'
+
+const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
+
+describe('a memory of one’s own', () => {
+  const probed: Remembered['probed'] = {
+    answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: reply(250) },
+    catchAll: false,
+    host: 'mx.a.test',
+    ip: '192.0.2.1',
+    tls: false,
+    connectMs: 12,
+    asked: true,
+  }
+  const holding = (at: number): ResultMemory => ({
+    recall: async keys => new Map(keys.map(key => [key, { probed, at }])),
+    remember: async () => {},
+  })
+
+  test('answers for the engine without a word to the server', async () => {
+    const now = fakeClock().now()
+    const { verify, mx } = house({ engine: { memory: holding(now - HOUR) } })
+    expect(await verify('ann@a.test')).toMatchObject({
+      verdict: { reason: 'accepted_email' },
+      cached: true,
+      checkedAt: now - HOUR,
+    })
+    expect(mx.dialled).toEqual([])
+  })
+
+  test('does not serve what is older than anything may be', async () => {
+    const now = fakeClock().now()
+    const { verify } = house({ engine: { memory: holding(now - 8 * DAY) } })
+    expect((await verify('nobody@a.test')).verdict.reason).toBe('rejected_email')
+  })
+
+  test('whose entry comes from the future is asked again behind it: a clock was set back', async () => {
+    const now = fakeClock().now()
+    const { verify, recipients } = house({ engine: { memory: holding(now + DAY) } })
+    expect((await verify('ann@a.test')).cached).toBe(true)
+    await quiet()
+    expect(ann(recipients())).toBe(1)
+  })
+
+  test.each<[string, ResultMemory]>([
+    [
+      'that fails',
+      {
+        recall: () => Promise.reject(new Error('disk full')),
+        remember: () => Promise.reject(new Error('disk full')),
+      },
+    ],
+    [
+      'that throws',
+      {
+        recall: () => {
+          throw new Error('disk full')
+        },
+        remember: () => {
+          throw new Error('disk full')
+        },
+      },
+    ],
+    [
+      'that holds nonsense',
+      {
+        recall: async keys => JSON.parse(`[["${keys[0]}", {"at": 0}]]`),
+        remember: async () => {},
+      },
+    ],
+  ])('%s knows nothing, and spoils nothing', async (_, memory) => {
+    const { verify, many, complaints } = house({ engine: { memory } })
+    expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
+    const results = await many(['ann@a.test', 'nobody@a.test', 'no address'])
+    expect(results.map(({ verdict }) => verdict.reason).toSorted()).toEqual([
+      ...['accepted_email', 'invalid_email', 'rejected_email'],
+    ])
+    expect(complaints.length).toBeGreaterThan(0)
+  })
+
+  test('is asked for many addresses of a list at a time', async () => {
+    const questions: number[] = []
+    const memory: ResultMemory = {
+      recall: async keys => {
+        questions.push(keys.length)
+        return new Map()
+      },
+      remember: async () => {},
+    }
+    const { many } = house({ engine: { memory } })
+    const texts = Array.from({ length: 300 }, (_, i) => `user${i}@a.test`)
+    expect(await many(texts)).toHaveLength(300)
+    expect(questions.reduce((sum, keys) => sum + keys, 0)).toBe(300)
+    expect(questions.length).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('the memory of a process', () => {
+  test('forgets what is no longer kept', async () => {
+    const clock = fakeClock()
+    const memory = processMemory(clock)
+    const probed = {
+      answer: { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: reply(550) },
+      ...{ catchAll: null, host: null, ip: null, tls: false, connectMs: null, asked: true },
+    } as const
+    await memory.remember(new Map([['ann@a.test', { probed, at: clock.now() }]]))
+    expect((await memory.recall(['ann@a.test', 'bob@a.test'])).size).toBe(1)
+    await clock.advance(6 * HOUR + 1)
+    expect((await memory.recall(['ann@a.test'])).size).toBe(0)
+  })
+
+  test('keeps nothing that is not definite, whoever hands it in', async () => {
+    const clock = fakeClock()
+    const memory = processMemory(clock)
+    const answer = { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' } as const
+    const probed = { answer, catchAll: null, host: null, ip: null, tls: false }
+    const entry = { probed: { ...probed, connectMs: null, asked: true }, at: clock.now() }
+    await memory.remember(new Map([['ann@a.test', entry]]))
+    expect((await memory.recall(['ann@a.test'])).size).toBe(0)
+  })
+})
+
+function reply(code: number) {
+  return { code, enhanced: null, text: 'as the case may be' }
+}
