@@ -74,7 +74,7 @@ export class Lane<Q extends Question> {
    */
   async walk(): Promise<void> {
     const { pace, hosts, signal, drain, patienceMs, single } = this.#options
-    const stop = AbortSignal.any([signal, drain])
+    const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
     let fruitless = 0
     while (this.#pending.length > 0) {
       if (stop.aborted) return this.#settleUnasked(TIME_RAN_OUT)

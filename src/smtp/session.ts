@@ -51,6 +51,8 @@ export class Session {
   #bytesLeft = READ_BYTES_MIN
   #broken: Broken | null = null
   #cancelReplyTimer: (() => void) | null = null
+  /** Whose reply the timer is for. */
+  #timed: Waiting | null = null
   readonly #cancelSessionTimer: () => void
   readonly #closed = Promise.withResolvers<void>()
   /** What the server said to EHLO, keywords in upper case. */
@@ -199,7 +201,17 @@ export class Session {
 
   #wait(waiting: Waiting) {
     this.#waiting.push(waiting)
-    if (this.#waiting.length === 1) this.#startReplyTimer(waiting.stage)
+    this.#timeReply()
+  }
+
+  /** One timer for the reply that is due next, set once for all that one read brings. */
+  #timeReply() {
+    const next = this.#waiting[0] ?? null
+    if (this.#timed === next) return
+    this.#timed = next
+    this.#cancelReplyTimer?.()
+    this.#cancelReplyTimer = null
+    if (next !== null) this.#startReplyTimer(next.stage)
   }
 
   #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
@@ -215,9 +227,10 @@ export class Session {
     if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
     const reader = this.#reader
     for (const reply of reader.push(chunk)) {
-      if (this.#broken !== null || this.#reader !== reader) return
+      if (this.#broken !== null || this.#reader !== reader) break
       this.#deliver(reply)
     }
+    this.#timeReply()
     if (reader === this.#reader && reader.fault !== null) this.#break('garbage', reader.fault)
   }
 
@@ -230,14 +243,10 @@ export class Session {
       return
     }
     this.#waiting.shift()
-    this.#cancelReplyTimer?.()
-    this.#cancelReplyTimer = null
     waiting.resolve(reply)
     if (waiting.stage === 'starttls' && reply.code === 220) return this.#deafen()
     if (reply.code === 421) return void this.#break('closed', 'the server said 421')
-    const next = this.#waiting[0]
-    if (next !== undefined) return this.#startReplyTimer(next.stage)
-    const unsent = this.#unsent.shift()
+    const unsent = this.#waiting.length > 0 ? undefined : this.#unsent.shift()
     if (unsent !== undefined) this.#send(unsent.line, unsent.waiting)
   }
 
