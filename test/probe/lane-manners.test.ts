@@ -235,6 +235,23 @@ describe('exchangers that are down', () => {
     expect((await home.single('ann@a.test')).only().asked).toBe(true)
   })
 
+  test('are not up by what was told without asking them', async () => {
+    const home = house(down)
+    const pace = home.prober.pace('mx.test')
+    await home.single('ann@a.test')
+    pace.refused({
+      kind: 'refused-us',
+      why: 'blocklist',
+      stage: 'greeting',
+      reply: { code: 554, enhanced: null, text: 'listed' },
+    })
+    expect((await home.single('ann@a.test')).only().asked).toBe(false)
+    pace.succeeded()
+    await home.single('ann@a.test')
+    // Two failures in a row.
+    expect((await home.single('ann@a.test')).only().asked).toBe(false)
+  })
+
   test.each([
     ['no address', { zone: { 'mx.test': 'no-data' } }, 'silent/no-address'],
     ['no address that may be dialled', { world: { isPublic: () => false } }, 'silent/not-public'],

@@ -199,6 +199,29 @@ describe('when nobody speaks with us', () => {
     expect(probed).toMatchObject({ host: 'mx2.test', answer: { kind: 'refused-us' } })
   })
 
+  test('of two servers that spoke, the first is told', async () => {
+    const { probed } = await verify({
+      greeting: ({ to }) =>
+        to.ip === '192.0.2.1' ? '554 5.7.1 you are listed' : '450 4.3.2 not now',
+    })
+    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'refused-us' } })
+  })
+
+  test('an address that may not be dialled counts more than none', async () => {
+    const { probed } = await verify(
+      {},
+      {
+        zone: { 'mx2.test': { A: ['10.0.0.1'] } },
+        hosts: ['mx1.test', 'mx2.test'],
+        world: { isPublic: () => false },
+      },
+    )
+    expect(probed).toMatchObject({
+      host: 'mx2.test',
+      answer: { kind: 'silent', why: 'not-public' },
+    })
+  })
+
   test('a break in conversation counts more than a refused connection', async () => {
     const { probed } = await verify({ connect: onlyAt('192.0.2.1'), greeting: () => HANG_UP })
     expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'silent', why: 'closed' } })
@@ -280,6 +303,7 @@ describe('TLS', () => {
       always,
     )
     expect(nameOf(probed)).toBe('accepted/recipient')
+    expect(mx.lines().slice(0, 3)).toEqual(['EHLO probe.test', 'STARTTLS', 'MAIL FROM:<>'])
     expect(mx.dialled).toHaveLength(1)
   })
 

@@ -68,6 +68,7 @@ describe('permits', () => {
     permit.release()
     await clock.advance(MINUTE)
     permitOf(pace.tryStart())
+    await clock.advance(MINUTE)
     expect(pace.tryStart()).not.toHaveProperty('permit')
   })
 
