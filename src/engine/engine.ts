@@ -9,7 +9,7 @@ import type { Prober } from '../probe/probe.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { resultOfFailure, resultOfMemory, standIn } from './conclude.ts'
 import { Inquirer, type ProbeListOptions } from './inquirer.ts'
-import { type Limit, limited, orAborted, SignalFan } from './limit.ts'
+import { limited, orAborted } from './limit.ts'
 import { isFresh, type ResultMemory } from './memory.ts'
 import {
   type Inquiry,
@@ -50,6 +50,9 @@ export type EngineWorld = PrepareWorld & {
   readonly close: () => void
 }
 
+/** For the DNS of one address of a list, its turn among the others included: nobody waits for it alone. */
+const LIST_ROUTE_MS = 60_000
+
 /** Addresses in, results out: one at a time, as a stream, or in the two steps that a job takes. */
 export class Engine {
   readonly #world: EngineWorld
@@ -57,7 +60,6 @@ export class Engine {
   readonly #inquirer: Inquirer
   readonly #inFlight = new Map<string, Promise<Result>>()
   readonly #closing = new AbortController()
-  readonly #listFan = new SignalFan(this.#closing.signal)
 
   constructor(world: EngineWorld) {
     this.#world = world
@@ -111,7 +113,7 @@ export class Engine {
     const { clock, sandbox } = this.#world
     const given = asText(text)
     if (sandbox) return { result: sandboxResult(clock, given) }
-    const prepared = await this.#prepare(given, options, null)
+    const prepared = await this.#prepare(given, options, LIST_ROUTE_MS)
     if ('result' in prepared || asksAnew(options)) return prepared
     const { inquiry } = prepared
     const remembered = await this.#memory.recall(addressKey(inquiry.address))
@@ -192,11 +194,10 @@ export class Engine {
   }
 
   /** Never rejects: a fault of ours is a result too. */
-  async #prepare(text: string, options: VerifyOptions, limitMs: number | null): Promise<Prepared> {
+  async #prepare(text: string, options: VerifyOptions, limitMs: number): Promise<Prepared> {
     const { clock, log } = this.#world
     const begunAt = clock.ticks()
-    const ends = [this.#closing.signal, options.signal]
-    const limit = limitMs === null ? this.#listLimit(options) : limited(clock, limitMs, ends)
+    const limit = limited(clock, limitMs, [this.#closing.signal, options.signal])
     try {
       const checkSmtp = options.checkSmtp ?? true
       const prepared = await prepare(this.#world, text, { checkSmtp, signal: limit.signal })
@@ -210,11 +211,6 @@ export class Engine {
     } finally {
       limit.done()
     }
-  }
-
-  /** The resolver has a deadline of its own, and who streams a list ends with the engine. */
-  #listLimit({ signal }: VerifyOptions): Limit {
-    return signal === undefined ? this.#listFan.take() : { signal, done: () => {} }
   }
 
   /** Where the DNS failed, a definite answer that is still kept serves. */

@@ -5,7 +5,7 @@ import type { Operator } from '../dns/operator.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { askAgainAfter } from './again.ts'
 import type { Engine } from './engine.ts'
-import { limited, SignalFan } from './limit.ts'
+import { limited } from './limit.ts'
 import type { Inquiry, Prepared } from './prepare.ts'
 import { Source } from './source.ts'
 
@@ -82,7 +82,6 @@ class Stream {
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
-  readonly #fan: SignalFan
   #ripe: Result[] = []
   /** Taken from the source and not yet given out. */
   #underWay = 0
@@ -99,7 +98,6 @@ class Stream {
     const { clock, signal, closing } = options
     const ending = limited(clock, null, [signal, closing, this.#stopping.signal])
     this.#ending = ending.signal
-    this.#fan = new SignalFan(this.#ending)
     this.#ending.addEventListener('abort', () => {
       this.#wake()
       this.#room()
@@ -162,9 +160,8 @@ class Stream {
   async #route(text: string): Promise<void> {
     this.#routing++
     const { checkSmtp = true, forceRefresh = false } = this.#options
-    const { signal, done } = this.#fan.take()
+    const signal = this.#ending
     const prepared = await this.#engine.routeOne(text, { checkSmtp, forceRefresh, signal })
-    done()
     this.#routing--
     this.#room()
     this.#routed(prepared)

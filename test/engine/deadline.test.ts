@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Dial } from '../../src/smtp/dial.ts'
 import type { MxScript, MxSession } from '../fake/mx.ts'
-import { house, knows, quiet, toRecipients } from './house.ts'
+import { house, knows, quiet, reasonsOf, toRecipients } from './house.ts'
 
 const DEADLINE_MS = 10_000
 /** Steps of the fake clock while a promise is waited for. */
@@ -109,6 +109,21 @@ describe('a single verification ends within its deadline', () => {
     await settled(engine.verify('ann@a.test'))
     expect(clock.ticks() - begunAt).toBeLessThanOrEqual(1_500)
   })
+})
+
+test('a list waits for the DNS of one address a minute at most, be its resolver deaf and dumb', async () => {
+  const { many, clock } = house({
+    resolver: zone => ({
+      resolve: (name, type) =>
+        name === 'silent.test' ? new Promise(() => {}) : zone.resolve(name, type),
+    }),
+  })
+  const begunAt = clock.ticks()
+  expect(reasonsOf(await many(['ann@silent.test', 'ann@a.test']))).toEqual([
+    'ann@a.test accepted_email',
+    'ann@silent.test dns_error',
+  ])
+  expect(clock.ticks() - begunAt).toBeLessThanOrEqual(60_000)
 })
 
 describe('what was learned before the time ran out is kept', () => {
