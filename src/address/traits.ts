@@ -6,6 +6,7 @@ import { canonicalAddress } from './trait/canonical.ts'
 import { isDisposable, isDisposableHost, isRelay } from './trait/disposable.ts'
 import { isJunk } from './trait/quality.ts'
 import { isRole } from './trait/role.ts'
+import { listedTypo } from './typo/typo.ts'
 
 /** What an address tells of itself, before anyone asks a server. */
 export type Traits = {
@@ -59,7 +60,8 @@ export function createTraits(options: TraitOptions = {}): TraitReader {
     const known = domains.get(domain)
     if (known !== undefined) return known
     const traits = {
-      disposable: isDisposable(domain, own.disposable, own.allow),
+      disposable:
+        isDisposable(domain, own.disposable, own.allow) && !isTypo(domain, own.disposable),
       free: isListed('free', domain),
       relay: isRelay(domain),
     }
@@ -90,6 +92,10 @@ function traitsOf(address: Address, own: OwnLists, ofDomain: DomainTraits): Trai
     canonical: canonicalAddress(address),
   }
 }
+
+/** Squatters of misspelled providers stand on disposable lists; who writes to one meant the provider. */
+const isTypo = (domain: string, disposable: ReadonlySet<string>) =>
+  listedTypo(domain) !== null && !withParents(domain).some(name => disposable.has(name))
 
 /** One key for each entry of an operator's list: addresses and domains in A-labels, all in lower case. */
 function keys(entries: Iterable<string> = []): ReadonlySet<string> {

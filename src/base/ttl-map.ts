@@ -7,7 +7,9 @@ export class TtlMap<V extends object> {
 
   constructor(options: { sizeMax: number; clock: Clock }) {
     this.#cache = new LRUCache({
-      max: options.sizeMax,
+      // By `max` it would take the memory for all entries at once.
+      maxSize: options.sizeMax,
+      sizeCalculation: () => 1,
       ttl: 1,
       ttlResolution: 0,
       perf: { now: () => options.clock.ticks() },

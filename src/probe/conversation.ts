@@ -18,7 +18,8 @@ export class Conversation<Q extends Question> {
   readonly #begunAt: number
   #asked = 0
   #transactions = 0
-  #streak = 0
+  /** Met one unknown user too many in a row. */
+  #strayed = false
   /** Somebody was refused for our sake: no success, though the conversation may go on. */
   #refused = false
   /** What ended the conversation before its time. */
@@ -33,11 +34,11 @@ export class Conversation<Q extends Question> {
   }
 
   async run(): Promise<Answer | null> {
-    const { pace } = this.#lane.options
+    const { pace, single } = this.#lane.options
     while (!this.#over && this.#session.usable && this.#hasRoom()) {
       // Neither more than this connection may ask, nor past the unknown user at whom we leave.
       const room = pace.row.recipientsPerSession - this.#asked
-      const patience = pace.row.unknownStreakMax - this.#streak
+      const patience = single ? room : pace.unknownsLeft
       const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
       await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
     }
@@ -47,12 +48,8 @@ export class Conversation<Q extends Question> {
 
   #hasRoom(): boolean {
     const { pace, world, drain } = this.#lane.options
-    const { recipientsPerSession, unknownStreakMax } = pace.row
-    if (this.#lane.pending.length === 0 || drain.aborted) return false
-    if (this.#streak >= unknownStreakMax) {
-      pace.strayed()
-      return false
-    }
+    const { recipientsPerSession } = pace.row
+    if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
     const age = world.clock.ticks() - this.#begunAt
     return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
   }
@@ -192,11 +189,17 @@ export class Conversation<Q extends Question> {
     return index > 0 || this.#over
   }
 
+  /** A list must not look like a dictionary attack; single questions come from people, and count for nothing here. */
+  #countUnknown({ kind, why }: Answer) {
+    const { pace, single } = this.#lane.options
+    if (kind === 'accepted') pace.found()
+    else if (kind !== 'rejected' || why !== 'no-mailbox') pace.notUnknown()
+    else if (!single && pace.unknown()) this.#strayed = true
+  }
+
   /** Counts what an answer says of us. True when it holds for everybody here, not for one recipient. */
   #isAgainstAll(answer: Answer): boolean {
-    const unknown = answer.kind === 'rejected' && answer.why === 'no-mailbox'
-    this.#streak = unknown ? this.#streak + 1 : 0
-    if (answer.kind === 'accepted') this.#lane.options.pace.found()
+    this.#countUnknown(answer)
     if (answer.kind === 'deferred' && answer.why === 'rate') return true
     if (answer.kind !== 'refused-us') {
       this.#lane.notRefused()

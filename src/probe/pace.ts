@@ -22,7 +22,7 @@ const PAUSE_MAX_MS = 4_000 * SECOND
 const REFUSAL_MS = 30 * MINUTE
 /** A first pause after too many unknown users in a row; it doubles while they go on. */
 const STREAK_PAUSE_MIN_MS = 10 * SECOND
-const STREAK_PAUSE_MAX_MS = 5 * MINUTE
+const STREAK_PAUSE_MAX_MS = 2 * MINUTE
 /** The slowest that halving may make us: one connection in five minutes. */
 const RATE_MIN_PER_MS = 1 / (5 * MINUTE)
 
@@ -52,6 +52,8 @@ export class Pace {
   #throttledUntil = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MIN_MS
   #streakPauseMs = STREAK_PAUSE_MIN_MS
+  /** Unknown users in a row, over all connections. */
+  #streak = 0
   #refusal: { answer: Answer; until: number } | null = null
   #wakers = new Set<() => void>()
 
@@ -129,8 +131,30 @@ export class Pace {
     this.#wakeAll()
   }
 
+  /**
+   * One more unknown user, whichever connection met it. True when it is one too many in a row: the operator
+   * is paused, and who is there should leave.
+   */
+  unknown(): boolean {
+    this.#streak++
+    if (this.#streak < this.row.unknownStreakMax) return false
+    this.strayed()
+    return true
+  }
+
+  /** How many more unknown users in a row the operator may be asked about. */
+  get unknownsLeft(): number {
+    return this.row.unknownStreakMax - this.#streak
+  }
+
+  /** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
+  notUnknown(): void {
+    this.#streak = 0
+  }
+
   /** Too many unknown users in a row. */
   strayed(): void {
+    this.#streak = 0
     const until = this.#clock.ticks() + this.#streakPauseMs
     this.#pausedUntil = Math.max(this.#pausedUntil, until)
     this.#streakPauseMs = Math.min(this.#streakPauseMs * 2, STREAK_PAUSE_MAX_MS)
@@ -138,6 +162,7 @@ export class Pace {
 
   /** A real recipient was found: the unknown ones before it were no dictionary attack. */
   found(): void {
+    this.#streak = 0
     this.#streakPauseMs = STREAK_PAUSE_MIN_MS
   }
 

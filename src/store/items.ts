@@ -95,19 +95,16 @@ export async function nextDueAt(
   return row?.due_at ?? null
 }
 
-/** Operators that have items waiting, with their number. */
-export async function waitingOperators(
-  { db }: Database,
-  jobId: string,
-): Promise<{ operator: string; items: number }[]> {
+/** Operators that have items waiting. */
+export async function waitingOperators({ db }: Database, jobId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('item')
-    .select(['operator', eb => eb.fn.countAll<number>().as('items')])
+    .select('operator')
+    .distinct()
     .where('job_id', '=', jobId)
     .where('state', '=', sql.lit('routed'))
-    .groupBy('operator')
     .execute()
-  return rows.map(row => ({ operator: row.operator ?? '', items: Number(row.items) }))
+  return rows.map(({ operator }) => operator ?? '')
 }
 
 export type Recorded = {

@@ -1,11 +1,11 @@
 import type { Engine } from '../engine/engine.ts'
 import type { Database } from '../store/database.ts'
-import { type Filed, type QueuedItem, queuedItems } from '../store/items.ts'
-import type { Change, Recorder } from './recorder.ts'
+import { type QueuedItem, queuedItems } from '../store/items.ts'
+import type { Recorder } from './recorder.ts'
 
-/** Items looked at together, and how many such pages are under way at once. */
+/** Items read together, and how many may be under way at once: many, as one silent name server holds its own for seconds. */
 const PAGE_MAX = 250
-const PAGES_MAX = 4
+const UNDER_WAY_MAX = 1_000
 
 export type RouteWork = {
   readonly engine: Engine
@@ -13,8 +13,8 @@ export type RouteWork = {
   readonly recorder: Recorder
   readonly jobId: string
   readonly stopping: AbortSignal
-  /** Called when items of an operator are filed and durable. */
-  readonly onFiled: (operator: string, items: number) => Promise<void>
+  /** Called when an item of an operator is filed and durable. */
+  readonly onFiled: (operator: string) => Promise<void>
 }
 
 /** First step of a job: decides what needs no mail server, and files the rest under its operators. */
@@ -26,37 +26,30 @@ export async function routeItems(work: RouteWork): Promise<void> {
     const last = page.at(-1)
     if (last === undefined) break
     after = last.position
-    const run = routePage(work, page).finally(() => underWay.delete(run))
-    underWay.add(run)
-    if (underWay.size >= PAGES_MAX) await Promise.race(underWay)
+    for (const item of page) {
+      const run = routeItem(work, item).finally(() => underWay.delete(run))
+      underWay.add(run)
+    }
+    while (underWay.size > UNDER_WAY_MAX - PAGE_MAX) await Promise.race(underWay)
   }
   await Promise.all(underWay)
 }
 
-async function routePage(work: RouteWork, page: readonly QueuedItem[]): Promise<void> {
-  const prepared = await work.engine.route(page.map(({ text }) => text))
-  const results: NonNullable<Change['results']>[number][] = []
-  const filed: Filed[] = []
-  for (const [index, { position, copies }] of page.entries()) {
-    const one = prepared[index]
-    if (one === undefined) continue
-    if ('result' in one) results.push({ position, copies, result: one.result })
-    else {
-      const { operator, address, route } = one.inquiry
-      filed.push({
-        position,
-        operator: operator.name,
-        domain: address.domain.ascii,
-        route: JSON.stringify(route),
-      })
-    }
+/** Each item goes on as soon as its own route is there. */
+async function routeItem(work: RouteWork, { position, text, copies }: QueuedItem): Promise<void> {
+  const prepared = await work.engine.routeOne(text, { signal: work.stopping })
+  // The DNS was not heard out because we stop: the item is looked at when the job goes on.
+  if (work.stopping.aborted) return
+  if ('result' in prepared) {
+    return work.recorder.add({ results: [{ position, copies, result: prepared.result }] })
   }
-  await work.recorder.add({ results, filed })
-  for (const [operator, items] of countBy(filed)) await work.onFiled(operator, items)
-}
-
-function countBy(filed: readonly Filed[]): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const { operator } of filed) counts.set(operator, (counts.get(operator) ?? 0) + 1)
-  return counts
+  const { operator, address, route } = prepared.inquiry
+  const filed = {
+    position,
+    operator: operator.name,
+    domain: address.domain.ascii,
+    route: JSON.stringify(route),
+  }
+  await work.recorder.add({ filed: [filed] })
+  await work.onFiled(operator.name)
 }

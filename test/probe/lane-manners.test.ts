@@ -180,9 +180,15 @@ describe('unknown users in a row', () => {
     expect(await pauseAfter(people(4))).toBe(10)
   })
 
-  test('that are the last of the list bring no pause', async () => {
+  test('in one chunk of a list hold for the next one', async () => {
     const home = house(knows(), { row })
     await home.run(people(3))
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(false)
+  })
+
+  test('that people ask about one by one bring no pause', async () => {
+    const home = house(knows(), { row })
+    for (const person of people(4)) await home.single(person)
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
 })

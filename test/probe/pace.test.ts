@@ -292,13 +292,30 @@ describe('a refusal of us', () => {
 })
 
 describe('too many unknown users in a row', () => {
-  test('bring ten seconds of pause, doubled each time, at most five minutes', async () => {
+  test('bring ten seconds of pause, doubled each time, at most two minutes', async () => {
     const { pace, clock } = paced()
-    for (const seconds of [10, 20, 40, 80, 160, 300, 300]) {
+    for (const seconds of [10, 20, 40, 80, 120, 120]) {
       pace.strayed()
       expect(pace.tryStart()).toEqual({ waitMs: seconds * SECOND, paused: true })
       await clock.advance(seconds * SECOND)
     }
+  })
+
+  test('are counted over all connections, and anew after each pause', () => {
+    const { pace } = paced({ unknownStreakMax: 3 })
+    expect([pace.unknown(), pace.unknown(), pace.unknownsLeft]).toEqual([false, false, 1])
+    expect(pace.unknown()).toBe(true)
+    expect(waitOf(pace.tryStart())).toBe(10 * SECOND)
+    expect([pace.unknown(), pace.unknown(), pace.unknown()]).toEqual([false, false, true])
+  })
+
+  test('are no row when something else was said between', () => {
+    const { pace } = paced({ unknownStreakMax: 2 })
+    pace.unknown()
+    pace.notUnknown()
+    expect(pace.unknown()).toBe(false)
+    pace.found()
+    expect(pace.unknown()).toBe(false)
   })
 
   test('are forgiven when a real one was found', async () => {
