@@ -18,7 +18,7 @@ type Plan = {
 }
 
 const FULL: Plan = {
-  shapes: ['thousand', 'hundred', 'one'],
+  shapes: ['thousand', 'hundred', 'usual', 'one'],
   roundTripsMs: [0, 20, 50],
   repeats: 3,
   naiveMax: Number.POSITIVE_INFINITY,
