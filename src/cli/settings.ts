@@ -12,8 +12,13 @@ export function addSettings(command: Command): void {
     'Settings (each also as EV_NAME in the environment, and in the config file):',
   )
   command.option('--config <FILE>', 'config file (default: ./ev.config.json, else the user’s)')
-  for (const { flag, value, help } of SETTINGS) {
-    command.option(value === null ? flag : `${flag} <${value}>`, help)
+  for (const { flag, value, help, fallback } of SETTINGS) {
+    const usual = fallback(process.env)
+    const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
+    command.option(
+      value === null ? flag : `${flag} <${value}>`,
+      shown ? `${help} (default: ${usual})` : help,
+    )
   }
   command.option('--debug', 'show the stack of errors')
 }

@@ -200,7 +200,7 @@ export const SETTINGS: readonly Setting[] = [
     databaseUrl,
     '',
   ),
-  setting('log', '--log LEVEL', LOG_LEVELS.join(', '), oneOf(LOG_LEVELS), 'warn'),
+  setting('log', '--log LEVEL', LOG_LEVELS.join(', '), oneOf(LOG_LEVELS), 'info'),
   setting(
     'logFormat',
     '--log-format F',

@@ -5,13 +5,13 @@ import {
   CODE_MEANINGS,
   CODES_ABOUT_MAILBOX,
   CODES_ABOUT_US,
-} from './code-meanings.ts'
-import { FOREIGN_PHRASES } from './foreign-phrases.ts'
-import { WORDS_ABOUT_MAILBOX } from './mailbox-phrases.ts'
-import { FAINT_WORDS, type Meaning, type Phrase, WORDS_ABOUT_US } from './phrases.ts'
-import { PROVIDER_PHRASES } from './provider-phrases.ts'
+} from './meaning/code-meanings.ts'
+import { FOREIGN_PHRASES } from './meaning/foreign-phrases.ts'
+import { WORDS_ABOUT_MAILBOX } from './meaning/mailbox-phrases.ts'
+import { FAINT_WORDS, type Meaning, type Phrase, WORDS_ABOUT_US } from './meaning/phrases.ts'
+import { PROVIDER_PHRASES } from './meaning/provider-phrases.ts'
+import { enhancedOf, plainText, retryAfterMs } from './meaning/reply-text.ts'
 import type { Reply } from './reply.ts'
-import { enhancedOf, plainText, retryAfterMs } from './reply-text.ts'
 
 /** Where in the conversation something happened. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'rset'

@@ -12,7 +12,7 @@ import {
   phraseFor,
   type Stage,
 } from '../../src/smtp/answer.ts'
-import { WORDS_ABOUT_US } from '../../src/smtp/phrases.ts'
+import { WORDS_ABOUT_US } from '../../src/smtp/meaning/phrases.ts'
 import { reasonText } from '../../src/smtp/reason-text.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/reply')

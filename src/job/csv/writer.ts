@@ -1,5 +1,5 @@
-import { isFault, parseAddress } from '../address/address.ts'
-import type { ListDialect } from './csv-dialect.ts'
+import { isFault, parseAddress } from '../../address/address.ts'
+import type { ListDialect } from './dialect.ts'
 
 /** Makes the lines of the result. */
 export type RowWriter = {

@@ -1,6 +1,6 @@
-import type { ListDialect } from './csv-dialect.ts'
-import { ListDecoder } from './csv-encoding.ts'
-import { type ListRecord, RecordReader } from './csv-record.ts'
+import type { ListDialect } from './dialect.ts'
+import { ListDecoder } from './encoding.ts'
+import { type ListRecord, RecordReader } from './record.ts'
 
 /** A data row of a list. */
 export type ListRow = {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
-import { EvError } from '../base/error.ts'
-import { legacyEncoding } from './csv-legacy.ts'
+import { EvError } from '../../base/error.ts'
+import { legacyEncoding } from './legacy.ts'
 
 /**
  * The character encoding of a list (a WHATWG label) from its first bytes.

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { EvError } from '../../src/base/error.ts'
-import { detectDialect, readList } from '../../src/job/csv.ts'
+import { EvError } from '../../../src/base/error.ts'
+import { detectDialect, readList } from '../../../src/job/csv.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 

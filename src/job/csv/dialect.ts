@@ -1,8 +1,8 @@
-import { EvError } from '../base/error.ts'
-import { cleanText } from '../base/text.ts'
-import { chooseColumn } from './csv-column.ts'
-import { findEncoding, ListDecoder } from './csv-encoding.ts'
-import { isNamed, type Layout, layOut } from './csv-layout.ts'
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import { chooseColumn } from './column.ts'
+import { findEncoding, ListDecoder } from './encoding.ts'
+import { isNamed, type Layout, layOut } from './layout.ts'
 
 /** How a list is written, and where its addresses stand. */
 export type ListDialect = {

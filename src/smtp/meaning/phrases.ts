@@ -1,4 +1,4 @@
-import type { DeferredWhy, RefusedWhy, RejectedWhy } from './answer.ts'
+import type { DeferredWhy, RefusedWhy, RejectedWhy } from '../answer.ts'
 
 /** What a reply can mean, as `kind/why` of `Answer`. */
 export type Meaning =

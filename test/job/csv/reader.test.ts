@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { detectDialect, type ListRow, readList } from '../../src/job/csv.ts'
+import { detectDialect, type ListRow, readList } from '../../../src/job/csv.ts'
 
 async function* inChunks(bytes: Uint8Array, chunkBytes: number) {
   for (let i = 0; i < bytes.length; i += chunkBytes) yield bytes.subarray(i, i + chunkBytes)

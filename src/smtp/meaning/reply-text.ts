@@ -1,5 +1,5 @@
-import { DAY, HOUR, MINUTE, SECOND } from '../base/clock.ts'
-import type { Reply } from './reply.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
+import type { Reply } from '../reply.ts'
 
 /** Longest text that is read for its meaning, in UTF-16 units; a reply of RFC 5321 §4.5.3.1.5 is four such lines at most. */
 const TEXT_LENGTH_MAX = 2_048

@@ -1,6 +1,6 @@
-import { type ColumnFacts, columnFacts, looksLikeAddress } from './csv-column.ts'
-import { nameHint } from './csv-header-names.ts'
-import { type ListRecord, RecordReader } from './csv-record.ts'
+import { type ColumnFacts, columnFacts, looksLikeAddress } from './column.ts'
+import { nameHint } from './header-names.ts'
+import { type ListRecord, RecordReader } from './record.ts'
 
 /** What the sample of a list looks like when it is cut at one delimiter. */
 export type Layout<D extends string = string> = {

@@ -1,4 +1,4 @@
-import { EvError } from '../base/error.ts'
+import { EvError } from '../../base/error.ts'
 
 /** One record of a list as it stands in the file. */
 export type ListRecord = {

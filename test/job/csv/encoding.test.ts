@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { detectDialect } from '../../src/job/csv.ts'
-import { findEncoding, ListDecoder } from '../../src/job/csv-encoding.ts'
+import { findEncoding, ListDecoder } from '../../../src/job/csv/encoding.ts'
+import { detectDialect } from '../../../src/job/csv.ts'
 
 const fixture = (name: string) =>
-  readFileSync(new URL(`../../fixtures/csv/${name}.csv`, import.meta.url))
+  readFileSync(new URL(`../../../fixtures/csv/${name}.csv`, import.meta.url))
 
 const decode = (bytes: Uint8Array, encoding: string, chunkBytes = bytes.length) => {
   const decoder = new ListDecoder(encoding)

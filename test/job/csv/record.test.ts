@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { RECORD_LENGTH_MAX, RecordReader } from '../../src/job/csv-record.ts'
+import { RECORD_LENGTH_MAX, RecordReader } from '../../../src/job/csv/record.ts'
 
 function read(text: string, options: { delimiter?: string; chunks?: readonly number[] } = {}) {
   const reader = new RecordReader({ delimiter: options.delimiter ?? ',' })

@@ -1,4 +1,4 @@
-import { type NameHint, nameHint } from './csv-header-names.ts'
+import { type NameHint, nameHint } from './header-names.ts'
 
 /** Whether a cell holds an address and nothing else, judged loosely: `a@b`, `Name <a@b>`, `mailto:a@b`. */
 export function looksLikeAddress(cell: string): boolean {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createRowWriter, detectDialect, readList } from '../../src/job/csv.ts'
+import { createRowWriter, detectDialect, readList } from '../../../src/job/csv.ts'
 
 const dialectOf = (text: string) => detectDialect(Buffer.from(text), { complete: true })
 const LIST = 'name,email\nAnn,a@one.test\n'
