@@ -181,7 +181,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
   log: {
     good: [['debug', 'debug']],
     bad: [['loud', /debug, info, warn, error, silent/]],
-    fallback: 'warn',
+    fallback: 'info',
   },
   logFormat: { good: [['json', 'json']], bad: [['xml', /pretty, json/]], fallback: null },
 }
