@@ -4,7 +4,7 @@ import type { Reply } from '../smtp/reply.ts'
 import { type Broken, isBroken, type Session } from '../smtp/session.ts'
 import { type ClaimedTurn, unguessableName } from './catch-all.ts'
 import type { Lane } from './lane.ts'
-import { answerTo, greet, type Opened, silent } from './open-session.ts'
+import { answerTo, type Opened, putTlsOn, silent } from './open-session.ts'
 import { needsSmtpUtf8, nextBatch, type Question } from './plan.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
@@ -127,10 +127,13 @@ export class Conversation<Q extends Question> {
     this.#leave(answer)
   }
 
-  /** The operator wants none of us, or none so fast: everybody still to be asked here is told so. */
+  /**
+   * The operator wants none of us, or none so fast: everybody still to be asked here is told so. A demand for
+   * TLS that cannot be met is the host's alone.
+   */
   #leave(answer: Answer) {
     const { pace } = this.#lane.options
-    if (answer.kind === 'refused-us') pace.refused(answer)
+    if (answer.kind === 'refused-us' && !isTlsDemand(answer)) pace.refused(answer)
     if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
     this.#over = true
     this.#lost = answer
@@ -143,7 +146,7 @@ export class Conversation<Q extends Question> {
     if (world.startTls === 'never' || !this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
     this.#transactions = 0
-    const trouble = await greet(this.#session, world, this.#opened.host, true, signal)
+    const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
     if (trouble === null) return this.#session.secured
     this.#lost = trouble
     return false

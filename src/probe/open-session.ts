@@ -166,7 +166,7 @@ class Attempt {
 }
 
 /** Says EHLO, and puts TLS on where it is wanted and offered. Null when all went well. */
-export async function greet(
+async function greet(
   session: Session,
   world: ProbeWorld,
   host: string,
@@ -175,7 +175,16 @@ export async function greet(
 ): Promise<Answer | null> {
   const ehlo = await session.ehlo(world.egress.helo)
   if (isBroken(ehlo) || ehlo.code !== 250) return answerTo('ehlo', ehlo)
-  if (!wantsTls || !session.offersStartTls) return null
+  return wantsTls && session.offersStartTls ? putTlsOn(session, world, host, signal) : null
+}
+
+/** STARTTLS, and EHLO anew (RFC 3207 §4.2). Null when all went well, or when the server would rather not for now. */
+export async function putTlsOn(
+  session: Session,
+  world: ProbeWorld,
+  host: string,
+  signal: AbortSignal,
+): Promise<Answer | null> {
   const started = await session.starttls(socket => world.egress.dial.secure(socket, host, signal))
   if (isBroken(started)) return answerTo('starttls', started)
   // RFC 3207 §4: refused for now; the conversation goes on in clear text.

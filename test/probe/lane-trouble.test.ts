@@ -137,6 +137,7 @@ describe('TLS that a server demands', () => {
         ...people(2).map(email => `RCPT TO:<${email}>`),
         expect.stringMatching(/^RCPT/),
       ])
+      expect(home.mx.lines().filter(line => line.startsWith('EHLO'))).toHaveLength(2)
     },
   )
 
@@ -156,6 +157,8 @@ describe('TLS that a server demands', () => {
     const walk = await home.run(people(2))
     expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
     expect(home.mx.secured).toEqual([])
+    // The demand is the host's: others of the operator are still asked.
+    expect(home.prober.pace('mx.test').tryStart()).toHaveProperty('permit')
   })
 
   test('and that fails is a refusal of us, not an answer', async () => {
