@@ -47,7 +47,7 @@ function startAgainWith(node) {
  * other limits only at the start: so the process starts once more, in place (40 ms), where Node can do that.
  */
 function keepHeapSmall() {
-  const flags = ['--max-semi-space-size=8', '--initial-heap-size=40', '--heap-growing-percent=30']
+  const flags = ['--max-semi-space-size=4', '--initial-heap-size=40', '--heap-growing-percent=30']
   const [node, ...rest] = process.argv
   if (rest[1] !== 'bulk' || !process.execve || process.execArgv.includes(flags[0])) return
   process.execve(node, [node, ...process.execArgv, ...flags, ...rest], process.env)

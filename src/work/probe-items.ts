@@ -21,8 +21,6 @@ export type ProbeWork = {
   /** False: what should be asked again later ends as it is. */
   readonly wait: boolean
   readonly greylistDelayMs: number | null
-  /** How long more items are waited for when fewer were there than one connection takes. */
-  readonly gatherMs: number
   /** Called when more items wait than one connection takes. */
   readonly onMore: () => Promise<void>
 }
@@ -51,7 +49,7 @@ export async function probeItems(work: ProbeWork, operator: string): Promise<Nex
   if (claimed.length === max) await work.onMore()
   await ask(work, claimed)
   await work.recorder.settled()
-  return { dueAt: clock.now() + (claimed.length < max ? work.gatherMs : 0) }
+  return { dueAt: clock.now() }
 }
 
 async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<void> {
