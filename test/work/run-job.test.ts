@@ -52,6 +52,48 @@ describe('a job', () => {
     expect(Math.max(...lengths)).toBeLessThanOrEqual(10)
   })
 
+  test('gathers items of an operator while the list is routed, but not for ever', async () => {
+    const stop = new AbortController()
+    const texts = ['u1@a.test', 'ann@silent.test', 'u2@a.test', 'u3@a.test']
+    const { work, clock, mx } = await listHouse({
+      texts,
+      script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
+      zone: { 'silent.test': 'never' },
+    })
+    const begunAt = clock.ticks()
+    let dialledAt = 0
+    const watch = setInterval(() => {
+      if (mx.dialled.length === 0) return
+      dialledAt ||= clock.ticks()
+      if (clock.ticks() > begunAt + 20_000) stop.abort()
+    }, 1)
+    await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
+    expect(dialledAt - begunAt).toBeGreaterThanOrEqual(5_000)
+    expect(dialledAt - begunAt).toBeLessThan(10_000)
+    expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
+  })
+
+  test('asks at once when the items of an operator fill a connection', async () => {
+    const stop = new AbortController()
+    const texts = ['ann@silent.test', 'u1@a.test', 'u2@a.test', 'u3@a.test']
+    const { work, clock, mx } = await listHouse({
+      texts,
+      script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
+      zone: { 'silent.test': 'never' },
+      flags: { recipientsPerSession: '3' },
+    })
+    const begunAt = clock.ticks()
+    let dialledAt = 0
+    const watch = setInterval(() => {
+      if (mx.dialled.length > 0) dialledAt ||= clock.ticks()
+      const isOver = mx.sessions.some(({ closed }) => closed)
+      if (isOver || clock.ticks() > begunAt + 20_000) stop.abort()
+    }, 1)
+    await work({ stopping: stop.signal }).finally(() => clearInterval(watch))
+    expect(mx.sessions.map(({ lines }) => recipientsIn(lines))).toEqual([3])
+    expect(dialledAt - begunAt).toBeLessThan(5_000)
+  })
+
   test('keeps to the sessions that an operator allows', async () => {
     const texts = Array.from({ length: 60 }, (_, n) => `user${n}@a.test`)
     let open = 0
@@ -291,3 +333,6 @@ describe('an item that cannot be taken up', () => {
     expect(await reasons()).toEqual([reason, 'accepted_email'])
   })
 })
+
+const recipientsIn = (lines: readonly string[]) =>
+  lines.filter(line => /^RCPT TO:<u\d@/.test(line)).length
