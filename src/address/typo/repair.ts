@@ -2,8 +2,8 @@ import { cleanAddress, isFault, parseAddress } from '../address.ts'
 import { isPair, meantEnding } from './ending.ts'
 import { domainNamed, famousDomains } from './typo.ts'
 
-/** What is longer was no slip of the finger. */
-const REPAIRED_LENGTH_MAX = 320
+/** What is longer was no slip of the finger; and some patterns here cost the square of the length. */
+const REPAIRED_LENGTH_MAX = 128
 
 /** The address that a text plainly meant which is none: a lost dot or @, a comma for a dot, a stray mark; else null. */
 export function repairAddress(text: string): string | null {
