@@ -24,19 +24,25 @@ export type Probed = {
   readonly dialogue: readonly string[] | null
 }
 
-export type LaneOptions<Q extends Question> = {
+export type ProbeOptions<Q extends Question> = {
+  /** Ends every conversation at once. */
+  readonly signal: AbortSignal
+  /** Lets the transaction under way end; what was not asked is handed back. */
+  readonly drain: AbortSignal
+  /** One address that somebody waits for: the unguessable recipient goes in the same write as the real one. */
+  readonly single: boolean
+  /** How long a pause may be waited out, in ms, before what is left is handed back as deferred. */
+  readonly patienceMs: number
+  readonly dialogue: boolean
+  /** Called once for each question, as its answer ripens. */
+  readonly onProbed: (question: Q, probed: Probed) => void
+}
+
+export type LaneOptions<Q extends Question> = ProbeOptions<Q> & {
   readonly world: ProbeWorld
   readonly pace: Pace
   readonly catchAll: CatchAllMemory
   readonly hosts: HostMemory
-  readonly signal: AbortSignal
-  readonly drain: AbortSignal
-  /** A single verification: the unguessable recipient goes in the same write as the real one. */
-  readonly single: boolean
-  /** How long a pause may be waited out before what is left is handed back as deferred. */
-  readonly patienceMs: number
-  readonly dialogue: boolean
-  readonly onProbed: (question: Q, probed: Probed) => void
   /** Called with the end of each connection, which may come after the last answer. */
   readonly onFarewell: (closed: Promise<void>) => void
 }

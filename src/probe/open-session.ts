@@ -206,9 +206,14 @@ export const silent = (why: SilentWhy, stage: Stage, detail: string): Answer => 
   detail,
 })
 
+/**
+ * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other
+ * is left that might.
+ */
 function weight(answer: Answer): number {
-  if (answer.kind !== 'silent') return 4
+  if (answer.kind === 'rejected') return 1
+  if (answer.kind !== 'silent') return 5
   if (answer.why === 'no-address') return 0
-  if (answer.why === 'not-public') return 1
-  return answer.why === 'dns' || answer.why === 'connect' ? 2 : 3
+  if (answer.why === 'not-public') return 2
+  return answer.why === 'dns' || answer.why === 'connect' ? 3 : 4
 }

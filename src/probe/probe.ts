@@ -4,23 +4,9 @@ import type { Operator } from '../dns/operator.ts'
 import { CatchAllMemory } from './catch-all.ts'
 import type { ProbeWorld } from './egress.ts'
 import { HostMemory } from './host-memory.ts'
-import { Lane, type Probed } from './lane.ts'
+import { Lane, type ProbeOptions } from './lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
 import { planLanes, type Question } from './plan.ts'
-
-export type ProbeOptions<Q extends Question> = {
-  /** Ends every conversation at once. */
-  readonly signal: AbortSignal
-  /** Lets the transaction under way end; what was not asked is handed back. */
-  readonly drain: AbortSignal
-  /** One address that somebody waits for: asked with as few round trips as can be. */
-  readonly single: boolean
-  /** How long a pause of the operator may be waited out, in ms. */
-  readonly patienceMs: number
-  readonly dialogue: boolean
-  /** Called once for each question, as its answer ripens. */
-  readonly onProbed: (question: Q, probed: Probed) => void
-}
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000

@@ -66,7 +66,6 @@ export type Result = {
 
 /** The four classes by which results are counted and filtered. */
 export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
-export const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
 export function classOf({ valid, risk }: Verdict): Class {
   if (risk === 'unknown') return 'unknown'

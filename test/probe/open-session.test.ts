@@ -51,6 +51,14 @@ describe('the order of dialling', () => {
     expect(probed).toMatchObject({ host: 'mx2.test', ip: '192.0.2.3' })
   })
 
+  test('believes that a host takes no mail only where no other may be left that does', async () => {
+    const hosts = ['mx1.test', 'mx2.test']
+    const noMail = { greeting: '521 mx.test does not accept mail' }
+    expect(nameOf((await verify(noMail, { hosts })).probed)).toBe('rejected/no-mail')
+    const oneIsDown = { ...noMail, connect: onlyAt('192.0.2.1') }
+    expect(nameOf((await verify(oneIsDown, { hosts })).probed)).toBe('silent/connect')
+  })
+
   test('goes on after a refused connection', async () => {
     const { dialled, probed } = await verify({ connect: onlyAt('192.0.2.2') })
     expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
