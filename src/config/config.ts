@@ -1,5 +1,8 @@
 import { EvError } from '../base/error.ts'
-import { type Config, type Environment, SETTINGS, type Setting } from './settings.ts'
+import { pickEgress, readEgresses } from './egresses.ts'
+import { asInFile, shown, textOf } from './fields.ts'
+import { readOperators } from './operators.ts'
+import { type Config, type Environment, SETTINGS, type Setting, type Settings } from './settings.ts'
 import { Expected } from './values.ts'
 
 /** Where settings are given: flag values by key, the environment, and the parsed file. */
@@ -16,7 +19,34 @@ export type RawSettings = {
 export function toConfig(raw: RawSettings): Config {
   refuseUnknownKeys(raw)
   const entries = SETTINGS.map(one => [one.key, frozen(settingOf(one, raw))] as const)
-  return Object.freeze(Object.fromEntries(entries)) as unknown as Config
+  const settings = Object.fromEntries(entries) as unknown as Settings
+  const named = inPlace('egresses', raw, given => readEgresses(given, settings))
+  const only = egressAskedFor(raw, settings)
+  const egresses = only === null ? named : inPlace('egresses', raw, () => pickEgress(named, only))
+  const names = named.map(({ name }) => name)
+  const operators = inPlace('operators', raw, given => readOperators(given, names))
+  return Object.freeze({ ...settings, egresses: Object.freeze(egresses), operators })
+}
+
+/** What only the config file can hold, as it is no single text. */
+const STRUCTURES = ['egresses', 'operators'] as const
+
+function inPlace<T>(
+  key: (typeof STRUCTURES)[number],
+  { file }: RawSettings,
+  read: (given: unknown) => T,
+): T {
+  try {
+    return read(file?.values[key])
+  } catch (error) {
+    if (!(error instanceof Expected)) throw error
+    throw new EvError('bad_config', `"${key}" in ${file?.path} takes ${error.message}.`)
+  }
+}
+
+/** Of several egresses all are used, unless one is named. */
+function egressAskedFor({ flags, environment }: RawSettings, { egress }: Settings): string | null {
+  return flags.egress !== undefined || environment.EV_EGRESS ? egress : null
 }
 
 function settingOf(one: Setting, raw: RawSettings): unknown {
@@ -41,27 +71,17 @@ function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | '
     return one.read(textOf(value))
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    throw new EvError(code, `${place} is ${shown(one, value)}; it takes ${error.message}.`)
+    throw new EvError(
+      code,
+      `${place} is ${shown(value, one.value === 'URL')}; it takes ${error.message}.`,
+    )
   }
-}
-
-/** A file may hold numbers, booleans and lists of them as JSON has them. */
-function textOf(value: unknown): string {
-  if (Array.isArray(value)) return value.map(textOf).join(',')
-  if (value === null || typeof value === 'object') throw new Expected('a text, a number or a list')
-  return String(value)
-}
-
-/** Of a URL what stands before the host is kept back: it may be a password. */
-function shown(one: Setting, value: unknown): string {
-  const hidden = one.value === 'URL' && typeof value === 'string'
-  return JSON.stringify(hidden ? value.replace(/^.*@/s, '…@') : value)
 }
 
 const frozen = (value: unknown): unknown => (Array.isArray(value) ? Object.freeze(value) : value)
 
 function refuseUnknownKeys({ file }: RawSettings) {
-  const known = new Set(SETTINGS.map(fileKey))
+  const known = new Set([...SETTINGS.map(fileKey), ...STRUCTURES])
   for (const key of Object.keys(file?.values ?? {})) {
     if (known.has(key)) continue
     const like = [...known].find(name => name.startsWith(asInFile(key).slice(0, 5)))
@@ -70,11 +90,3 @@ function refuseUnknownKeys({ file }: RawSettings) {
     throw new EvError('bad_config', `"${key}" in ${file?.path} is not a setting of ev. ${remedy}`)
   }
 }
-
-/** `smtpPort`, `--smtp-port` and `EV_SMTP_PORT` all mean `smtp-port`. */
-const asInFile = (key: string) =>
-  key
-    .replace(/^(--|EV_)/, '')
-    .replace(/[a-z](?=[A-Z])/g, '$&-')
-    .replaceAll('_', '-')
-    .toLowerCase()

@@ -1,7 +1,11 @@
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
+import { DAY } from '../base/clock.ts'
+import type { EgressConfig } from './egresses.ts'
+import type { OperatorConfig } from './operators.ts'
 import {
   databaseUrl,
+  days,
   heloName,
   integer,
   ip,
@@ -18,7 +22,15 @@ import {
 } from './values.ts'
 
 /** Everything that can be set, checked and frozen. Flags win over the environment, that over the file, that over the defaults. */
-export type Config = {
+export type Config = Settings & {
+  /** At least one; several only where the config file names them. */
+  readonly egresses: readonly EgressConfig[]
+  /** By the operator's name: what the config file says of it. */
+  readonly operators: Readonly<Record<string, OperatorConfig>>
+}
+
+/** What is one text at every door: a flag, a variable of the environment, a key of the file. */
+export type Settings = {
   readonly dataDir: string
   readonly database: string
   readonly dns: readonly string[]
@@ -47,6 +59,11 @@ export type Config = {
   readonly cache: boolean
   readonly disposableFile: string | null
   readonly allowFile: string | null
+  readonly blockedFile: string | null
+  readonly spamTrapFile: string | null
+  readonly roleFile: string | null
+  /** How long a finished job is kept, with its addresses. */
+  readonly keepResultsMs: number
   readonly log: LogLevel
   readonly logFormat: 'pretty' | 'json' | null
 }
@@ -55,25 +72,25 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
 
 /** One setting: its names at the three doors, what it means, and how its text is read. */
-export type Setting<K extends keyof Config = keyof Config> = {
+export type Setting<K extends keyof Settings = keyof Settings> = {
   readonly key: K
   readonly flag: string
   /** Placeholder of the flag's value; null for a switch. */
   readonly value: string | null
   readonly environment: string
   readonly help: string
-  readonly read: (text: string) => Config[K]
-  readonly fallback: (environment: Environment) => Config[K]
+  readonly read: (text: string) => Settings[K]
+  readonly fallback: (environment: Environment) => Settings[K]
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-function setting<K extends keyof Config>(
+function setting<K extends keyof Settings>(
   key: K,
   flag: string,
   help: string,
   read: Setting<K>['read'],
-  fallback: Config[K] | Setting<K>['fallback'],
+  fallback: Settings[K] | Setting<K>['fallback'],
 ): Setting<K> {
   const [name, value = null] = flag.split(' ') as [string, string?]
   return {
@@ -116,7 +133,7 @@ export const SETTINGS: readonly Setting[] = [
     'startTls',
     '--starttls WHEN',
     'demanded, always or never',
-    oneOf<Config['startTls']>(['demanded', 'always', 'never']),
+    oneOf<Settings['startTls']>(['demanded', 'always', 'never']),
     'demanded',
   ),
   setting(
@@ -192,6 +209,21 @@ export const SETTINGS: readonly Setting[] = [
     text,
     null,
   ),
+  setting(
+    'blockedFile',
+    '--blocked-file F',
+    'own list of addresses and domains that are blocklisted',
+    text,
+    null,
+  ),
+  setting(
+    'spamTrapFile',
+    '--spam-trap-file F',
+    'own list of addresses and domains that are spam traps',
+    text,
+    null,
+  ),
+  setting('roleFile', '--role-file F', 'own list of role names, such as frontdesk', text, null),
   setting('dataDir', '--data-dir DIR', 'where jobs and answers are kept', text, dataDirOf),
   setting(
     'database',
@@ -200,6 +232,7 @@ export const SETTINGS: readonly Setting[] = [
     databaseUrl,
     '',
   ),
+  setting('keepResultsMs', '--keep-results D', 'days that finished lists are kept', days, 30 * DAY),
   setting('log', '--log LEVEL', LOG_LEVELS.join(', '), oneOf(LOG_LEVELS), 'info'),
   setting(
     'logFormat',

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { DAY } from '../base/clock.ts'
 
 /** What a setting takes, said to whoever gave it something else. */
 export class Expected extends Error {}
@@ -81,6 +82,11 @@ export function integer(min: number, max: number) {
 
 export function seconds(given: string): number {
   return number(0, 86_400)(given) * 1_000
+}
+
+/** Ten years is for ever. */
+export function days(given: string): number {
+  return number(0, 3_650)(given) * DAY
 }
 
 export function oneOf<T extends string>(words: readonly T[]) {

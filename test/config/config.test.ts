@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../src/base/error.ts'
 import { type RawSettings, toConfig } from '../../src/config/config.ts'
-import { type Config, SETTINGS } from '../../src/config/settings.ts'
+import { SETTINGS, type Settings } from '../../src/config/settings.ts'
 
-type Key = keyof Config
+type Key = keyof Settings
 /** What a setting reads, what it makes of it, and what it takes instead of each bad text. */
 type Row = {
   readonly good: readonly (readonly [text: string, value: unknown])[]
@@ -165,6 +165,20 @@ const ROWS: Readonly<Record<Key, Row>> = {
   cache: { good: SWITCH, bad: [['warm', /on or off/]], fallback: true },
   disposableFile: { good: [['d.txt', 'd.txt']], bad: SOME_TEXT, fallback: null },
   allowFile: { good: [['a.txt', 'a.txt']], bad: SOME_TEXT, fallback: null },
+  blockedFile: { good: [['b.txt', 'b.txt']], bad: SOME_TEXT, fallback: null },
+  spamTrapFile: { good: [['t.txt', 't.txt']], bad: SOME_TEXT, fallback: null },
+  roleFile: { good: [['r.txt', 'r.txt']], bad: SOME_TEXT, fallback: null },
+  keepResultsMs: {
+    good: [
+      ['7', 7 * 86_400_000],
+      ['0.5', 43_200_000],
+    ],
+    bad: [
+      ['-1', /a number from 0 to 3650/],
+      ['30d', /a number from 0/],
+    ],
+    fallback: 30 * 86_400_000,
+  },
   dataDir: {
     good: [['/var/lib/ev', '/var/lib/ev']],
     bad: SOME_TEXT,
@@ -381,3 +395,95 @@ function faultOf(given: RawSettings): EvError {
   }
   throw new Error('it was taken')
 }
+
+describe('egresses of the config file', () => {
+  const egresses = (value: unknown, flags = {}) =>
+    toConfig(raw({ flags, file: file({ egresses: value, helo: 'all.example.com' }) })).egresses
+
+  test('without any there is one, made of the settings', () => {
+    const config = toConfig(raw({ flags: { helo: 'a.example.com', egress: 'office' } }))
+    expect(config.egresses).toEqual([
+      { name: 'office', helo: 'a.example.com', mailFrom: '', sourceAddress: null, proxy: null },
+    ])
+  })
+
+  test('what one leaves out is as the settings have it', () => {
+    const two = [
+      { name: 'a', 'source-address': '192.0.2.1' },
+      { name: 'b', mailFrom: 'x@y.test' },
+    ]
+    expect(egresses(two)).toEqual([
+      {
+        ...{ name: 'a', helo: 'all.example.com', mailFrom: '' },
+        ...{ sourceAddress: '192.0.2.1', proxy: null },
+      },
+      {
+        ...{ name: 'b', helo: 'all.example.com', mailFrom: 'x@y.test' },
+        ...{ sourceAddress: null, proxy: null },
+      },
+    ])
+  })
+
+  test('all are used unless one is asked for by its name', () => {
+    const two = [{ name: 'a' }, { name: 'b' }]
+    expect(egresses(two).map(({ name }) => name)).toEqual(['a', 'b'])
+    expect(egresses(two, { egress: 'b' }).map(({ name }) => name)).toEqual(['b'])
+  })
+
+  test.each([
+    [{}, /takes a list such as/],
+    [[], /takes a list such as/],
+    [['a'], /takes an object such as/],
+    [[{ helo: 'a.example.com' }], /takes a "name" in each; number 1 has none/],
+    [[{ name: 'a' }, { name: 'a' }], /"a" is there twice/],
+    [[{ name: 'a', hello: 'x' }], /nothing of the name "hello", only name, helo, mail-from/],
+    [[{ name: 'a', helo: 'x y' }], /in "helo" a host name such as .*, not "x y"/],
+    [[{ name: 'a', proxy: 'http://u:pw@h' }], /in "proxy" socks5:.*, not "…@h"/],
+  ])('%j is refused', (value, says) => {
+    const fault = faultOf(raw({ file: file({ egresses: value }) }))
+    expect(fault.code).toBe('bad_config')
+    expect(fault.message).toMatch(says)
+    expect(fault.message).not.toContain('pw@')
+  })
+
+  test('one that is asked for and is not there is refused', () => {
+    const given = raw({ flags: { egress: 'c' }, file: file({ egresses: [{ name: 'a' }] }) })
+    expect(faultOf(given).message).toMatch(/takes the egress "c" .* among its own, which are a\./)
+  })
+})
+
+describe('operators of the config file', () => {
+  const operators = (value: unknown) =>
+    toConfig(raw({ file: file({ operators: value, egresses: [{ name: 'a' }, { name: 'b' }] }) }))
+      .operators
+
+  test('what is not said stays as it is', () => {
+    expect(operators({ google: { 'sessions-per-operator': 1, egresses: ['b'] } })).toEqual({
+      google: {
+        ...{ hosts: [], title: null, truth: null, sessionsPerOperator: 1 },
+        ...{ recipientsPerSession: null, sessionsPerSecond: null, egresses: ['b'] },
+      },
+    })
+  })
+
+  test('one of our own is known by the ends of its hosts', () => {
+    const said = operators({ acme: { hosts: ['.MX.acme.example'], truth: 'accepts-all' } })
+    expect(said.acme).toMatchObject({ hosts: ['mx.acme.example'], truth: 'accepts-all' })
+  })
+
+  test.each([
+    [[], /takes an object such as/],
+    [{ google: 1 }, /for "google" an object/],
+    [{ 'a b': {} }, /a short name/],
+    [{ google: { sessions: 1 } }, /for "google" nothing of the name "sessions", only hosts, title/],
+    [{ google: { 'sessions-per-operator': 0 } }, /a whole number from 1 to 1000, not 0/],
+    [{ google: { truth: 'lies' } }, /tells, accepts-all, tenant, gateway, not "lies"/],
+    [{ google: { egresses: ['c'] } }, /in "egresses" a, b, not \["c"\]/],
+    [{ acme: { hosts: ['com'] } }, /ends of host names such as/],
+  ])('%j is refused', (value, says) => {
+    const fault = faultOf(
+      raw({ file: file({ operators: value, egresses: [{ name: 'a' }, { name: 'b' }] }) }),
+    )
+    expect(fault.message).toMatch(says)
+  })
+})

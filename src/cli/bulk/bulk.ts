@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { breathe, DAY, systemClock } from '../base/clock.ts'
-import { EvError } from '../base/error.ts'
-import { systemRandom } from '../base/random.ts'
-import type { Config } from '../config/settings.ts'
-import type { ResultMemory } from '../engine/memory.ts'
-import { readList } from '../job/csv.ts'
-import { toEntry } from '../job/submission.ts'
-import { forgetAnswers, recallAnswers } from '../store/answers.ts'
-import { type Database, openDatabase, write } from '../store/database.ts'
+import { breathe, DAY, systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import type { Config } from '../../config/settings.ts'
+import type { ResultMemory } from '../../engine/memory.ts'
+import { readList } from '../../job/csv.ts'
+import { toEntry } from '../../job/submission.ts'
+import { forgetAnswers, recallAnswers } from '../../store/answers.ts'
+import { type Database, openDatabase, write } from '../../store/database.ts'
 import {
   addItems,
   createJob,
@@ -21,17 +21,17 @@ import {
   queueJob,
   readJob,
   unfinishedJob,
-} from '../store/jobs.ts'
-import { type Lock, lockJob } from '../store/lock.ts'
-import { wireEngine } from '../wire.ts'
-import { Recorder } from '../work/recorder.ts'
-import { runJob } from '../work/run-job.ts'
-import { EXIT_CODES } from './exit.ts'
+} from '../../store/jobs.ts'
+import { type Lock, lockJob } from '../../store/lock.ts'
+import { wireEngine } from '../../wire.ts'
+import { Recorder } from '../../work/recorder.ts'
+import { runJob } from '../../work/run-job.ts'
+import { EXIT_CODES } from '../exit.ts'
+import { stderrLog } from '../log.ts'
+import { helloHint, readConfig } from '../settings.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { checkOutput, writeOutput } from './list-output.ts'
-import { stderrLog } from './log.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
-import { helloHint, readConfig } from './settings.ts'
 import { summary, summaryObject } from './summary.ts'
 
 export type BulkFlags = {

@@ -1,4 +1,4 @@
-import type { Job } from '../store/jobs.ts'
+import type { Job } from '../../store/jobs.ts'
 import { duration } from './progress.ts'
 
 /** How a job ended, for people. */

@@ -1,10 +1,10 @@
 import { styleText } from 'node:util'
-import { isFault } from '../address/address.ts'
-import { cleanText } from '../base/text.ts'
-import { retryAfterSeconds } from '../engine/again.ts'
-import { reasonText } from '../smtp/reason-text.ts'
-import { MEANINGS } from '../verdict/reason.ts'
-import { type Class, classOf, type Evidence, type Result } from '../verdict/verdict.ts'
+import { isFault } from '../../address/address.ts'
+import { cleanText } from '../../base/text.ts'
+import { retryAfterSeconds } from '../../engine/again.ts'
+import { reasonText } from '../../smtp/reason-text.ts'
+import { MEANINGS } from '../../verdict/reason.ts'
+import { type Class, classOf, type Evidence, type Result } from '../../verdict/verdict.ts'
 
 const COLOURS = {
   deliverable: 'green',

@@ -1,14 +1,14 @@
 import { createInterface } from 'node:readline'
-import { cleanAddress } from '../address/address.ts'
-import { EvError } from '../base/error.ts'
-import { cleanText } from '../base/text.ts'
-import { type Include, presentResult } from '../engine/present.ts'
-import { classOf, type Result } from '../verdict/verdict.ts'
-import { wireEngine } from '../wire.ts'
-import { EXIT_CODES } from './exit.ts'
-import { stderrLog } from './log.ts'
+import { cleanAddress } from '../../address/address.ts'
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import { type Include, presentResult } from '../../engine/present.ts'
+import { classOf, type Result } from '../../verdict/verdict.ts'
+import { wireEngine } from '../../wire.ts'
+import { EXIT_CODES } from '../exit.ts'
+import { stderrLog } from '../log.ts'
+import { helloHint, readConfig } from '../settings.ts'
 import { printResult } from './print.ts'
-import { helloHint, readConfig } from './settings.ts'
 
 export type VerifyFlags = {
   readonly json?: boolean

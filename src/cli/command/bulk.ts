@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { addSettings } from '../settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev bulk list.csv -o out.csv
+  ev bulk customers.csv --column "Work email" -o out.csv
+  ev bulk list.csv -o good.csv --only deliverable
+  cat list.txt | ev bulk - -o - --format ndjson
+
+Stop it with Ctrl-C; the same command again goes on where it stopped.`
+
+export function addBulk(ev: Command): void {
+  const bulk = ev
+    .command('bulk')
+    .description('verify a list: CSV in, CSV out')
+    .argument('<file>', 'the list; - reads stdin')
+    .requiredOption('-o, --output <file>', 'where the results go; - writes to stdout')
+    .option('--column <name|n>', 'the column of the addresses, by name or number')
+    .option('--no-header', 'the first row is no header')
+    .option('--raw', 'do not guard cells against being run as formulas by spreadsheets')
+    .option('--no-wait', 'do not wait for greylisting and pauses')
+    .option('--fresh', 'forget an earlier unfinished run of this list')
+    .option('--sandbox', 'simulated results, by the prefix of the address')
+    .option('--quiet', 'no progress and no summary')
+    .option('--json', 'print the summary as JSON on stdout')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags) => {
+      const { bulkCommand } = await import('../bulk/bulk.ts')
+      process.exitCode = await bulkCommand(file, flags)
+    })
+  addSettings(bulk)
+}

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { addBulk } from './command/bulk.ts'
+import { addVerify } from './command/verify.ts'
+
+const version = (): string =>
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+
+/** All commands with their options; each loads what it needs only when it runs. */
+export function program(): Command {
+  const ev = new Command('ev')
+    .description('Finds out whether an email address can receive mail, before anyone sends to it.')
+    .version(version())
+    .showHelpAfterError('(ev help shows what there is)')
+  for (const add of [addVerify, addBulk]) add(ev)
+  for (const command of [ev, ...ev.commands]) command.exitOverride()
+  return ev
+}

@@ -1,0 +1,54 @@
+import { Expected } from './values.ts'
+
+/** How each field of an object in the config file is read. */
+type Readers<T> = { readonly [K in keyof T]: (value: unknown) => T[K] }
+
+/**
+ * Reads an object of the config file. A key has the name of its flag (`mail-from`); `mailFrom` means the same.
+ * Throws Expected, which says what stands there and what it takes.
+ */
+export function readFields<T>(given: unknown, readers: Readers<T>): Partial<T> {
+  const known = Object.keys(readers) as (keyof T & string)[]
+  const read: Partial<T> = {}
+  for (const [written, value] of Object.entries(objectOf(given))) {
+    const key = known.find(one => asInFile(one) === asInFile(written))
+    if (key === undefined) {
+      const names = known.map(asInFile).join(', ')
+      throw new Expected(`nothing of the name "${written}", only ${names}`)
+    }
+    try {
+      read[key] = readers[key](value)
+    } catch (error) {
+      if (!(error instanceof Expected)) throw error
+      throw new Expected(`in "${written}" ${error.message}, not ${shown(value, key === 'proxy')}`)
+    }
+  }
+  return read
+}
+
+/** Of a URL what stands before the host is kept back: it may be a password. */
+export const shown = (value: unknown, isUrl: boolean): string =>
+  JSON.stringify(isUrl && typeof value === 'string' ? value.replace(/^.*@/s, '…@') : value)
+
+export function objectOf(given: unknown): Record<string, unknown> {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new Expected('an object such as {"name": …}')
+  }
+  return given as Record<string, unknown>
+}
+
+/** A file may hold numbers, booleans and lists of them as JSON has them. */
+export function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(textOf).join(',')
+  if (value === null || typeof value === 'object') throw new Expected('a text, a number or a list')
+  return String(value)
+}
+
+/** `smtpPort`, `--smtp-port` and `EV_SMTP_PORT` all mean `smtp-port`. */
+export const asInFile = (key: string) =>
+  key
+    .replace(/^(--|EV_)/, '')
+    .replace(/Ms$/, '')
+    .replace(/[a-z](?=[A-Z])/g, '$&-')
+    .replaceAll('_', '-')
+    .toLowerCase()
