@@ -1,15 +1,16 @@
+import { Attendance, type SessionCounters } from './attendance.ts'
+
 /** What the mail world saw since it started or was reset: the measure of what `ev` does to others. */
 export type WorldCounters = {
-  /** All hosts together; `sessionsPeak` is that of the whole world. */
+  /** All hosts together; peaks of sessions are those of the whole world. */
   readonly total: HostCounters
   readonly hosts: Readonly<Record<string, HostCounters>>
   readonly dns: DnsCounters
 }
 
-export type HostCounters = {
-  readonly connections: number
-  readonly sessionsNow: number
-  readonly sessionsPeak: number
+export type HostCounters = SessionCounters & {
+  /** Sessions by the address that the client came from. */
+  readonly clients: Readonly<Record<string, SessionCounters>>
   /** Commands by verb; one that is no command of SMTP is counted under what stood there. */
   readonly commands: Readonly<Record<string, number>>
   /** Addresses as they were asked, with how often. */
@@ -40,9 +41,7 @@ export const askedTwice = (counters: HostCounters): string[] =>
 
 /** Counts what happens at one host, or at all of them. */
 export class Tally {
-  connections = 0
-  sessionsNow = 0
-  sessionsPeak = 0
+  readonly attendance = new Attendance()
   commands: Record<string, number> = {}
   recipients = new Map<string, number>()
   transactions = 0
@@ -52,16 +51,6 @@ export class Tally {
   pregreet = 0
   outOfTurn = 0
   badLines = 0
-
-  opened(): void {
-    this.connections += 1
-    this.sessionsNow += 1
-    this.sessionsPeak = Math.max(this.sessionsPeak, this.sessionsNow)
-  }
-
-  closed(): void {
-    this.sessionsNow -= 1
-  }
 
   command(verb: string): void {
     this.commands[verb] = (this.commands[verb] ?? 0) + 1
@@ -77,21 +66,25 @@ export class Tally {
 
   /** Begins again; sessions that are open stay counted. */
   reset(): void {
-    const { sessionsNow } = this
-    Object.assign(this, new Tally(), { sessionsNow, sessionsPeak: sessionsNow })
+    const { attendance } = this
+    attendance.reset()
+    Object.assign(this, new Tally(), { attendance })
   }
 
   /** What was counted so far, apart from what will be. */
   counters(): HostCounters {
-    return { ...this, commands: { ...this.commands }, recipients: new Map(this.recipients) }
+    const { attendance, commands, recipients, ...counted } = this
+    return {
+      ...attendance.counters(),
+      ...counted,
+      commands: { ...commands },
+      recipients: new Map(recipients),
+    }
   }
 }
 
-/** Adds up the hosts. `sessions` is what only the whole world knows. */
-export function addUp(
-  hosts: readonly HostCounters[],
-  sessions: Pick<HostCounters, 'sessionsNow' | 'sessionsPeak'>,
-): HostCounters {
+/** Adds up the hosts. Peaks of sessions are no sums: only the whole world knows who was there at once. */
+export function addUp(hosts: readonly HostCounters[], attendance: Attendance): HostCounters {
   const total = new Tally()
   for (const host of hosts) {
     for (const name of SUMS) total[name] += host[name]
@@ -103,17 +96,10 @@ export function addUp(
       total.recipients.set(address, (total.recipients.get(address) ?? 0) + times)
     }
   }
-  return { ...total.counters(), ...sessions }
+  return { ...total.counters(), ...attendance.counters() }
 }
 
-const SUMS = [
-  'connections',
-  'transactions',
-  'tlsSessions',
-  'pregreet',
-  'outOfTurn',
-  'badLines',
-] as const
+const SUMS = ['transactions', 'tlsSessions', 'pregreet', 'outOfTurn', 'badLines'] as const
 const PEAKS = ['recipientsPerConnectionMax', 'recipientsPerTransactionMax'] as const
 
 /** Counters as text for a pipe between processes: maps become lists. */

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { systemClock } from '../base/clock.ts'
+import type { Attendance } from './attendance.ts'
 import { selfSigned } from './certificate.ts'
 import { Conversation, type Line } from './conversation.ts'
 import { Tally } from './counters.ts'
@@ -11,7 +12,7 @@ import type { HostPlan } from './scenario.ts'
 import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
 
 /** What a host knows of the world around it. */
-export type Around = { readonly roundTripMs: number; opened(): void; closed(): void }
+export type Around = { readonly roundTripMs: number; readonly attendance: Attendance }
 
 /** Who calls. */
 export type Caller = {
@@ -55,7 +56,11 @@ export class MailHost {
     socket.on('error', () => socket.destroy())
     this.#connections += 1
     const client = socket.remoteAddress ?? ''
-    const caller = { client, connection: this.#connections, over: this.#count(socket, world) }
+    const caller = {
+      client,
+      connection: this.#connections,
+      over: this.#count(socket, client, world),
+    }
     if (world.roundTripMs === 0) {
       this.#begin(socket, caller)
       return
@@ -67,15 +72,14 @@ export class MailHost {
   }
 
   /** Counts a session until it is over, by the word of the server or by the end of the connection. */
-  #count(socket: Socket, world: Around): () => void {
+  #count(socket: Socket, client: string, { attendance }: Around): () => void {
     let counted = true
-    this.tally.opened()
-    world.opened()
+    const books = [this.tally.attendance, attendance]
+    for (const book of books) book.opened(client)
     const over = () => {
       if (!counted) return
       counted = false
-      this.tally.closed()
-      world.closed()
+      for (const book of books) book.closed(client)
     }
     socket.once('close', over)
     return over

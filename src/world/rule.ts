@@ -35,6 +35,8 @@ export type Rule = {
   sessionsAbove?: number
   /** Whether the conversation is encrypted. */
   secure?: boolean
+  /** The client: IP addresses it connects from, `*` for any run of characters. */
+  client?: string | readonly string[]
   // What happens.
   /** A reply, `\n` between its lines; `{to}`, `{from}`, `{host}` and `{client}` are filled in. None: nothing is said. */
   reply?: string
@@ -96,8 +98,9 @@ const COMMANDS = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'NOOP', 'Q
 
 function condition(rule: Rule): (moment: Moment) => boolean {
   const tests = [
-    rule.to !== undefined && onAddress(rule.to, 'to'),
-    rule.from !== undefined && onAddress(rule.from, 'from'),
+    rule.client !== undefined && matching('client', textMatcher(listOf(rule.client))),
+    rule.to !== undefined && matching('to', addressMatcher(listOf(rule.to))),
+    rule.from !== undefined && matching('from', addressMatcher(listOf(rule.from))),
     ...NUMBERS.map(([name, holds]) => {
       const limit = rule[name]
       return limit !== undefined && ((moment: Moment) => holds(moment, limit))
@@ -126,29 +129,40 @@ const NUMBERS: readonly [Counted, (moment: Moment, limit: number) => boolean][] 
   ['sessionsAbove', (moment, limit) => moment.sessions > limit],
 ]
 
-function onAddress(patterns: string | readonly string[], side: 'to' | 'from') {
-  const matches = addressMatcher(typeof patterns === 'string' ? [patterns] : patterns)
-  return (moment: Moment) => matches(moment[side])
+const matching = (side: 'to' | 'from' | 'client', fits: (text: string) => boolean) => {
+  return (moment: Moment) => fits(moment[side])
 }
+
+const listOf = (patterns: string | readonly string[]) =>
+  typeof patterns === 'string' ? [patterns] : patterns
 
 /** Whether an address fits one of the patterns: exact ones by look-up, those with `*` by one regular expression. */
 export function addressMatcher(patterns: readonly string[]): (address: string) => boolean {
   if (patterns.includes('*')) return () => true
-  const lower = patterns.map(pattern => pattern.toLowerCase())
-  const exact = new Set(lower.filter(pattern => !pattern.includes('*')))
-  const wild = lower.filter(pattern => pattern.includes('*')).map(wildcard)
-  const expression = wild.length > 0 ? new RegExp(`^(?:${wild.join('|')})$`, 'u') : null
+  // A pattern without `@` is one of local parts.
+  const isWild = (pattern: string) => pattern.includes('*')
+  const exact = new Set(patterns.filter(pattern => !isWild(pattern)).map(lowered))
+  const fits = textMatcher(
+    patterns.filter(isWild).map(pattern => (pattern.includes('@') ? pattern : `${pattern}@*`)),
+  )
   return address => {
     // The quotes of a quoted local part are no part of the mailbox's name.
-    const whole = address.toLowerCase().replace(/^"(.*)"@/, '$1@')
+    const whole = lowered(address).replace(/^"(.*)"@/, '$1@')
     if (exact.has(whole) || exact.has(whole.slice(0, Math.max(0, whole.lastIndexOf('@')))))
       return true
-    return expression?.test(whole) ?? false
+    return fits(whole)
   }
 }
 
-/** A pattern without `@` is one of local parts. */
-function wildcard(pattern: string): string {
-  const whole = pattern.includes('@') ? pattern : `${pattern}@*`
-  return whole.replace(/[.+?^${}()|[\]\\/]/g, '\\$&').replaceAll('*', '.*')
+/** Whether a text in small letters fits one of the patterns. */
+function textMatcher(patterns: readonly string[]): (text: string) => boolean {
+  if (patterns.length === 0) return () => false
+  const wild = patterns.map(pattern => wildcard(lowered(pattern)))
+  const expression = new RegExp(`^(?:${wild.join('|')})$`, 'u')
+  return text => expression.test(text)
 }
+
+const wildcard = (pattern: string) =>
+  pattern.replace(/[.+?^${}()|[\]\\/]/g, '\\$&').replaceAll('*', '.*')
+
+const lowered = (text: string) => text.toLowerCase()

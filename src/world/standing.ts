@@ -31,7 +31,7 @@ export class Standing implements Moment {
   }
 
   get sessions(): number {
-    return this.#host.tally.sessionsNow
+    return this.#host.tally.attendance.sessionsNow
   }
 
   /** What is wrong with a command before anybody has an opinion of it; reads its arguments. */

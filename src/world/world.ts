@@ -1,3 +1,4 @@
+import { Attendance } from './attendance.ts'
 import { addUp, type WorldCounters } from './counters.ts'
 import { startDnsServer } from './dns-server.ts'
 import { MailHost } from './mail-host.ts'
@@ -30,16 +31,12 @@ export async function startWorld(scenario: Scenario): Promise<World> {
   const hosts = Object.entries(scenario.hosts).map(
     ([name, plan]) => new MailHost(name, { ...common, ...plan }),
   )
-  const gauge = new Gauge()
+  const attendance = new Attendance()
   const street = await openStreet({
     hosts,
     addresses,
     port: scenario.smtpPort ?? 0,
-    world: {
-      roundTripMs: scenario.roundTripMs ?? 0,
-      opened: () => gauge.opened(),
-      closed: () => gauge.closed(),
-    },
+    world: { roundTripMs: scenario.roundTripMs ?? 0, attendance },
   })
   const zone = createZone(scenario.domains, addresses)
   const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
@@ -56,40 +53,17 @@ export async function startWorld(scenario: Scenario): Promise<World> {
       const counted = hosts.map(host => [host.name, host.tally.counters()] as const)
       const total = addUp(
         counted.map(([, counters]) => counters),
-        gauge.reading(),
+        attendance,
       )
       return { total, hosts: Object.fromEntries(counted), dns: dns.counters() }
     },
     resetCounters() {
       for (const host of hosts) host.tally.reset()
-      gauge.reset()
+      attendance.reset()
       dns.resetCounters()
     },
     async close() {
       await Promise.all([street.close(), dns.close()])
     },
-  }
-}
-
-/** Counts the sessions of the whole world. */
-class Gauge {
-  #now = 0
-  #peak = 0
-
-  opened(): void {
-    this.#now += 1
-    this.#peak = Math.max(this.#peak, this.#now)
-  }
-
-  closed(): void {
-    this.#now -= 1
-  }
-
-  reading() {
-    return { sessionsNow: this.#now, sessionsPeak: this.#peak }
-  }
-
-  reset(): void {
-    this.#peak = this.#now
   }
 }

@@ -140,6 +140,7 @@ describe('the counters', () => {
       connections: 0,
       sessionsNow: 1,
       sessionsPeak: 1,
+      clients: { '127.0.0.1': { connections: 0, sessionsNow: 1, sessionsPeak: 1 } },
       commands: {},
       recipients: new Map(),
       transactions: 0,

@@ -49,6 +49,9 @@ describe('a book of rules', () => {
     [{ connectionMax: 1 }, { connection: 1 }, { connection: 2 }],
     [{ sessionsAbove: 1 }, { sessions: 2 }, { sessions: 1 }],
     [{ secure: true }, { secure: true }, { secure: false }],
+    [{ client: '127.0.0.2' }, { client: '127.0.0.2' }, { client: '127.0.0.20' }],
+    [{ client: '127.0.0.*' }, { client: '127.0.0.20' }, { client: '127.0.1.2' }],
+    [{ client: ['127.0.0.2', '::1'] }, { client: '::1' }, { client: '127.0.0.1' }],
   ])('%j holds at %j and not at %j', (condition, holds, fails) => {
     const rules = [{ on: 'RCPT', ...condition, reply: 'yes' }] as const
     expect(said(rules, holds)).toBe('yes')
@@ -92,6 +95,32 @@ test('rules of a scenario come before those of the temper', async () => {
   expect(await talk.say('RCPT TO:<user1@a.test>')).toBe('250 2.1.5 Ok')
   expect(await talk.say('RCPT TO:<user2@a.test>')).toBe('250 2.1.5 Ok')
   talk.hangUp()
+  await world.close()
+})
+
+test('a rule for one client leaves the others alone, and each is counted', async () => {
+  const world = await startWorld({
+    domains: {},
+    hosts: {
+      'mx.a.test': {
+        temper: 'polite',
+        rules: [{ on: 'CONNECT', client: '127.0.0.2', reply: '554 5.7.1 {client} is blocked' }],
+      },
+    },
+  })
+  const blocked = await Talk.with(world, 'mx.a.test', '127.0.0.2')
+  expect(await blocked.reply()).toBe('554 5.7.1 127.0.0.2 is blocked')
+  const welcome = await Talk.with(world, 'mx.a.test', '127.0.0.3')
+  expect(await welcome.reply()).toBe('220 mx.a.test ESMTP')
+  await welcome.say('QUIT')
+  await (await Talk.with(world, 'mx.a.test', '127.0.0.3')).reply()
+  const { total, hosts } = world.counters()
+  expect(total.clients).toEqual({
+    '127.0.0.2': { connections: 1, sessionsNow: 1, sessionsPeak: 1 },
+    '127.0.0.3': { connections: 2, sessionsNow: 1, sessionsPeak: 1 },
+  })
+  expect(hosts['mx.a.test']?.clients).toEqual(total.clients)
+  expect(total).toMatchObject({ connections: 3, sessionsPeak: 2 })
   await world.close()
 })
 

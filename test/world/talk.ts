@@ -15,8 +15,13 @@ export class Talk {
     this.#listen()
   }
 
-  static async with(world: Pick<World, 'smtpPort' | 'addresses'>, host: string): Promise<Talk> {
-    const socket = connect(world.smtpPort, world.addresses.get(host)?.[0])
+  static async with(
+    { smtpPort: port, addresses }: Pick<World, 'smtpPort' | 'addresses'>,
+    name: string,
+    localAddress?: string,
+  ): Promise<Talk> {
+    const [host = ''] = addresses.get(name) ?? []
+    const socket = connect({ port, host, ...(localAddress && { localAddress }) })
     await once(socket, 'connect')
     return new Talk(socket)
   }
