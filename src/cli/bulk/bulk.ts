@@ -5,10 +5,9 @@ import { breathe, DAY, systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
-import type { ResultMemory } from '../../engine/memory.ts'
 import { readList } from '../../job/csv.ts'
 import { toEntry } from '../../job/submission.ts'
-import { forgetAnswers, recallAnswers } from '../../store/answers.ts'
+import { forgetAnswers } from '../../store/answers.ts'
 import { type Database, openDatabase, write } from '../../store/database.ts'
 import {
   addItems,
@@ -23,16 +22,12 @@ import {
   unfinishedJob,
 } from '../../store/jobs.ts'
 import { type Lock, lockJob } from '../../store/lock.ts'
-import { wireEngine } from '../../wire.ts'
-import { Recorder } from '../../work/recorder.ts'
-import { runJob } from '../../work/run-job.ts'
 import { EXIT_CODES } from '../exit.ts'
-import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { checkOutput, writeOutput } from './list-output.ts'
-import { noProgress, type Progress, stderrProgress } from './progress.ts'
 import { summary, summaryObject } from './summary.ts'
+import { work } from './work.ts'
 
 export type BulkFlags = {
   readonly output: string
@@ -194,91 +189,4 @@ async function finish(
     process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output), null, 2)}\n`)
   }
   return 0
-}
-
-/** Runs the job with live progress; true when it was interrupted. */
-async function work(
-  database: Database,
-  config: Config,
-  flags: BulkFlags,
-  job: Job,
-): Promise<boolean> {
-  const log = stderrLog(config)
-  const progress: Progress = flags.quiet
-    ? noProgress
-    : stderrProgress(systemClock, 'looking at the list')
-  const { finished, watcher } = watch(progress)
-  const recorder = new Recorder(database, job.id, watcher)
-  const sandbox = flags.sandbox ?? false
-  const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
-  const engine = wireEngine(config, { log }, { sandbox, list: true, ...memory })
-  const { signal, dispose } = interruption()
-  try {
-    await runJob(
-      {
-        engine,
-        database,
-        recorder,
-        log,
-        jobId: job.id,
-        concurrency: config.concurrency,
-        wait: flags.wait ?? true,
-        greylistDelayMs: config.greylistDelayMs,
-        stopping: signal,
-      },
-      finished,
-    )
-    if (signal.aborted) return (await readJob(database, job.id)).state !== 'completed'
-    await finished
-    return false
-  } finally {
-    dispose()
-    progress.end()
-    await engine.close()
-  }
-}
-
-function watch(progress: Progress) {
-  let finish: (job: Job) => void = () => {}
-  let fail: (error: unknown) => void = () => {}
-  const finished = new Promise<Job>((resolve, reject) => {
-    finish = resolve
-    fail = reject
-  })
-  finished.catch(() => {})
-  const watcher = {
-    onProgress(job: Job) {
-      progress.show(job)
-      if (job.state === 'completed') finish(job)
-    },
-    onFailure: (error: unknown) => fail(error),
-  }
-  return { finished, watcher }
-}
-
-/** Answers of the database; new ones are written together with the results that they belong to. */
-function listMemory(database: Database, recorder: Recorder): ResultMemory {
-  return {
-    recall: keys => recallAnswers(database, keys),
-    // Durable soon, with its group: nobody waits for it.
-    remember: async entries => void recorder.remember(entries),
-  }
-}
-
-/** Ctrl-C lets conversations come to their end; a second one does not. */
-function interruption(): { signal: AbortSignal; dispose: () => void } {
-  const stopping = new AbortController()
-  const stop = () => {
-    if (stopping.signal.aborted) process.exit(EXIT_CODES.interrupted)
-    stopping.abort()
-  }
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
-  return {
-    signal: stopping.signal,
-    dispose: () => {
-      process.off('SIGINT', stop)
-      process.off('SIGTERM', stop)
-    },
-  }
 }

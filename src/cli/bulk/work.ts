@@ -1,0 +1,105 @@
+import { systemClock } from '../../base/clock.ts'
+import type { Config } from '../../config/settings.ts'
+import type { ResultMemory } from '../../engine/memory.ts'
+import { recallAnswers } from '../../store/answers.ts'
+import type { Database } from '../../store/database.ts'
+import { type Job, readJob } from '../../store/jobs.ts'
+import { wireEngine } from '../../wire.ts'
+import { Recorder } from '../../work/recorder.ts'
+import { runJob } from '../../work/run-job.ts'
+import { EXIT_CODES } from '../exit.ts'
+import { stderrLog } from '../log.ts'
+import { noProgress, type Progress, stderrProgress } from './progress.ts'
+
+export type WorkFlags = {
+  readonly wait?: boolean
+  readonly sandbox?: boolean
+  readonly quiet?: boolean
+}
+
+/** Runs the job with live progress; true when it was interrupted. */
+export async function work(
+  database: Database,
+  config: Config,
+  flags: WorkFlags,
+  job: Job,
+): Promise<boolean> {
+  const log = stderrLog(config)
+  const progress: Progress = flags.quiet
+    ? noProgress
+    : stderrProgress(systemClock, 'looking at the list')
+  const { finished, watcher } = watch(progress)
+  const recorder = new Recorder(database, job.id, watcher)
+  const sandbox = flags.sandbox ?? false
+  const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
+  const engine = wireEngine(config, { log }, { sandbox, list: true, ...memory })
+  const { signal, dispose } = interruption()
+  try {
+    await runJob(
+      {
+        engine,
+        database,
+        recorder,
+        log,
+        jobId: job.id,
+        concurrency: config.concurrency,
+        wait: flags.wait ?? true,
+        greylistDelayMs: config.greylistDelayMs,
+        stopping: signal,
+      },
+      finished,
+    )
+    if (signal.aborted) return (await readJob(database, job.id)).state !== 'completed'
+    await finished
+    return false
+  } finally {
+    dispose()
+    progress.end()
+    await engine.close()
+  }
+}
+
+function watch(progress: Progress) {
+  let finish: (job: Job) => void = () => {}
+  let fail: (error: unknown) => void = () => {}
+  const finished = new Promise<Job>((resolve, reject) => {
+    finish = resolve
+    fail = reject
+  })
+  finished.catch(() => {})
+  const watcher = {
+    onProgress(job: Job) {
+      progress.show(job)
+      if (job.state === 'completed') finish(job)
+    },
+    onFailure: (error: unknown) => fail(error),
+  }
+  return { finished, watcher }
+}
+
+/** Answers of the database; new ones are written together with the results that they belong to. */
+function listMemory(database: Database, recorder: Recorder): ResultMemory {
+  return {
+    recall: keys => recallAnswers(database, keys),
+    // Durable soon, with its group: nobody waits for it.
+    remember: async entries => void recorder.remember(entries),
+  }
+}
+
+/** Ctrl-C lets conversations come to their end; a second one does not. */
+function interruption(): { signal: AbortSignal; dispose: () => void } {
+  const stopping = new AbortController()
+  const stop = () => {
+    if (stopping.signal.aborted) process.exit(EXIT_CODES.interrupted)
+    stopping.abort()
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return {
+    signal: stopping.signal,
+    dispose: () => {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+    },
+  }
+}
