@@ -127,6 +127,8 @@ const NOBODY = '192.0.2.0'
 async function lookUp(resolver: promises.Resolver, name: string, type: RecordType) {
   if (type === 'A') return resolver.resolve4(name)
   if (type === 'AAAA') return resolver.resolve6(name)
+  if (type === 'TXT') return (await resolver.resolveTxt(name)).map(strings => strings.join(''))
+  if (type === 'PTR') return resolver.resolvePtr(name)
   const records = await resolver.resolveMx(name)
   return records.map(({ priority, exchange }) => ({ preference: priority, host: exchange }))
 }

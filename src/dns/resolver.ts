@@ -7,7 +7,8 @@ export interface Resolver {
   resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal): Promise<DnsAnswer<T>>
 }
 
-export type RecordType = 'MX' | 'A' | 'AAAA'
+/** The strings of a TXT record come joined, as RFC 7208 §3.3 reads them; a PTR is a host name as the zone has it. */
+export type RecordType = 'MX' | 'A' | 'AAAA' | 'TXT' | 'PTR'
 export type MxRecord = { readonly preference: number; readonly host: string }
 export type RecordOf<T extends RecordType> = T extends 'MX' ? MxRecord : string
 

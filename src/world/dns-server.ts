@@ -157,9 +157,24 @@ function encode(
 }
 
 function toAnswer(name: string, record: ZoneRecord): Answer {
-  if (record.type !== 'MX') return { name, type: record.type, ttl: TTL_S, data: record.address }
-  const { preference, exchange } = record
-  return { name, type: 'MX', ttl: TTL_S, data: { preference, exchange } }
+  const common = { name, ttl: TTL_S }
+  switch (record.type) {
+    case 'MX':
+      return { ...common, type: 'MX', data: record }
+    case 'TXT':
+      return { ...common, type: 'TXT', data: stringsOf(record.text) }
+    case 'PTR':
+      return { ...common, type: 'PTR', data: record.host }
+    default:
+      return { ...common, type: record.type, data: record.address }
+  }
+}
+
+/** RFC 1035 §3.3: one string holds 255 octets at most. */
+function stringsOf(text: string): Buffer[] {
+  const bytes = Buffer.from(text)
+  const count = Math.max(1, Math.ceil(bytes.length / 255))
+  return Array.from({ length: count }, (_, i) => bytes.subarray(i * 255, (i + 1) * 255))
 }
 
 /** RFC 6891 §6.2.3: the asker names the size it takes. */

@@ -24,6 +24,10 @@ export type DomainPlan = {
   /** Addresses of the domain itself. A domain that is also a name in `hosts` has those of the host. */
   a?: readonly string[]
   aaaa?: readonly string[]
+  /** TXT records, such as those of SPF. */
+  txt?: readonly string[]
+  /** The name of an address, in a domain such as `9.0.0.127.in-addr.arpa`. */
+  ptr?: string
   /** Instead of an answer. `truncated` answers over TCP alone. */
   fault?: DnsTrouble
 }

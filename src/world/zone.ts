@@ -5,6 +5,8 @@ import type { DnsTrouble, DomainPlan } from './scenario.ts'
 export type ZoneRecord =
   | { readonly type: 'MX'; readonly preference: number; readonly exchange: string }
   | { readonly type: 'A' | 'AAAA'; readonly address: string }
+  | { readonly type: 'TXT'; readonly text: string }
+  | { readonly type: 'PTR'; readonly host: string }
 
 /** What the world's DNS knows of a name: trouble, its records, or (null) that there is no such name. */
 export type ZoneAnswer =
@@ -29,13 +31,20 @@ export function createZone(
       const plan = plans.get(key)
       const machine = machines.get(key)
       if (plan === undefined && machine === undefined) return parents.has(key) ? NO_DATA : null
-      const records =
-        type === 'MX'
-          ? exchangers(plan?.mx)
-          : addressRecords(type, [...(plan?.a ?? []), ...(plan?.aaaa ?? []), ...(machine ?? [])])
-      return { trouble: plan?.fault ?? null, records }
+      return { trouble: plan?.fault ?? null, records: recordsOf(type, plan, machine) }
     },
   }
+}
+
+function recordsOf(
+  type: string,
+  plan: DomainPlan = {},
+  machine: readonly string[] = [],
+): ZoneRecord[] {
+  if (type === 'MX') return exchangers(plan.mx)
+  if (type === 'TXT') return (plan.txt ?? []).map(text => ({ type, text }))
+  if (type === 'PTR') return plan.ptr === undefined ? [] : [{ type, host: asciiName(plan.ptr) }]
+  return addressRecords(type, [...(plan.a ?? []), ...(plan.aaaa ?? []), ...machine])
 }
 
 const NO_DATA: ZoneAnswer = { trouble: null, records: [] }

@@ -117,6 +117,23 @@ describe('what DNS says', () => {
     expect(server.packets).toEqual(['A a.test', 'AAAA a.test'])
   })
 
+  test('texts with their strings joined, and the name of an address', async () => {
+    const server = await serve(({ name, type }) => ({
+      answers:
+        type === 'TXT'
+          ? [{ type: 'TXT', name, data: ['v=spf1 ip4:192.0', '.2.1 -all'] }]
+          : [{ type: 'PTR', name, data: 'probe.test' }],
+    }))
+    const { resolver } = resolverOver([server])
+    expect(await resolver.resolve('a.test', 'TXT')).toEqual({
+      records: ['v=spf1 ip4:192.0.2.1 -all'],
+    })
+    expect(await resolver.resolve('1.2.0.192.in-addr.arpa', 'PTR')).toEqual({
+      records: ['probe.test'],
+    })
+    expect(server.packets).toEqual(['TXT a.test', 'PTR 1.2.0.192.in-addr.arpa'])
+  })
+
   test('of 300 records 256 are kept', async () => {
     const server = await serve(({ name }) => ({
       answers: Array.from(

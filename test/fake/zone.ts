@@ -10,6 +10,8 @@ export type ZoneEntry =
       readonly MX?: readonly (readonly [preference: number, host: string])[] | Fault
       readonly A?: readonly string[] | Fault
       readonly AAAA?: readonly string[] | Fault
+      readonly TXT?: readonly string[] | Fault
+      readonly PTR?: readonly string[] | Fault
     }
 type Fault = DnsFault | 'never'
 

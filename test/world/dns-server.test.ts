@@ -2,6 +2,8 @@ import { Resolver } from 'node:dns/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorld, type World } from '../../src/world/world.ts'
 
+/** More than one string of a TXT record holds. */
+const LONG = '12345678'.repeat(40)
 let world: World
 let resolver: Resolver
 
@@ -28,6 +30,8 @@ beforeAll(async () => {
       'mute.test': { fault: 'silent' },
       'cut.test': { fault: 'truncated', mx: [[10, 'mx1.a.test']] },
       'many.test': { mx: many },
+      'said.test': { txt: ['v=spf1 -all', LONG] },
+      '9.0.0.127.in-addr.arpa': { ptr: 'self.test' },
     },
     hosts: {
       'mx1.a.test': { temper: 'polite' },
@@ -66,6 +70,14 @@ describe('the DNS of the world', () => {
   test('tells the addresses of a domain', async () => {
     expect(await resolver.resolve4('web.test')).toEqual(['192.0.2.1'])
     expect(await resolver.resolve6('web.test')).toEqual(['2001:db8::1'])
+  })
+
+  test('tells texts, long ones in several strings, and the names of addresses', async () => {
+    const texts = await resolver.resolveTxt('said.test')
+    expect(texts.map(strings => strings.length)).toEqual([1, 2])
+    expect(texts.map(strings => strings.join(''))).toEqual(['v=spf1 -all', LONG])
+    expect(await resolver.reverse('127.0.0.9')).toEqual(['self.test'])
+    expect(await codeOf(resolver.resolvePtr('self.test'))).toBe('ENODATA')
   })
 
   test('gives the null MX of RFC 7505', async () => {
