@@ -1,6 +1,8 @@
-import { sql, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { EvError } from '../base/error.ts'
 import type { Class } from '../verdict/verdict.ts'
 import { type Database, write } from './database.ts'
+import { listLock, lockJob } from './lock.ts'
 import type { JobTable, Schema } from './schema.ts'
 
 export type Job = JobTable
@@ -72,6 +74,7 @@ export async function queueJob(database: Database, jobId: string): Promise<Job> 
       .where('job_id', '=', jobId)
       .executeTakeFirstOrThrow()
     const [total, duplicates] = [Number(count.total), Number(count.same)]
+    refuseCancelled(await jobIn(trx, jobId))
     const job = await trx
       .updateTable('job')
       .set({ state: 'queued', total, duplicates, done: 0 })
@@ -96,7 +99,7 @@ export async function unfinishedJob({ db }: Database, sourceKey: string): Promis
 }
 
 export async function readJob({ db }: Database, jobId: string): Promise<Job> {
-  return db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
+  return jobIn(db, jobId)
 }
 
 /** Notes that the output of a job is written whole. */
@@ -107,14 +110,57 @@ export async function markWritten(database: Database, jobId: string): Promise<vo
   )
 }
 
-/** Removes the jobs that were finished before a time, epoch ms. */
-export async function deleteJobsBefore(database: Database, before: number): Promise<void> {
-  const old = await database.db
+/**
+ * Cancels a job that is not finished, for good: it takes no more results, and the same list is a new job. A
+ * process that works on it hears of it with its next commit, as an error. False when it was finished already.
+ */
+export async function cancelJob(database: Database, jobId: string): Promise<boolean> {
+  const { numUpdatedRows } = await write(database, trx =>
+    trx
+      .updateTable('job')
+      .set({ state: 'cancelled', finished_at: database.clock.now() })
+      .where('id', '=', jobId)
+      .where('finished_at', 'is', null)
+      .executeTakeFirstOrThrow(),
+  )
+  return numUpdatedRows === 1n
+}
+
+/** Throws when the job was cancelled: whoever works on it has to end. */
+export function refuseCancelled({ id, state, done, total }: Job): void {
+  if (state !== 'cancelled') return
+  throw new EvError(
+    'interrupted',
+    `The list was cancelled by “ev jobs cancel ${id}” with ${done} of ${total} rows done. The same command starts it anew.`,
+  )
+}
+
+/** The jobs that were finished before a time, epoch ms: completed, cancelled or failed. */
+export function jobsFinishedBefore({ db }: Database, before: number): Promise<Job[]> {
+  return db
     .selectFrom('job')
-    .select('id')
+    .selectAll()
     .where('finished_at', '<', before)
+    .orderBy('created_at')
     .execute()
-  for (const { id } of old) await deleteJob(database, id)
+}
+
+/** Removes the jobs that were finished before a time, epoch ms, but for those that a process works on. */
+export async function deleteJobsBefore(
+  database: Database,
+  dataDir: string,
+  before: number,
+): Promise<void> {
+  for (const { id, source_key } of await jobsFinishedBefore(database, before)) {
+    // One that is finished may be about to be written.
+    const lock = lockJob(dataDir, listLock(source_key))
+    if (lock === null) continue
+    try {
+      await deleteJob(database, id)
+    } finally {
+      lock.release()
+    }
+  }
 }
 
 /** Removes a job with all its items. */
@@ -128,6 +174,7 @@ export async function deleteJob(database: Database, jobId: string): Promise<void
 /** Takes a job up, for the first time or after a stop: what was under way then is asked again. */
 export async function startJob(database: Database, jobId: string): Promise<Job> {
   return write(database, async trx => {
+    refuseCancelled(await jobIn(trx, jobId))
     await trx
       .updateTable('item')
       .set({ state: 'routed' })
@@ -140,11 +187,14 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
       .where('id', '=', jobId)
       .where('state', '=', 'queued')
       .execute()
-    return trx.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
+    return jobIn(trx, jobId)
   })
 }
 
-/** Counts results into their job and finishes it with the last one; call it in the transaction that writes them. */
+/**
+ * Counts results into their job and finishes it with the last one; call it in the transaction that writes
+ * them. Throws when the job was cancelled meanwhile, so that nothing of them is written.
+ */
 export async function countResults(
   trx: Transaction<Schema>,
   jobId: string,
@@ -164,7 +214,12 @@ export async function countResults(
     .where('id', '=', jobId)
     .returningAll()
     .executeTakeFirstOrThrow()
+  refuseCancelled(job)
   return job.done === job.total ? finishJob(trx, jobId, now) : job
+}
+
+function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
+  return db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
 }
 
 function finishJob(trx: Transaction<Schema>, jobId: string, now: number): Promise<Job> {

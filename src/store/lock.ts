@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import { EvError, messageOf } from '../base/error.ts'
@@ -22,14 +22,30 @@ export function lockJob(dataDir: string, name: string): Lock | null {
   return { release: () => void sqlite.close() }
 }
 
+/** Whether a process has it just now. */
+export function isLocked(dataDir: string, name: string): boolean {
+  if (!existsSync(lockFile(join(dataDir, 'locks'), name))) return false
+  const lock = lockJob(dataDir, name)
+  lock?.release()
+  return lock === null
+}
+
+/** The name of the lock that keeps two processes off one list. */
+export const listLock = (sourceKey: string) => `list_${sourceKey}`
+
+/** Who only looks whether a lock is held takes it for a moment, which must not turn away who wants it. */
+const MOMENT_MS = 50
+
 function openLockFile(dir: string, name: string): SqliteDatabase.Database {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
-    return new SqliteDatabase(join(dir, `${name}.lock`), { timeout: 0 })
+    return new SqliteDatabase(lockFile(dir, name), { timeout: MOMENT_MS })
   } catch (error) {
     throw unusable(dir, error)
   }
 }
+
+const lockFile = (dir: string, name: string) => join(dir, `${name}.lock`)
 
 const unusable = (dir: string, cause: unknown) =>
   new EvError(

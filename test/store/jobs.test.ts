@@ -13,7 +13,7 @@ import {
   startJob,
   unfinishedJob,
 } from '../../src/store/jobs.ts'
-import { addJob, queuedJob, tempDatabase } from './temp-database.ts'
+import { addJob, queuedJob, tempDatabase, tempFolder } from './temp-database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
@@ -143,7 +143,7 @@ describe('jobs that go', () => {
     await clock.advance(1_000)
     await addJob(database, [], 'new')
     await addJob(database, ['a'], 'open')
-    await deleteJobsBefore(database, clock.now())
+    await deleteJobsBefore(database, tempFolder(), clock.now())
     const left = await database.db.selectFrom('job').select('id').orderBy('id').execute()
     expect(left.map(({ id }) => id)).toEqual(['new', 'open'])
   })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { breathe, DAY, systemClock } from '../../base/clock.ts'
+import { resolve } from 'node:path'
+import { breathe, systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
@@ -21,7 +21,8 @@ import {
   readJob,
   unfinishedJob,
 } from '../../store/jobs.ts'
-import { type Lock, lockJob } from '../../store/lock.ts'
+import { type Lock, listLock, lockJob } from '../../store/lock.ts'
+import { databaseUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { helloHint, readConfig } from '../settings.ts'
 import { type ListFile, openList } from './list-file.ts'
@@ -42,8 +43,6 @@ export type BulkFlags = {
   readonly [setting: string]: unknown
 }
 
-/** Finished jobs are kept so long for `ev jobs`; then their addresses go. */
-const KEEP_JOBS_MS = 30 * DAY
 /** Rows stored in one transaction while a list is loaded. */
 const LOAD_CHUNK_MAX = 2_000
 
@@ -59,10 +58,10 @@ export async function bulkCommand(file: string, flags: BulkFlags): Promise<numbe
   const database = await openDatabase(databaseUrl(config), systemClock)
   const locks: Lock[] = []
   try {
-    await tidy(database)
+    await tidy(database, config)
     const sourceKey = keyOf(list, flags)
     // Before anything is read of the job: what another process does to it meanwhile would not be seen.
-    locks.push(lockOrThrow(config, `list_${sourceKey}`, 'is at work on this list'))
+    locks.push(lockOrThrow(config, listLock(sourceKey), 'is at work on this list'))
     if (flags.output !== '-') {
       locks.push(lockOrThrow(config, `output_${outputKey(flags)}`, `writes to ${flags.output}`))
     }
@@ -75,9 +74,9 @@ export async function bulkCommand(file: string, flags: BulkFlags): Promise<numbe
 }
 
 /** Old jobs and answers go when the next list comes. */
-async function tidy(database: Database): Promise<void> {
+async function tidy(database: Database, { dataDir, keepResultsMs }: Config): Promise<void> {
   const now = systemClock.now()
-  await deleteJobsBefore(database, now - KEEP_JOBS_MS)
+  await deleteJobsBefore(database, dataDir, now - keepResultsMs)
   await write(database, trx => forgetAnswers(trx, now))
 }
 
@@ -85,9 +84,6 @@ const listOptions = ({ column, header }: BulkFlags) => ({
   ...(column === undefined ? {} : { column }),
   ...(header === false ? { header } : {}),
 })
-
-const databaseUrl = (config: Config) =>
-  config.database === '' ? `sqlite:${join(config.dataDir, 'ev.sqlite')}` : config.database
 
 function refuseSameFile(file: string, output: string) {
   if (file !== '-' && output !== '-' && truePath(file) === truePath(output)) {

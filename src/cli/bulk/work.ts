@@ -9,6 +9,7 @@ import { Recorder } from '../../work/recorder.ts'
 import { runJob } from '../../work/run-job.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { stderrLog } from '../log.ts'
+import { watchCancellation } from './cancellation.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
 
 export type WorkFlags = {
@@ -34,6 +35,7 @@ export async function work(
   const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
   const engine = wireEngine(config, { log }, { sandbox, list: true, ...memory })
   const { signal, dispose } = interruption()
+  const endWatch = watchCancellation(database, job.id, watcher.onFailure)
   try {
     await runJob(
       {
@@ -54,6 +56,7 @@ export async function work(
     return false
   } finally {
     dispose()
+    endWatch()
     progress.end()
     await engine.close()
   }
