@@ -1,6 +1,6 @@
 import type { PaceRow } from './pace.ts'
 
-/** A number here overrides every row of the table. */
+/** A number here goes before the row of the table. */
 export type PaceOverrides = {
   readonly sessionsPerOperator: number | null
   readonly recipientsPerSession: number | null
@@ -42,20 +42,21 @@ const ROWS: Readonly<Record<string, Partial<PaceRow>>> = {
   mxroute: WARY,
 }
 
-/** The start values of an operator, after the overrides of the settings. */
-export function paceRow(operator: string, overrides: PaceOverrides): PaceRow {
+/** The start values of an operator: what is said of it alone goes before what is said of all, and that before the table. */
+export function paceRow(operator: string, all: PaceOverrides, own?: PaceOverrides): PaceRow {
   const row = { ...DEFAULT, ...ROWS[operator] }
-  const recipientsPerSession = overrides.recipientsPerSession ?? row.recipientsPerSession
+  const said = <K extends keyof PaceOverrides>(key: K) => own?.[key] ?? all[key]
+  const recipientsPerSession = said('recipientsPerSession') ?? row.recipientsPerSession
   return {
     ...row,
-    sessionsMax: overrides.sessionsPerOperator ?? row.sessionsMax,
+    sessionsMax: said('sessionsPerOperator') ?? row.sessionsMax,
     recipientsPerSession,
     // One recipient a transaction is a rule of the operator's own; elsewhere a session is one transaction.
     recipientsPerTransaction:
       row.recipientsPerTransaction === 1
         ? 1
         : Math.min(recipientsPerSession, RECIPIENTS_PER_TRANSACTION_MAX),
-    sessionsPerSecond: overrides.sessionsPerSecond ?? row.sessionsPerSecond,
+    sessionsPerSecond: said('sessionsPerSecond') ?? row.sessionsPerSecond,
   }
 }
 

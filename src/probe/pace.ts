@@ -66,9 +66,8 @@ export class Pace {
 
   /** Asks for the right to open a connection now. */
   tryStart(): Start {
+    if (this.#refusal !== null && this.isRefused) return { refusal: this.#refusal.answer }
     const now = this.#clock.ticks()
-    if (this.#refusal !== null && this.#refusal.until > now)
-      return { refusal: this.#refusal.answer }
     if (this.#pausedUntil > now) return { waitMs: this.#pausedUntil - now, paused: true }
     if (this.#sessions >= Math.floor(this.#sessionsAllowed)) {
       return { waitMs: 1 / this.#ratePerMs, paused: false }
@@ -95,9 +94,14 @@ export class Pace {
 
   /** How long until a connection may be opened, as far as the rate and a pause say; asks for nothing. */
   get readyInMs(): number {
+    if (this.isRefused) return 0
     const now = this.#clock.ticks()
-    if (this.#refusal !== null && this.#refusal.until > now) return 0
     return Math.max(0, this.#pausedUntil - now, this.#dueAt(now) - now)
+  }
+
+  /** The operator refuses us at present: who asks is told so without being asked for. */
+  get isRefused(): boolean {
+    return this.#refusal !== null && this.#refusal.until > this.#clock.ticks()
   }
 
   /** A conversation ended well. */
@@ -126,7 +130,7 @@ export class Pace {
 
   /** The operator refuses our address, name or sender. */
   refused(answer: Answer): void {
-    if (this.#refusal === null || this.#refusal.until <= this.#clock.ticks()) this.#halve()
+    if (!this.isRefused) this.#halve()
     this.#refusal = { answer, until: this.#clock.ticks() + REFUSAL_MS }
     this.#wakeAll()
   }

@@ -22,12 +22,17 @@ export class Prober {
   /** Connections whose last answer is there and which are being closed. */
   readonly #farewells = new Set<Promise<void>>()
 
-  constructor(world: ProbeWorld, rowOf: (operator: string) => PaceRow) {
+  constructor(
+    world: ProbeWorld,
+    rowOf: (operator: string) => PaceRow,
+    /** Shared by several probers: what a domain takes does not hang on who asks. */
+    catchAll = new CatchAllMemory(world.clock),
+  ) {
     this.#world = world
     this.#rowOf = rowOf
     this.#paces = new TtlMap({ sizeMax: OPERATORS_MAX, clock: world.clock })
     this.#hosts = new HostMemory(world.clock)
-    this.catchAll = new CatchAllMemory(world.clock)
+    this.catchAll = catchAll
   }
 
   get egressName(): string {
@@ -39,6 +44,11 @@ export class Prober {
     const pace = this.#paces.get(operator) ?? new Pace(this.#rowOf(operator), this.#world.clock)
     this.#paces.set(operator, pace, PACE_TTL_MS)
     return pace
+  }
+
+  /** False while the operator refuses us: whoever is asked about then is told so at once. */
+  mayAsk(operator: string): boolean {
+    return !(this.#paces.get(operator)?.isRefused ?? false)
   }
 
   /**

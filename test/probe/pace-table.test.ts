@@ -82,6 +82,24 @@ describe('settings', () => {
     }
   })
 
+  test('for one operator go before those for all, each by itself', () => {
+    const all = { sessionsPerOperator: 7, recipientsPerSession: 9, sessionsPerSecond: 0.5 }
+    expect(paceRow('google', all, { ...NONE, sessionsPerOperator: 2 })).toMatchObject({
+      sessionsMax: 2,
+      recipientsPerSession: 9,
+      recipientsPerTransaction: 9,
+      sessionsPerSecond: 0.5,
+    })
+    expect(paceRow('google', all, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
+      sessionsMax: 7,
+      recipientsPerSession: 3,
+      recipientsPerTransaction: 3,
+    })
+    expect(paceRow('outlook', NONE, { ...NONE, recipientsPerSession: 3 })).toMatchObject({
+      recipientsPerTransaction: 1,
+    })
+  })
+
   test('never make a transaction of more than the hundred recipients of RFC 5321', () => {
     expect(paceRow('google', { ...NONE, recipientsPerSession: 500 })).toMatchObject({
       recipientsPerSession: 500,

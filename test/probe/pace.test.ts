@@ -252,7 +252,9 @@ describe('a server that wants us slower', () => {
 describe('a refusal of us', () => {
   test('is told to all for half an hour', async () => {
     const { pace, clock } = paced()
+    expect(pace.isRefused).toBe(false)
     pace.refused(REFUSAL)
+    expect(pace.isRefused).toBe(true)
     expect(pace.tryStart()).toEqual({ refusal: REFUSAL })
     // There is nothing to wait for: the answer is there.
     expect(pace.readyInMs).toBe(0)
