@@ -3,16 +3,22 @@ import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { EvError, messageOf } from '../base/error.ts'
-import { toConfig } from '../config/config.ts'
-import { type Config, SETTINGS } from '../config/settings.ts'
+import { type RawSettings, toConfig } from '../config/config.ts'
+import { type Config, SETTINGS, type Settings } from '../config/settings.ts'
 
-/** Settings that every command takes; `flags` are the values commander found, by commander's names. */
-export function addSettings(command: Command): void {
+/** What a command needs that only looks after the data. */
+export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
+
+/** Settings as flags: those that the command uses, all when it does not say. */
+export function addSettings(
+  command: Command,
+  keys: readonly (keyof Settings)[] = SETTINGS.map(one => one.key),
+): void {
   command.optionsGroup(
     'Settings (each also as EV_NAME in the environment, and in the config file):',
   )
   command.option('--config <FILE>', 'config file (default: ./ev.config.json, else the user’s)')
-  for (const { flag, value, help, fallback } of SETTINGS) {
+  for (const { flag, value, help, fallback } of SETTINGS.filter(one => keys.includes(one.key))) {
     const usual = fallback(process.env)
     const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
     command.option(
@@ -23,16 +29,20 @@ export function addSettings(command: Command): void {
   command.option('--debug', 'show the stack of errors')
 }
 
-/** Reads settings from flags, environment and file, and checks them. */
-export function readConfig(flags: Readonly<Record<string, unknown>>): Config {
+/** Reads settings from flags, environment and file, and checks them; `flags` are as commander gives them. */
+export const readConfig = (flags: Readonly<Record<string, unknown>>): Config =>
+  toConfig(readSettings(flags))
+
+/** Settings as they are given, before anything is checked. */
+export function readSettings(flags: Readonly<Record<string, unknown>>): RawSettings {
   const file = findFile(flags.config)
-  return toConfig({
+  return {
     flags: Object.fromEntries(
       SETTINGS.map(one => [one.key, flags[commanderName(one.flag)] as string]),
     ),
     environment: process.env,
     file: file === null ? null : { path: file, values: readFile(file) },
-  })
+  }
 }
 
 /** A hint where the name that we give ourselves will make servers refuse us. */

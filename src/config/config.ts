@@ -50,21 +50,45 @@ function egressAskedFor({ flags, environment }: RawSettings, { egress }: Setting
 }
 
 function settingOf(one: Setting, raw: RawSettings): unknown {
-  const flagValue = raw.flags[one.key]
-  if (flagValue !== undefined) return readFrom(one, flagValue, one.flag, 'usage')
-  const fromEnvironment = raw.environment[one.environment]
+  const given = givenFor(one, raw)
+  switch (given.by) {
+    case 'flag':
+      return readFrom(one, given.value, given.place, 'usage')
+    case 'environment':
+      return readFrom(one, given.value, given.place, 'bad_config')
+    case 'file':
+      return readFrom(one, given.value, `"${fileKey(one)}" in ${given.place}`, 'bad_config')
+    case 'default':
+      return one.fallback(raw.environment)
+  }
+}
+
+/** Where a setting comes from, and what stands there. */
+export type Given =
+  | {
+      readonly by: 'flag' | 'environment' | 'file'
+      readonly place: string
+      readonly value: unknown
+    }
+  | { readonly by: 'default' }
+
+/** The first door that gives a setting: a flag, the environment, the file; else it has its default. */
+export function givenFor(one: Setting, { flags, environment, file }: RawSettings): Given {
+  const flagValue = flags[one.key]
+  if (flagValue !== undefined) return { by: 'flag', place: one.flag, value: flagValue }
+  const fromEnvironment = environment[one.environment]
   if (fromEnvironment !== undefined && fromEnvironment !== '') {
-    return readFrom(one, fromEnvironment, one.environment, 'bad_config')
+    return { by: 'environment', place: one.environment, value: fromEnvironment }
   }
-  const fromFile = raw.file?.values[fileKey(one)]
-  if (fromFile !== undefined) {
-    return readFrom(one, fromFile, `"${fileKey(one)}" in ${raw.file?.path}`, 'bad_config')
+  const fromFile = file?.values[fileKey(one)]
+  if (file !== null && fromFile !== undefined) {
+    return { by: 'file', place: file.path, value: fromFile }
   }
-  return one.fallback(raw.environment)
+  return { by: 'default' }
 }
 
 /** In the file a setting has the name of its flag, without the dashes before it. */
-const fileKey = (one: Setting) => one.flag.slice(2)
+export const fileKey = (one: Setting) => one.flag.slice(2)
 
 function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | 'bad_config') {
   try {
