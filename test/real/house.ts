@@ -1,0 +1,69 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
+import { missingDns, type RealDns, startDns } from './dns.ts'
+import { freeNameServer, freePort, type RealServer } from './server.ts'
+
+/** Real mail servers with their DNS, and engines that know nothing else of the world. */
+export type RealHouse = {
+  /** The true engine, at no pace but that of the servers. */
+  engine(options?: EngineOptions): Engine
+  readonly dns: RealDns
+  /** The folder of a server, with its logs. */
+  dirOf(server: RealServer): string
+  close(): Promise<void>
+}
+
+/** Why one of these cannot run here, or null. */
+export const missingOf = (servers: readonly RealServer[]): string | null =>
+  missingDns() ?? servers.map(server => server.missing()).find(why => why !== null) ?? null
+
+/** Whether a missing server is a failure, as where everything is tested; else its tests are skipped. */
+export const REQUIRED = process.env.EV_REAL_SERVERS === 'required'
+
+/** Starts the DNS and all servers; when one fails, those that run are stopped. */
+export async function startHouse(servers: readonly RealServer[]): Promise<RealHouse> {
+  const home = mkdtempSync(join(tmpdir(), 'ev-real-'))
+  // The servers' own users enter it.
+  chmodSync(home, 0o755)
+  const dirOf = ({ name }: { name: string }) => join(home, name)
+  for (const one of [{ name: 'dns' }, ...servers]) mkdirSync(dirOf(one))
+  const nameServer = await freeNameServer()
+  const port = await freePort()
+  const domains = Object.assign({}, ...servers.map(server => server.domains))
+  const dns = await startDns({ dir: dirOf({ name: 'dns' }), nameServer, domains })
+  const engines: Engine[] = []
+  const close = async () => {
+    await Promise.all(engines.map(engine => engine.close()))
+    await Promise.all(servers.map(server => server.stop()))
+    await dns.stop()
+    rmSync(home, { recursive: true, force: true })
+  }
+  const starts = await Promise.allSettled(
+    servers.map(server => server.start({ dir: dirOf(server), port, nameServer })),
+  )
+  const failed = starts.find(start => start.status === 'rejected')
+  if (failed !== undefined) {
+    await close()
+    throw failed.reason
+  }
+  return {
+    dns,
+    dirOf,
+    close,
+    engine(options = {}) {
+      const engine = createEngine({
+        dns: [dns.resolver],
+        smtpPort: port,
+        allowRanges: ['127.0.0.0/8'],
+        specialDomains: true,
+        helo: 'probe.test',
+        sessionsPerSecond: 1_000,
+        ...options,
+      })
+      engines.push(engine)
+      return engine
+    },
+  }
+}
