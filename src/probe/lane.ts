@@ -4,9 +4,10 @@ import type { CatchAllMemory } from './catch-all.ts'
 import { Conversation } from './conversation.ts'
 import type { ProbeWorld } from './egress.ts'
 import type { HostMemory } from './host-memory.ts'
-import { openSession, silent } from './open-session.ts'
+import { openSession, silent, type Unopened } from './open-session.ts'
 import type { Pace, Permit } from './pace.ts'
 import type { LanePlan, Question } from './plan.ts'
+import type { WayOut } from './way-out.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
 export type Probed = {
@@ -43,6 +44,7 @@ export type LaneOptions<Q extends Question> = ProbeOptions<Q> & {
   readonly pace: Pace
   readonly catchAll: CatchAllMemory
   readonly hosts: HostMemory
+  readonly wayOut: WayOut
   /** Called with the end of each connection, which may come after the last answer. */
   readonly onFarewell: (closed: Promise<void>) => void
 }
@@ -79,12 +81,12 @@ export class Lane<Q extends Question> {
    * until it is over the connection keeps its place in the pace.
    */
   async walk(): Promise<void> {
-    const { pace, hosts, signal, drain, patienceMs, single } = this.#options
+    const { pace, hosts, wayOut, signal, drain, patienceMs, single } = this.#options
     const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
     let fruitless = 0
     while (this.#pending.length > 0) {
       if (stop.aborted) return this.#settleUnasked(TIME_RAN_OUT)
-      const down = hosts.downAnswer(this.#plan.key)
+      const down = wayOut.closedAnswer ?? hosts.downAnswer(this.#plan.key)
       if (down !== null) return this.#settleUnasked(down)
       const start = await pace.start(patienceMs, stop)
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
@@ -94,6 +96,7 @@ export class Lane<Q extends Question> {
       if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
+      if (wayOut.closedAnswer !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
       if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, {})
     }
@@ -101,19 +104,21 @@ export class Lane<Q extends Question> {
 
   /** One connection, from dialling to the last answer. */
   async #visit({ release }: Permit): Promise<Visit> {
-    const { world, hosts, signal, dialogue, onFarewell } = this.#options
+    const { world, hosts, wayOut, signal, dialogue, onFarewell } = this.#options
     this.#dialogue = dialogue ? [] : null
     const opened = await openSession(world, this.#plan.route, {
       signal,
       listener: dialogue ? line => this.#note(line) : null,
       startTls: host => hosts.wantsTls(host, world.startTls),
+      wayOut,
+      visit: { set: this.#plan.key },
     }).catch(error => {
       release()
       throw error
     })
     if (!('session' in opened)) {
       release()
-      return { lost: this.#notOpened(opened.answer, opened), farewell: Promise.resolve() }
+      return { lost: this.#notOpened(opened), farewell: Promise.resolve() }
     }
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
@@ -135,15 +140,17 @@ export class Lane<Q extends Question> {
     }
   }
 
-  #notOpened(answer: Answer, where: { host: string | null; ip: string | null }): Answer | null {
-    const { hosts, pace, world } = this.#options
+  #notOpened({ answer, cutShort, ...where }: Unopened): Answer | null {
+    const { hosts, wayOut, pace, world } = this.#options
     if (answer.kind === 'silent') {
       const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
       if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
       // A name without an address, or with a forbidden one, does not change by asking again at once.
       const final = answer.why === 'no-address' || answer.why === 'not-public'
+      // No fault of these exchangers: who is left is told so in `walk`.
+      if (!final && wayOut.closedAnswer !== null) return answer
       if (final || this.#options.single || this.#options.signal.aborted) {
-        hosts.failed(this.#plan.key, answer)
+        if (!cutShort) hosts.failed(this.#plan.key, answer)
         this.settleRest(answer, where)
       }
       return answer

@@ -6,6 +6,7 @@ import type { Reply } from '../smtp/reply.ts'
 import { type Broken, isBroken, Session } from '../smtp/session.ts'
 import type { ProbeWorld } from './egress.ts'
 import type { RouteWithHost } from './plan.ts'
+import { UNANSWERED_MS, type Visit, type WayOut } from './way-out.ts'
 
 /** An exchanger that greeted us and knows who we are. */
 export type Opened = {
@@ -20,6 +21,8 @@ export type Unopened = {
   readonly answer: Answer
   readonly host: string | null
   readonly ip: string | null
+  /** Our own time ended before this could tell anything of the exchangers. */
+  readonly cutShort: boolean
 }
 
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
@@ -34,6 +37,8 @@ export type OpenOptions = {
   readonly listener: ((line: string) => void) | null
   /** True where this host is known to demand TLS. */
   readonly startTls: (host: string) => boolean
+  readonly wayOut: WayOut
+  readonly visit: Visit
 }
 
 /** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
@@ -46,7 +51,7 @@ export async function openSession(
   const hosts = dialOrder(route, world.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
     const found = await addressesOf(world.resolver, host, options.signal)
-    if (options.signal.aborted) return attempt.gaveUp(host)
+    if (options.signal.aborted) return { ...attempt.gaveUp(host), cutShort: true }
     if ('fault' in found) {
       const sure = found.fault === 'no-name' || found.fault === 'no-data'
       attempt.note(
@@ -74,7 +79,9 @@ class Attempt {
   readonly #options: OpenOptions
   #addresses = 0
   #sessions = 0
-  #best: Unopened | null = null
+  /** When the address at hand was dialled, monotonic ms. */
+  #begunAt = 0
+  #best: Omit<Unopened, 'cutShort'> | null = null
 
   constructor(world: ProbeWorld, options: OpenOptions) {
     this.#world = world
@@ -82,6 +89,7 @@ class Attempt {
   }
 
   get exhausted(): boolean {
+    if (this.#options.wayOut.closedAnswer !== null) return true
     return this.#addresses >= ADDRESSES_MAX || this.#sessions >= SESSIONS_MAX
   }
 
@@ -92,7 +100,7 @@ class Attempt {
       return null
     }
     this.#addresses++
-    const begunAt = world.clock.ticks()
+    this.#begunAt = world.clock.ticks()
     const socket = await this.#dial(host, ip)
     if (socket === null) return null
     this.#sessions++
@@ -109,7 +117,7 @@ class Attempt {
     if (options.signal.aborted) close()
     try {
       const answer = await this.#introduce(session, host)
-      if (answer === null) return { session, host, ip, connectMs: world.clock.ticks() - begunAt }
+      if (answer === null) return { session, host, ip, connectMs: this.#ageMs }
       this.note(answer, host, ip)
       // The next exchanger is not dialled before this one has hung up.
       if (session.usable) await session.quit()
@@ -130,31 +138,43 @@ class Attempt {
   }
 
   unopened(): Unopened {
-    return (
-      this.#best ?? { answer: silent('no-address', 'connect', 'no host'), host: null, ip: null }
-    )
+    const nobody = { answer: silent('no-address', 'connect', 'no host'), host: null, ip: null }
+    return { ...(this.#best ?? nobody), cutShort: false }
   }
 
   gaveUp(host: string): Unopened {
     const answer = silent('timeout', this.#sessions > 0 ? 'greeting' : 'connect', 'time ran out')
     this.note(answer, host, null)
-    return this.unopened()
+    return { ...this.unopened(), cutShort: this.#ageMs < UNANSWERED_MS }
+  }
+
+  get #ageMs(): number {
+    return this.#world.clock.ticks() - this.#begunAt
   }
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#world
+    const { signal, wayOut, visit } = this.#options
     const limit = new AbortController()
     const giveUp = () => limit.abort()
+    const ended = wayOut.dial(visit, giveUp)
+    if (typeof ended !== 'function') {
+      this.note(ended, host, ip)
+      return null
+    }
     const cancel = clock.after(timeouts.connectMs, giveUp)
-    this.#options.signal.addEventListener('abort', giveUp, { once: true })
+    signal.addEventListener('abort', giveUp, { once: true })
     try {
-      return await egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+      const socket = await egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+      ended('opened')
+      return socket
     } catch (error) {
+      ended(signal.aborted ? 'given-up' : 'failed')
       this.note(silent('connect', 'connect', messageOf(error)), host, ip)
       return null
     } finally {
       cancel()
-      this.#options.signal.removeEventListener('abort', giveUp)
+      signal.removeEventListener('abort', giveUp)
     }
   }
 

@@ -7,6 +7,7 @@ import { HostMemory } from './host-memory.ts'
 import { Lane, type ProbeOptions } from './lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
 import { planLanes, type Question } from './plan.ts'
+import { WayOut } from './way-out.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000
@@ -18,6 +19,7 @@ export class Prober {
   readonly #rowOf: (operator: string) => PaceRow
   readonly #paces: TtlMap<Pace>
   readonly #hosts: HostMemory
+  readonly #wayOut: WayOut
   readonly catchAll: CatchAllMemory
   /** Connections whose last answer is there and which are being closed. */
   readonly #farewells = new Set<Promise<void>>()
@@ -32,6 +34,7 @@ export class Prober {
     this.#rowOf = rowOf
     this.#paces = new TtlMap({ sizeMax: OPERATORS_MAX, clock: world.clock })
     this.#hosts = new HostMemory(world.clock)
+    this.#wayOut = new WayOut(world)
     this.catchAll = catchAll
   }
 
@@ -70,6 +73,7 @@ export class Prober {
         pace,
         catchAll: this.catchAll,
         hosts: this.#hosts,
+        wayOut: this.#wayOut,
         onFarewell: farewell => {
           closed = farewell
           this.#follow(farewell)
@@ -81,6 +85,7 @@ export class Prober {
 
   /** Resolves when every connection is closed that is being closed now. */
   async idle(): Promise<void> {
+    this.#wayOut.rest()
     await Promise.allSettled(this.#farewells)
   }
 
