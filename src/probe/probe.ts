@@ -49,8 +49,9 @@ export class Prober {
     return pace
   }
 
-  /** False while the operator refuses us: whoever is asked about then is told so at once. */
+  /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
   mayAsk(operator: string): boolean {
+    if (this.#wayOut.closedAnswer !== null) return false
     return !(this.#paces.get(operator)?.isRefused ?? false)
   }
 
