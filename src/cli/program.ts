@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addBulk } from './command/bulk.ts'
+import { addJobs } from './command/jobs.ts'
 import { addVerify } from './command/verify.ts'
 
 const version = (): string =>
@@ -12,7 +13,8 @@ export function program(): Command {
     .description('Finds out whether an email address can receive mail, before anyone sends to it.')
     .version(version())
     .showHelpAfterError('(ev help shows what there is)')
-  for (const add of [addVerify, addBulk]) add(ev)
-  for (const command of [ev, ...ev.commands]) command.exitOverride()
+    .exitOverride()
+  // A command takes over what is set here as it is added.
+  for (const add of [addVerify, addBulk, addJobs]) add(ev)
   return ev
 }

@@ -1,0 +1,110 @@
+import type { Command } from 'commander'
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev jobs
+  ev jobs list --json
+  ev jobs show job_4kq2
+  ev jobs resume job_4kq2
+  ev jobs cancel job_4kq2
+  ev jobs delete job_4kq2
+
+An ID may be shortened to its first characters, as long as they name one job.
+
+States: loading, queued, processing, writing (an ev is at work on it) · stopped (ended before the list was
+done: resume goes on) · unwritten (all is known, only the output is missing: resume writes it) · completed ·
+cancelled.`
+
+export function addJobs(ev: Command): void {
+  const jobs = ev
+    .command('jobs')
+    .description('lists that were begun: see, resume, cancel and delete them')
+    .addHelpText('after', EXAMPLES)
+  addList(jobs)
+  addShow(jobs)
+  addResume(jobs)
+  addCancel(jobs)
+  addDelete(jobs)
+}
+
+function addList(jobs: Command): void {
+  const list = jobs
+    .command('list', { isDefault: true })
+    .description('all of them, the latest first')
+    .allowExcessArguments()
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev jobs list\n  ev jobs --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
+      const { listCommand } = await import('../jobs/list.ts')
+      process.exitCode = await listCommand(flags)
+    })
+  addSettings(list, DATA_SETTINGS)
+}
+
+/** As list is what `ev jobs` does by itself, whatever is no command arrives there. */
+function noSuchCommand(given: string, jobs: Command): EvError {
+  const names = jobs.commands.map(command => command.name()).join(', ')
+  return new EvError('usage', `There is no “ev jobs ${cleanText(given)}”; there are ${names}.`)
+}
+
+function addShow(jobs: Command): void {
+  const show = jobs
+    .command('show')
+    .description('how one stands, and what it waits for')
+    .argument('<id>', 'its ID, or the beginning of it')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
+    .action(async (id: string, flags) => {
+      const { showCommand } = await import('../jobs/show.ts')
+      process.exitCode = await showCommand(id, flags)
+    })
+  addSettings(show, DATA_SETTINGS)
+}
+
+function addResume(jobs: Command): void {
+  const resume = jobs
+    .command('resume')
+    .description('go on with one that was stopped, as the command that began it would')
+    .argument('<id>', 'its ID, or the beginning of it')
+    .option('--quiet', 'no progress and no summary')
+    .option('--json', 'print the summary as JSON on stdout')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs resume job_4kq2\n  ev jobs resume job_4kq2 --concurrency 20',
+    )
+    .action(async (id: string, flags) => {
+      const { resumeCommand } = await import('../jobs/change.ts')
+      process.exitCode = await resumeCommand(id, flags)
+    })
+  addSettings(resume)
+}
+
+function addCancel(jobs: Command): void {
+  const cancel = jobs
+    .command('cancel')
+    .description('end one for good; an ev that works on it stops')
+    .argument('<id>', 'its ID, or the beginning of it')
+    .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
+    .action(async (id: string, flags) => {
+      const { cancelCommand } = await import('../jobs/change.ts')
+      process.exitCode = await cancelCommand(id, flags)
+    })
+  addSettings(cancel, DATA_SETTINGS)
+}
+
+function addDelete(jobs: Command): void {
+  const remove = jobs
+    .command('delete')
+    .description('remove one with its addresses; its output stays where it is')
+    .argument('<id>', 'its ID, or the beginning of it')
+    .addHelpText('after', '\nExamples:\n  ev jobs delete job_4kq2')
+    .action(async (id: string, flags) => {
+      const { deleteCommand } = await import('../jobs/change.ts')
+      process.exitCode = await deleteCommand(id, flags)
+    })
+  addSettings(remove, DATA_SETTINGS)
+}

@@ -1,0 +1,25 @@
+import type { Job } from '../../store/jobs.ts'
+import { placesOf, progressOf, type Standing } from './kept-job.ts'
+import { isoTime } from './time-text.ts'
+
+/** A job for programs; a list that is still loading has no rows yet. */
+export function jobObject(job: Job, state: Standing) {
+  const { list, output } = placesOf(job)
+  return {
+    job_id: job.id,
+    state,
+    list,
+    output,
+    total: job.total,
+    done: job.done,
+    progress: progressOf(job),
+    duplicates: job.duplicates,
+    deliverable: job.deliverable,
+    risky: job.risky,
+    undeliverable: job.undeliverable,
+    unknown: job.unknown,
+    created_at: isoTime(job.created_at),
+    finished_at: isoTime(job.finished_at),
+    written_at: isoTime(job.written_at),
+  }
+}

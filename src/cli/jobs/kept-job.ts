@@ -1,0 +1,94 @@
+import { basename, dirname } from 'node:path'
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Config } from '../../config/settings.ts'
+import type { Database } from '../../store/database.ts'
+import { findJobs } from '../../store/job-list.ts'
+import type { Job } from '../../store/jobs.ts'
+import { isLocked, listLock } from '../../store/lock.ts'
+import { openKept } from '../database.ts'
+
+/**
+ * How a job stands for people. The store alone cannot say: a process that was killed leaves its job
+ * `processing`, so a job that is not finished is `stopped` when no process holds its lock. `writing` and
+ * `unwritten`: all is known, and the output is being written, or was not written whole.
+ */
+export type Standing =
+  | 'loading'
+  | 'queued'
+  | 'processing'
+  | 'writing'
+  | 'stopped'
+  | 'unwritten'
+  | 'completed'
+  | 'cancelled'
+  | 'failed'
+
+export function standingOf(job: Job, { dataDir }: Pick<Config, 'dataDir'>): Standing {
+  if (job.state === 'cancelled' || job.state === 'failed') return job.state
+  if (job.written_at !== null) return 'completed'
+  const isAtWork = isLocked(dataDir, listLock(job.source_key))
+  if (job.state === 'completed') return isAtWork ? 'writing' : 'unwritten'
+  return isAtWork ? job.state : 'stopped'
+}
+
+/** Whether a process may be at work on it. */
+export const isAtWork = (standing: Standing) =>
+  ['loading', 'queued', 'processing', 'writing'].includes(standing)
+
+/** The list that a job was made from, and where its results go. */
+export function placesOf(job: Job): { list: string; output: string | null } {
+  const { path, output } = JSON.parse(job.source) as { path?: string; output?: string }
+  return {
+    list: path === undefined ? '?' : isStdinCopy(path) ? 'stdin' : cleanText(path),
+    output: output === undefined ? null : output === '-' ? 'stdout' : cleanText(output),
+  }
+}
+
+/** What came from stdin is kept under the digest of its content. */
+export const isStdinCopy = (path: string) =>
+  basename(dirname(path)) === 'stdin' && /^[0-9a-f]{32}\.csv$/.test(basename(path))
+
+/** Per cent, never 100 before all is done. */
+export function progressOf({ state, done, total }: Job): number {
+  if (total === 0) return state === 'completed' ? 100 : 0
+  return Math.floor((100 * done) / total)
+}
+
+/** Runs `work` on the database and the one job that an ID, or the beginning of one, names. */
+export async function withJob<T>(
+  config: Config,
+  id: string,
+  work: (database: Database, job: Job) => Promise<T>,
+): Promise<T> {
+  const database = await openKept(config)
+  if (database === null) throw unknownJob(id)
+  try {
+    return await work(database, await theJob(database, id))
+  } finally {
+    await database.close()
+  }
+}
+
+/** Fewer characters would name the wrong job by a slip of the finger. */
+const PREFIX_MIN = 4
+
+async function theJob(database: Database, given: string): Promise<Job> {
+  const prefix = given.startsWith('job_') ? given : `job_${given}`
+  if (prefix.length < 'job_'.length + PREFIX_MIN) {
+    throw new EvError(
+      'usage',
+      `“${cleanText(given)}” is too short to name a job: give at least ${PREFIX_MIN} characters after “job_”.`,
+    )
+  }
+  const [job, another] = await findJobs(database, prefix)
+  if (job === undefined) throw unknownJob(given)
+  if (another === undefined || job.id === prefix) return job
+  throw new EvError(
+    'usage',
+    `“${cleanText(given)}” may be ${job.id} or ${another.id}. Give more of the ID.`,
+  )
+}
+
+const unknownJob = (given: string) =>
+  new EvError('no_input', `There is no job ${cleanText(given)}. “ev jobs” lists those there are.`)

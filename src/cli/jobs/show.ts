@@ -1,0 +1,95 @@
+import { SECOND, systemClock } from '../../base/clock.ts'
+import { cleanText } from '../../base/text.ts'
+import { type Rest, restOf, type Waiting } from '../../store/job-list.ts'
+import type { Job } from '../../store/jobs.ts'
+import { duration } from '../bulk/progress.ts'
+import { readConfig } from '../settings.ts'
+import { table } from '../table.ts'
+import { jobObject } from './job-object.ts'
+import { isAtWork, placesOf, progressOf, type Standing, standingOf, withJob } from './kept-job.ts'
+import type { ListFlags } from './list.ts'
+import { isoTime, timeText } from './time-text.ts'
+
+/** `ev jobs show`: gives the code to exit with. */
+export async function showCommand(id: string, flags: ListFlags): Promise<number> {
+  const config = readConfig(flags)
+  return withJob(config, id, async (database, job) => {
+    const standing = standingOf(job, config)
+    const rest = await restOf(database, job.id)
+    process.stdout.write(
+      flags.json
+        ? `${JSON.stringify({ ...jobObject(job, standing), ...restObject(rest) }, null, 2)}\n`
+        : text(job, standing, rest),
+    )
+    return 0
+  })
+}
+
+function restObject({ queued, probing, waiting }: Rest) {
+  return {
+    not_looked_at: queued,
+    being_asked: probing,
+    waiting: waiting.map(({ operator, items, dueAt }) => ({
+      operator,
+      items,
+      due_at: isoTime(dueAt),
+    })),
+  }
+}
+
+function text(job: Job, standing: Standing, rest: Rest): string {
+  const { list, output } = placesOf(job)
+  const facts: [string, string | null][] = [
+    ['state', `${standing}${whatToDo(job, standing)}`],
+    ['list', list],
+    ['output', output],
+    ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
+    ['done', `${job.done} (${progressOf(job)} %)`],
+    ['deliverable', `${job.deliverable}`],
+    ['risky', `${job.risky}`],
+    ['undeliverable', `${job.undeliverable}`],
+    ['unknown', `${job.unknown}`],
+    ['created', timeText(job.created_at)],
+    ['finished', job.finished_at === null ? null : timeText(job.finished_at)],
+    ['written', job.written_at === null ? null : timeText(job.written_at)],
+    ...(standing === 'cancelled' ? [] : restFacts(rest, standing)),
+  ]
+  const lines = facts
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `  ${name.padEnd(14)} ${value}\n`)
+  const waiting = standing === 'cancelled' ? '' : waitingText(rest.waiting)
+  return `${job.id}\n${lines.join('')}${waiting}`
+}
+
+function whatToDo({ id }: Job, standing: Standing): string {
+  if (standing === 'stopped') return `; “ev jobs resume ${id}” goes on`
+  return standing === 'unwritten' ? `; “ev jobs resume ${id}” writes its output` : ''
+}
+
+function restFacts({ queued, probing }: Rest, standing: Standing): [string, string | null][] {
+  return [
+    ['not looked at', queued === 0 ? null : `${queued}`],
+    [isAtWork(standing) ? 'being asked' : 'to ask again', probing === 0 ? null : `${probing}`],
+  ]
+}
+
+/** Operators shown; a list of customers may have thousands. */
+const OPERATORS_MAX = 20
+
+function waitingText(waiting: readonly Waiting[]): string {
+  if (waiting.length === 0) return ''
+  const now = systemClock.now()
+  const rows = waiting
+    .slice(0, OPERATORS_MAX)
+    .map(({ operator, items, dueAt }) => [cleanText(operator), `${items}`, dueText(dueAt, now)])
+  const more = waiting.length - rows.length
+  const columns = [
+    { title: 'WAITING AT' },
+    { title: 'ITEMS', align: 'right' },
+    { title: 'DUE' },
+  ] as const
+  return `\n${table(columns, rows)}${more > 0 ? `and ${more} more operators\n` : ''}`
+}
+
+const dueText = (dueAt: number, now: number) =>
+  dueAt <= now ? 'now' : `in ${duration((dueAt - now) / SECOND)}, at ${timeText(dueAt)}`

@@ -1,0 +1,58 @@
+import { sql } from 'kysely'
+import type { Database } from './database.ts'
+import type { Job } from './jobs.ts'
+
+/** Jobs of a person fit on some screens; finished ones go after a while. */
+const JOBS_MAX = 1_000
+
+/** All jobs, the latest first. */
+export function listJobs({ db }: Database): Promise<Job[]> {
+  return db
+    .selectFrom('job')
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(JOBS_MAX)
+    .execute()
+}
+
+/** The jobs whose ID begins so. */
+export function findJobs({ db }: Database, prefix: string): Promise<Job[]> {
+  return db
+    .selectFrom('job')
+    .selectAll()
+    .where(sql<string>`substr(id, 1, ${prefix.length})`, '=', prefix)
+    .orderBy('created_at', 'desc')
+    .execute()
+}
+
+export type Waiting = {
+  readonly operator: string
+  readonly items: number
+  /** When the first of them is due, epoch ms. */
+  readonly dueAt: number
+}
+
+/** What a job has yet to do. */
+export type Rest = {
+  /** Items that nobody looked at yet. */
+  readonly queued: number
+  /** Items that are being asked, or were when the process that asked them ended. */
+  readonly probing: number
+  /** Operators that have items waiting: what is due first comes first. */
+  readonly waiting: readonly Waiting[]
+}
+
+export async function restOf({ db }: Database, jobId: string): Promise<Rest> {
+  const counted = await sql<{ state: string; items: number }>`
+    select 'queued' as state, count(*) as items from item
+      where job_id = ${jobId} and state = 'queued'
+    union all select 'probing', count(*) from item
+      where job_id = ${jobId} and state = 'probing'`.execute(db)
+  const waiting = await sql<Waiting>`
+    select operator, count(*) as items, min(due_at) as "dueAt" from item
+    where job_id = ${jobId} and state = 'routed'
+    group by operator order by "dueAt", items desc, operator`.execute(db)
+  const count = (state: string) => Number(counted.rows.find(row => row.state === state)?.items ?? 0)
+  return { queued: count('queued'), probing: count('probing'), waiting: waiting.rows }
+}
