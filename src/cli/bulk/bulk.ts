@@ -1,77 +1,82 @@
 import { createHash } from 'node:crypto'
-import { existsSync, realpathSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { breathe, systemClock } from '../../base/clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
-import { readList } from '../../job/csv.ts'
-import { toEntry } from '../../job/submission.ts'
 import { forgetAnswers } from '../../store/answers.ts'
 import { type Database, openDatabase, write } from '../../store/database.ts'
-import {
-  addItems,
-  createJob,
-  deleteJob,
-  deleteJobsBefore,
-  type Job,
-  markWritten,
-  type NewItem,
-  queueJob,
-  readJob,
-  unfinishedJob,
-} from '../../store/jobs.ts'
+import { deleteJobsBefore, type Job, markWritten, readJob } from '../../store/jobs.ts'
 import { type Lock, listLock, lockJob } from '../../store/lock.ts'
 import { databaseUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { helloHint, readConfig } from '../settings.ts'
 import { type ListFile, openList } from './list-file.ts'
-import { checkOutput, writeOutput } from './list-output.ts'
+import { keyOf, stoppedJob, takeJob } from './list-job.ts'
+import { writeOutput } from './list-output.ts'
+import { checkOutput } from './output-check.ts'
+import { type OutputFile, planOutput } from './output-plan.ts'
+import { truePath } from './output-sink.ts'
+import { rowText } from './row-text.ts'
+import { flagsOf, readSource, type SourceFlags } from './source.ts'
 import { summary, summaryObject } from './summary.ts'
 import { work } from './work.ts'
 
-export type BulkFlags = {
-  readonly output: string
-  readonly column?: string
-  readonly header?: boolean
-  readonly raw?: boolean
-  readonly wait?: boolean
-  readonly fresh?: boolean
-  readonly sandbox?: boolean
+export type BulkFlags = SourceFlags &
+  ResumeFlags & {
+    readonly fresh?: boolean
+  }
+
+/** What is not kept with a job: how much to say, and the settings. */
+export type ResumeFlags = {
   readonly quiet?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
 
-/** Rows stored in one transaction while a list is loaded. */
-const LOAD_CHUNK_MAX = 2_000
-
 /** `ev bulk`: gives the code to exit with. */
-export async function bulkCommand(file: string, flags: BulkFlags): Promise<number> {
+export function bulkCommand(file: string, flags: BulkFlags): Promise<number> {
+  return bulk(file, flags, null)
+}
+
+/** Goes on with a stopped job as its command would: gives the code to exit with. */
+export async function resumeBulk(jobId: string, flags: ResumeFlags): Promise<number> {
+  const job = await stoppedJob(readConfig(flags), jobId)
+  const source = readSource(job)
+  return bulk(source.path, { ...flags, ...flagsOf(source), fresh: false }, job)
+}
+
+/** Works on a list; `resumed` is the job that it must belong to, null: any. */
+async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promise<number> {
   const config = readConfig(flags)
   const say = (text: string) => void (flags.quiet || process.stderr.write(`${text}\n`))
-  refuseSameFile(file, flags.output)
-  await checkOutput(flags.output)
-  const list = await openList(file, config.dataDir, listOptions(flags))
+  const files = planOutput(flags)
+  await checkOutput(file, files, flags)
+  const list = await openList(file, config.dataDir, listOptions(flags, resumed))
   const hint = flags.sandbox ? null : helloHint(config)
   if (hint !== null) say(hint)
   const database = await openDatabase(databaseUrl(config), systemClock)
   const locks: Lock[] = []
   try {
-    await tidy(database, config)
     const sourceKey = keyOf(list, flags)
     // Before anything is read of the job: what another process does to it meanwhile would not be seen.
     locks.push(lockOrThrow(config, listLock(sourceKey), 'is at work on this list'))
-    if (flags.output !== '-') {
-      locks.push(lockOrThrow(config, `output_${outputKey(flags)}`, `writes to ${flags.output}`))
+    for (const { path } of files.filter(one => one.path !== '-')) {
+      locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
     }
-    const job = await takeJob(database, sourceKey, list, flags, say)
-    return await finish(database, config, list, flags, job, say)
+    // With the lock held, so that a job of this very list stays, however old.
+    await tidy(database, config)
+    const job = await takeJob(database, { sourceKey, list, flags, resumed, say })
+    return await finish(database, config, { list, files, flags, job, say })
   } finally {
     for (const lock of locks) lock.release()
     await database.close()
   }
 }
+
+const listOptions = ({ column, header }: BulkFlags, resumed: Job | null) => ({
+  ...(column === undefined ? {} : { column }),
+  ...(header === false ? { header } : {}),
+  kept: resumed !== null && readSource(resumed).kept,
+})
 
 /** Old jobs and answers go when the next list comes. */
 async function tidy(database: Database, { dataDir, keepResultsMs }: Config): Promise<void> {
@@ -80,95 +85,28 @@ async function tidy(database: Database, { dataDir, keepResultsMs }: Config): Pro
   await write(database, trx => forgetAnswers(trx, now))
 }
 
-const listOptions = ({ column, header }: BulkFlags) => ({
-  ...(column === undefined ? {} : { column }),
-  ...(header === false ? { header } : {}),
-})
-
-function refuseSameFile(file: string, output: string) {
-  if (file !== '-' && output !== '-' && truePath(file) === truePath(output)) {
-    throw new EvError(
-      'usage',
-      `The output ${output} is the list itself. Name another file with -o.`,
-    )
-  }
-}
-
-const truePath = (path: string) => (existsSync(path) ? realpathSync(path) : resolve(path))
-
-/** The unfinished job of this list, else a new one. */
-async function takeJob(
-  database: Database,
-  sourceKey: string,
-  list: ListFile,
-  flags: BulkFlags,
-  say: (text: string) => void,
-): Promise<Job> {
-  const earlier = await unfinishedJob(database, sourceKey)
-  if (earlier !== null) {
-    if (earlier.state !== 'loading' && !flags.fresh) {
-      say(
-        `Going on with this list: ${earlier.done} of ${earlier.total} rows are done. (--fresh starts anew.)`,
-      )
-      return earlier
-    }
-    await deleteJob(database, earlier.id)
-  }
-  const id = `job_${systemRandom.token(16)}`
-  await createJob(database, { id, sourceKey, source: JSON.stringify({ path: list.path }) })
-  await load(database, id, list)
-  const job = await queueJob(database, id)
-  const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
-  say(
-    `${job.total} rows, addresses in column ${column}; ${job.duplicates} duplicates are asked once.`,
-  )
-  return job
-}
-
-/** What makes two runs the same: the content, the column asked, and whether it is real. */
-function keyOf(list: ListFile, { sandbox = false }: BulkFlags): string {
-  const { column, header } = list.dialect
-  return createHash('sha256')
-    .update(JSON.stringify([list.path, list.digest, column, header !== null, sandbox]))
-    .digest('hex')
-}
-
-/** Two runs into one file would mix their rows. */
-const outputKey = ({ output }: BulkFlags) =>
-  createHash('sha256').update(truePath(output)).digest('hex')
-
 function lockOrThrow(config: Config, name: string, does: string): Lock {
   const lock = lockJob(config.dataDir, name)
   if (lock !== null) return lock
   throw new EvError('io', `Another ev ${does}. Wait for it, or stop it first.`)
 }
 
-async function load(database: Database, jobId: string, list: ListFile): Promise<void> {
-  let position = 0
-  let chunk: NewItem[] = []
-  for await (const batch of readList(list.bytes(), list.dialect)) {
-    for (const { text } of batch) chunk.push({ position: ++position, ...toEntry(text) })
-    if (chunk.length >= LOAD_CHUNK_MAX) {
-      await addItems(database, jobId, chunk)
-      await breathe()
-      chunk = []
-    }
-  }
-  await addItems(database, jobId, chunk)
+/** Two runs into one file would mix their rows. */
+const outputKey = (path: string) => createHash('sha256').update(truePath(path)).digest('hex')
+
+type Run = {
+  readonly list: ListFile
+  readonly files: readonly OutputFile[]
+  readonly flags: BulkFlags
+  readonly job: Job
+  readonly say: (text: string) => void
 }
 
 /** Works on the job, writes the output, and says how it went. */
-async function finish(
-  database: Database,
-  config: Config,
-  list: ListFile,
-  flags: BulkFlags,
-  job: Job,
-  say: (text: string) => void,
-): Promise<number> {
+async function finish(database: Database, config: Config, run: Run): Promise<number> {
+  const { list, flags, job, say } = run
   const clock = systemClock
   const begunAt = clock.ticks()
-  const before = job.done
   const interrupted = job.state === 'completed' ? false : await work(database, config, flags, job)
   const now = await readJob(database, job.id)
   if (interrupted) {
@@ -177,12 +115,13 @@ async function finish(
     )
     return EXIT_CODES.interrupted
   }
-  await writeOutput(flags.output, list, { database, jobId: job.id }, { raw: flags.raw ?? false })
+  const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
+  const written = await writeOutput(run.files, list, { database, jobId: job.id }, text)
   await markWritten(database, job.id)
   await list.forget()
-  say(summary(now, now.done - before, clock.ticks() - begunAt, flags.output))
+  say(summary(now, now.done - job.done, clock.ticks() - begunAt, written))
   if (flags.json && flags.output !== '-') {
-    process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output), null, 2)}\n`)
+    process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
   }
   return 0
 }
