@@ -35,6 +35,13 @@ export async function createJob(
   )
 }
 
+/** Notes anew what finishing a job needs: the newest command counts. */
+export async function setSource(database: Database, jobId: string, source: string): Promise<void> {
+  await write(database, trx =>
+    trx.updateTable('job').set({ source }).where('id', '=', jobId).execute(),
+  )
+}
+
 export type NewItem = {
   readonly position: number
   readonly text: string
@@ -96,6 +103,11 @@ export async function unfinishedJob({ db }: Database, sourceKey: string): Promis
     .orderBy('created_at', 'desc')
     .executeTakeFirst()
   return job ?? null
+}
+
+/** The job of that id, if there is one. */
+export async function findJob({ db }: Database, jobId: string): Promise<Job | null> {
+  return (await db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirst()) ?? null
 }
 
 export async function readJob({ db }: Database, jobId: string): Promise<Job> {

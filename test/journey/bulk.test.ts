@@ -123,12 +123,20 @@ describe.concurrent('the output', () => {
     expect(JSON.parse(stdout)).toEqual({
       job_id: expect.stringMatching(/^job_[a-z0-9]{16}$/),
       output: 'out.csv',
+      files: [
+        {
+          path: 'out.csv',
+          classes: ['deliverable', 'risky', 'undeliverable', 'unknown'],
+          rows: 4,
+        },
+      ],
       total: 4,
       duplicates: 0,
       deliverable: 2,
       risky: 0,
       undeliverable: 1,
       unknown: 1,
+      written: 4,
     })
   })
 

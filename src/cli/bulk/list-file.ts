@@ -12,12 +12,20 @@ export type ListFile = {
   /** Of the whole content: by it a list is known again. */
   readonly digest: string
   readonly dialect: ListDialect
+  /** Whether it is our own copy of what came from stdin. */
+  readonly kept: boolean
+  /** Its content; throws at the end of what is not the same content any more. */
   bytes(): AsyncIterable<Uint8Array>
-  /** Removes the copy of what came from stdin. */
+  /** Removes the copy. */
   forget(): Promise<void>
 }
 
-export type ListFileOptions = { readonly column?: string; readonly header?: boolean }
+export type ListFileOptions = {
+  readonly column?: string
+  readonly header?: boolean
+  /** Says of a path that it is a copy of what came from stdin. */
+  readonly kept?: boolean
+}
 
 /** Opens a list; what comes from stdin is kept in the data directory, as it is needed twice. */
 export async function openList(
@@ -26,6 +34,7 @@ export async function openList(
   options: ListFileOptions,
 ): Promise<ListFile> {
   const path = given === '-' ? await keepStdin(dataDir) : resolve(given)
+  const kept = options.kept ?? given === '-'
   try {
     if (statSync(path).isDirectory())
       throw new EvError('no_input', `${given} is a folder, not a list.`)
@@ -36,15 +45,38 @@ export async function openList(
       path,
       digest,
       dialect,
-      bytes: () => createReadStream(path),
-      forget: async () => (given === '-' ? rm(path, { force: true }) : undefined),
+      kept,
+      bytes: () => sameBytes(given, path, digest),
+      forget: async () => (kept ? rm(path, { force: true }) : undefined),
     }
   } catch (error) {
-    if (error instanceof EvError) throw error
-    throw new EvError('no_input', `The list ${given} cannot be read: ${messageOf(error)}.`, {
-      cause: error,
-    })
+    throw unreadable(given, error)
   }
+}
+
+/** Hours may lie between one reading and the next: results must not come to stand beside other rows. */
+async function* sameBytes(given: string, path: string, digest: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256')
+  try {
+    for await (const chunk of createReadStream(path)) {
+      hash.update(chunk)
+      yield chunk
+    }
+  } catch (error) {
+    throw unreadable(given, error)
+  }
+  if (hash.digest('hex') === digest) return
+  throw new EvError(
+    'bad_input',
+    `The list ${given} was changed while ev was at work on it. Put the earlier file back, and the same command goes on; or give it again for the new one.`,
+  )
+}
+
+function unreadable(given: string, cause: unknown): EvError {
+  if (cause instanceof EvError) return cause
+  return new EvError('no_input', `The list ${given} cannot be read: ${messageOf(cause)}.`, {
+    cause,
+  })
 }
 
 /** `--column 3` is a number, `--column mail` a name. */

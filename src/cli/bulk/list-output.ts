@@ -1,116 +1,98 @@
-import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { EvError, messageOf } from '../../base/error.ts'
-import { LIST_COLUMNS, listValues } from '../../engine/present.ts'
-import { createRowWriter, readList } from '../../job/csv.ts'
+import { EvError } from '../../base/error.ts'
+import { type ListRow, readList } from '../../job/csv.ts'
 import type { Database } from '../../store/database.ts'
 import { resultPage } from '../../store/items.ts'
-import type { Result } from '../../verdict/verdict.ts'
+import { type Class, classOf, type Result } from '../../verdict/verdict.ts'
 import type { ListFile } from './list-file.ts'
+import type { OutputFile } from './output-plan.ts'
+import { type OutputSink, openSink, publishAll } from './output-sink.ts'
+import type { RowText } from './row-text.ts'
 
-export type OutputOptions = { readonly raw: boolean }
+/** A file of the output, and how many rows went there. */
+export type WrittenFile = OutputFile & { readonly rows: number }
+
+type Source = { readonly database: Database; readonly jobId: string }
 
 /**
- * Writes every row of the list with its result, in the order of the list. A file appears whole under its
- * name or not at all: until then it is called `….partial`.
+ * Writes the rows of the list with their results, in the order of the list, each to the file of its
+ * class. The files appear whole under their names, all of them, or not at all.
  */
 export async function writeOutput(
-  output: string,
+  files: readonly OutputFile[],
   list: ListFile,
-  source: { database: Database; jobId: string },
-  options: OutputOptions,
-): Promise<void> {
-  const rows = outputLines(list, source, options)
-  if (output === '-') return pipeline(rows, process.stdout, { end: false })
+  source: Source,
+  text: RowText,
+): Promise<WrittenFile[]> {
+  const pens: Pen[] = []
   try {
-    const place = placeOf(output)
-    if (!place.isFile) return await pipeline(rows, createWriteStream(place.path))
-    await writeWhole(rows, place.path)
+    for (const file of files) pens.push(new Pen(file, await openSink(file.path), text))
+    await writeRows(pens, list, source)
+    for (const pen of pens) await pen.close()
+    await publishAll(pens.map(pen => pen.sink))
   } catch (error) {
-    if (error instanceof EvError) throw error
-    throw cannotWrite(output, error)
-  }
-}
-
-/** Tells before the work begins when its output could not be written after it. */
-export async function checkOutput(output: string): Promise<void> {
-  if (output === '-') return
-  try {
-    const { path, isFile } = placeOf(output)
-    if (!isFile) return
-    const partial = `${path}.partial`
-    // What is there may be that of a run that writes just now: it is neither shortened nor removed.
-    const isThere = existsSync(partial)
-    await (await open(partial, 'a')).close()
-    if (!isThere) await rm(partial, { force: true })
-  } catch (error) {
-    throw cannotWrite(output, error)
-  }
-}
-
-/** Where an output truly goes: through links, and straight into what is no file, such as /dev/null or a pipe. */
-function placeOf(output: string): { path: string; isFile: boolean } {
-  if (!existsSync(output)) return { path: output, isFile: true }
-  const status = statSync(output)
-  if (status.isDirectory()) throw new Error('it is a folder')
-  return status.isFile()
-    ? { path: realpathSync(output), isFile: true }
-    : { path: output, isFile: false }
-}
-
-async function writeWhole(rows: AsyncIterable<string>, path: string): Promise<void> {
-  const partial = `${path}.partial`
-  try {
-    await pipeline(rows, createWriteStream(partial))
-    await makeDurable(partial)
-    await rename(partial, path)
-    // Windows has no handle on a folder.
-    if (process.platform !== 'win32') await makeDurable(dirname(path))
-  } catch (error) {
-    await rm(partial, { force: true })
+    for (const pen of pens) await pen.sink.discard()
     throw error
   }
+  return pens.map(({ file, rows }) => ({ ...file, rows }))
 }
 
-function cannotWrite(output: string, cause: unknown): EvError {
-  return new EvError(
-    'cannot_write',
-    `${output} cannot be written: ${messageOf(cause)}. Name another place with -o; nothing that was found out is lost, the same command goes on.`,
-    { cause },
-  )
-}
-
-async function* outputLines(
-  list: ListFile,
-  { database, jobId }: { database: Database; jobId: string },
-  { raw }: OutputOptions,
-): AsyncGenerator<string> {
-  const writer = createRowWriter(list.dialect, LIST_COLUMNS, { raw })
-  yield writer.header()
+async function writeRows(pens: readonly Pen[], list: ListFile, source: Source): Promise<void> {
+  const penOf = new Map<Class, Pen>()
+  for (const pen of pens) for (const klass of pen.file.classes) penOf.set(klass, pen)
   let after = 0
   for await (const batch of readList(list.bytes(), list.dialect)) {
-    const page = await resultPage(database, { jobId, after, max: batch.length })
-    let text = ''
-    for (const [index, { cells }] of batch.entries()) {
-      const row = page[index]
-      if (row?.result == null) {
-        throw new EvError('internal', `Row ${after + index + 1} of the list has no result.`)
-      }
-      text += writer.row(cells, listValues(JSON.parse(row.result) as Result))
+    const page = await resultPage(source.database, {
+      jobId: source.jobId,
+      after,
+      max: batch.length,
+    })
+    for (const [index, row] of batch.entries()) {
+      const json = page[index]?.result
+      if (json == null) throw await withoutResult(row, list)
+      const result = JSON.parse(json) as Result
+      penOf.get(classOf(result.verdict))?.add(row, result)
     }
     after += batch.length
-    yield text
+    for (const pen of pens) await pen.flush()
   }
 }
 
-/** A rename is durable only when what it names and the folder are. */
-async function makeDurable(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
+/** Rows that came to the list behind its back have none; that is said by reading it to its end. */
+async function withoutResult({ row }: ListRow, list: ListFile): Promise<EvError> {
+  for await (const _ of list.bytes());
+  return new EvError('internal', `Row ${row} of the list has no result.`)
+}
+
+/** Gathers the rows of one file and hands them over together. */
+class Pen {
+  readonly file: OutputFile
+  readonly sink: OutputSink
+  rows = 0
+  readonly #format: RowText
+  #text: string
+
+  constructor(file: OutputFile, sink: OutputSink, format: RowText) {
+    this.file = file
+    this.sink = sink
+    this.#format = format
+    this.#text = format.begin
+  }
+
+  add(row: ListRow, result: Result) {
+    if (this.rows > 0) this.#text += this.#format.between
+    this.#text += this.#format.row(row, result)
+    this.rows += 1
+  }
+
+  async flush(): Promise<void> {
+    const text = this.#text
+    this.#text = ''
+    if (text !== '') await this.sink.write(text)
+  }
+
+  async close(): Promise<void> {
+    this.#text += this.#format.end
+    await this.flush()
+    await this.sink.close()
   }
 }

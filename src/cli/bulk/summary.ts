@@ -1,8 +1,14 @@
 import type { Job } from '../../store/jobs.ts'
+import type { WrittenFile } from './list-output.ts'
 import { duration } from './progress.ts'
 
 /** How a job ended, for people. */
-export function summary(job: Job, doneNow: number, tookMs: number, output: string): string {
+export function summary(
+  job: Job,
+  doneNow: number,
+  tookMs: number,
+  files: readonly WrittenFile[],
+): string {
   const share = (count: number) =>
     `${String(count).padStart(9)}  ${job.total === 0 ? 0 : ((100 * count) / job.total).toFixed(1)} %`
   const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
@@ -13,20 +19,36 @@ export function summary(job: Job, doneNow: number, tookMs: number, output: strin
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
     '',
-    `${job.total} rows in ${duration(tookMs / 1_000)} (${rate}/s)${output === '-' ? '' : `, written to ${output}`}.`,
+    `${job.total} rows in ${duration(tookMs / 1_000)} (${rate}/s)${whereTo(job, files)}`,
   ].join('\n')
 }
 
+/** The end of the sentence: `, written to out.csv.` */
+function whereTo(job: Job, files: readonly WrittenFile[]): string {
+  const [first] = files
+  if (first === undefined) return '.'
+  if (files.length > 1) {
+    return `, written to\n${files.map(({ path, rows }) => `${String(rows).padStart(9)}  ${path}`).join('\n')}`
+  }
+  const place = first.path === '-' ? '' : ` to ${first.path}`
+  if (rowsOf(files) === job.total) return place === '' ? '.' : `, written${place}.`
+  return `, ${first.rows} of them written${place}.`
+}
+
+const rowsOf = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
+
 /** The same, for programs. */
-export function summaryObject(job: Job, output: string) {
+export function summaryObject(job: Job, output: string, files: readonly WrittenFile[]) {
   return {
     job_id: job.id,
     output,
+    files,
     total: job.total,
     duplicates: job.duplicates,
     deliverable: job.deliverable,
     risky: job.risky,
     undeliverable: job.undeliverable,
     unknown: job.unknown,
+    written: rowsOf(files),
   }
 }
