@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { TLSSocket } from 'node:tls'
+import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
 import type { Caller, MailHost } from './mail-host.ts'
 import { Mouth } from './mouth.ts'
 import type { Rule } from './rule.ts'
@@ -120,7 +120,7 @@ export class Conversation {
     }
     const rule = this.#host.rules.find(verb, this.#standing)
     const reply = rule === undefined ? this.#politeReply(verb) : rule.reply
-    if (reply?.startsWith('2') === true) this.#standing.advance(verb)
+    if ((reply ?? rule?.raw)?.startsWith('2') === true) this.#standing.advance(verb)
     this.#obey(verb, rule, reply)
   }
 
@@ -154,7 +154,7 @@ export class Conversation {
   #utter(verb: string, rule: Rule | undefined, reply: string | undefined): void {
     if (rule?.raw !== undefined) this.#mouth.bytes(Buffer.from(rule.raw, 'latin1'))
     if (reply !== undefined) this.#mouth.say(filledIn(reply, this.#standing))
-    if (verb === 'CONNECT') this.#greeted = reply !== undefined
+    if (verb === 'CONNECT') this.#greeted = (reply ?? rule?.raw) !== undefined
     if (rule?.endless !== undefined) {
       this.#deaf = true
       this.#mouth.sayForEver(rule.endless)
@@ -164,9 +164,13 @@ export class Conversation {
     } else if (rule?.end === 'reset') {
       this.#deaf = true
       this.#raw.resetAndDestroy()
+    } else if (rule?.end === 'tls-alert') {
+      this.#encrypt(UNABLE_TO_ENCRYPT)
     } else if (rule?.end === 'close' || verb === 'QUIT' || reply?.startsWith('421') === true) {
       this.#hangUp()
-    } else if (verb === 'STARTTLS' && this.#standing.secure) this.#encrypt()
+    } else if (verb === 'STARTTLS' && this.#standing.secure) {
+      this.#encrypt(this.#host.secureContext())
+    }
   }
 
   #hangUp(): void {
@@ -176,19 +180,19 @@ export class Conversation {
   }
 
   /** What was sent behind STARTTLS is thrown away: it may be an intruder's. */
-  #encrypt(): void {
+  #encrypt(secureContext: SecureContext): void {
     this.#mouth.flush()
     this.#unread = ''
     this.#decoder = new StringDecoder('utf8')
     this.#raw.off('data', this.#onData).off('end', this.#onEnd)
-    this.#socket = new TLSSocket(this.#raw, {
-      isServer: true,
-      secureContext: this.#host.secureContext(),
-    })
+    this.#socket = new TLSSocket(this.#raw, { isServer: true, secureContext })
     this.#mouth = new Mouth(this.#socket, this.#host.temper.dripMs)
     this.#listen()
   }
 }
+
+/** Without a certificate there is no cipher to agree on: the handshake ends with an alert. */
+const UNABLE_TO_ENCRYPT = createSecureContext()
 
 /** Commands that end a group (RFC 2920 §3.1). */
 const MUST_BE_LAST = new Set(['EHLO', 'HELO', 'STARTTLS', 'QUIT', 'NOOP', 'DATA', 'VRFY', 'EXPN'])

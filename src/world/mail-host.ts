@@ -42,7 +42,8 @@ export class MailHost {
 
   constructor(name: string, plan: HostPlan) {
     this.name = name
-    this.temper = TEMPERS[plan.temper](plan)
+    const temper = TEMPERS[plan.temper](plan)
+    this.temper = { ...temper, ...(plan.starttls !== undefined && { starttls: plan.starttls }) }
     this.rules = ruleBook([...(plan.rules ?? []), ...(this.temper.rules ?? [])])
     this.extensions = plan.extensions ?? this.temper.extensions ?? EXTENSIONS
     this.#converse =

@@ -1,19 +1,24 @@
 /** A moment of a conversation at which a server says something; `ANY` is each of the others but CONNECT. */
-export type Verb =
-  | 'CONNECT'
-  | 'EHLO'
-  | 'HELO'
-  | 'STARTTLS'
-  | 'MAIL'
-  | 'RCPT'
-  | 'RSET'
-  | 'NOOP'
-  | 'QUIT'
-  | 'ANY'
+export type Verb = (typeof VERBS)[number]
+
+export const VERBS = [
+  'CONNECT',
+  'EHLO',
+  'HELO',
+  'STARTTLS',
+  'MAIL',
+  'RCPT',
+  'RSET',
+  'NOOP',
+  'QUIT',
+  'ANY',
+] as const
 
 /** When a client does `on` and all conditions hold, this happens. Rules are asked in order; the first that holds decides. */
 export type Rule = {
   on: Verb
+  /** For people. */
+  comment?: string
   // Conditions.
   /** The recipient: local parts or whole addresses, `*` for any run of characters. */
   to?: string | readonly string[]
@@ -40,14 +45,14 @@ export type Rule = {
   // What happens.
   /** A reply, `\n` between its lines; `{to}`, `{from}`, `{host}` and `{client}` are filled in. None: nothing is said. */
   reply?: string
-  /** Bytes instead of a reply, one for each character, sent as they are. */
+  /** Bytes instead of a reply, one for each character, sent as they are. They grant the command where they begin with 2. */
   raw?: string
   /** A line said again and again, for ever. */
   endless?: string
   /** Pause before it. */
   afterMs?: number
-  /** And then: end the connection, break it (RST), or never say anything again. */
-  end?: 'close' | 'reset' | 'hang'
+  /** And then: end the connection, break it (RST), never say anything again, or let the TLS handshake fail. */
+  end?: 'close' | 'reset' | 'hang' | 'tls-alert'
 }
 
 /** What rules look at. */

@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { EvError, messageOf } from '../base/error.ts'
+import { cleanText } from '../base/text.ts'
 import type { Rule } from './rule.ts'
-import { TEMPERS, type Temper, type TemperName } from './tempers.ts'
+import { checkScenario } from './scenario-check.ts'
+import type { TemperName } from './tempers.ts'
 
 /** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
 export type Scenario = {
   domains: Record<string, DomainPlan>
   hosts: Record<string, HostPlan>
+  /** For people. */
+  comment?: string
   /** Who lives at a host that names nobody; see `HostPlan`. */
   mailboxes?: readonly string[]
   /** One port for all mail servers; 0 or none takes a free one. */
@@ -19,6 +23,8 @@ export type Scenario = {
 
 /** What the DNS says of a domain. A name that nobody wrote down does not exist. */
 export type DomainPlan = {
+  /** For people. */
+  comment?: string
   /** Preference and host; `null` is RFC 7505; `none` (the default) is a name without MX records. */
   mx?: readonly (readonly [preference: number, host: string])[] | 'null' | 'none'
   /** Addresses of the domain itself. A domain that is also a name in `hosts` has those of the host. */
@@ -36,6 +42,8 @@ export type DnsTrouble = 'nxdomain' | 'servfail' | 'refused' | 'silent' | 'garba
 
 /** One mail server. */
 export type HostPlan = {
+  /** For people. */
+  comment?: string
   temper: TemperName
   /** Addresses, IPv4 or IPv6; those that are not of the loopback are only told by DNS. None given: one of 127.0.0.0/8 is allotted. */
   ip?: string | readonly string[]
@@ -43,8 +51,10 @@ export type HostPlan = {
   mailboxes?: readonly string[]
   /** Asked before the rules of the temper. */
   rules?: readonly Rule[]
-  /** EHLO keywords instead of the usual ones. */
+  /** EHLO keywords instead of the usual ones; for STARTTLS see below. */
   extensions?: readonly string[]
+  /** Whether STARTTLS is offered: `needs-starttls` does, the others do not. */
+  starttls?: boolean
   /** How long `greylist` keeps a recipient waiting, and what `temporary` says of its trouble. */
   seconds?: number
   /** Pause before each reply (`slow`) or byte (`drip`). */
@@ -55,42 +65,26 @@ export type HostPlan = {
   engine?: 'smtp-server'
 }
 
-/** Reads a scenario from a JSON file; throws `bad_input` where it is not one. */
+/** Reads a scenario from a JSON file; throws `no_input` or `bad_input`. */
 export function readScenario(file: string): Scenario {
+  return checkScenario(parse(file, readText(file)))
+}
+
+function readText(file: string): string {
   try {
-    return checkScenario(JSON.parse(readFileSync(file, 'utf8')))
+    return readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new EvError('bad_input', `Cannot read the scenario ${file}: ${messageOf(cause)}`, {
+    throw new EvError('no_input', `Cannot read the scenario ${file}: ${messageOf(cause)}.`, {
       cause,
     })
   }
 }
 
-/** Finds the mistakes a person makes in writing a scenario; throws `bad_input`. */
-export function checkScenario(scenario: Scenario): Scenario {
-  for (const [name, plan] of Object.entries(scenario.hosts)) {
-    const fault = faultOf(plan)
-    if (fault !== undefined)
-      throw new EvError('bad_input', `Host ${name} of the scenario: ${fault}`)
+function parse(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    const sentence = `The scenario ${file} is no JSON: ${cleanText(messageOf(cause))}.`
+    throw new EvError('bad_input', sentence, { cause })
   }
-  return scenario
 }
-
-function faultOf(plan: HostPlan): string | undefined {
-  if (!Object.hasOwn(TEMPERS, plan.temper)) {
-    return `"${plan.temper}" is no temper. There are ${Object.keys(TEMPERS).join(', ')}.`
-  }
-  const temper: Temper = TEMPERS[plan.temper](plan)
-  const rules = [...(plan.rules ?? []), ...(temper.rules ?? [])]
-  const tricks = temper.dripMs !== undefined || temper.strict === true || rules.some(isTrick)
-  if (plan.engine !== undefined && tricks) {
-    return `smtp-server only gives replies; leave out "engine" or what is no reply.`
-  }
-  return undefined
-}
-
-const isTrick = (rule: Rule) =>
-  rule.reply === undefined || rule.end !== undefined || !REFUSABLE.includes(rule.on)
-
-/** Where the library asks our opinion. */
-const REFUSABLE: readonly string[] = ['CONNECT', 'MAIL', 'RCPT']

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { EvError, messageOf } from '../base/error.ts'
+import { type BlackHole, digBlackHole } from './black-hole.ts'
 import type { Around, MailHost } from './mail-host.ts'
 import type { HostPlan } from './scenario.ts'
 
@@ -24,7 +25,7 @@ export async function openStreet(plan: Plan): Promise<Street> {
       return await openDoors(plan)
     } catch (cause) {
       const mayTryAgain = plan.port === 0 && tries < TRIES_MAX && codeOf(cause) === 'EADDRINUSE'
-      if (!mayTryAgain) throw cannotListen(cause)
+      if (!mayTryAgain) throw cannotListen(plan.port, cause)
     }
   }
 }
@@ -32,15 +33,18 @@ export async function openStreet(plan: Plan): Promise<Street> {
 async function openDoors({ hosts, addresses, port: wanted, world }: Plan): Promise<Street> {
   const sockets = new Set<Socket>()
   const servers: Server[] = []
+  let blackHole: BlackHole | undefined
   const close = async () => {
     for (const host of hosts) host.close()
     for (const socket of sockets) socket.destroy()
     await Promise.all(servers.map(server => new Promise(done => server.close(done))))
+    await blackHole?.close()
   }
+  const ipsOf = (host: MailHost) => (addresses.get(host.name) ?? []).filter(isLoopback)
   let port = wanted
   try {
-    for (const host of hosts) {
-      for (const ip of host.temper.dead === true ? [] : loopback(addresses.get(host.name))) {
+    for (const host of hosts.filter(({ temper }) => temper.door === undefined)) {
+      for (const ip of ipsOf(host)) {
         const server = await listen(ip, port, socket => {
           sockets.add(socket)
           socket.once('close', () => sockets.delete(socket))
@@ -50,14 +54,20 @@ async function openDoors({ hosts, addresses, port: wanted, world }: Plan): Promi
         port = portOf(server)
       }
     }
-    return { port, close }
+    const dropping = hosts.filter(({ temper }) => temper.door === 'dropped').flatMap(ipsOf)
+    if (dropping.length > 0) {
+      blackHole = await digBlackHole([...new Set(dropping)], port)
+      port = blackHole.port
+    }
+    return { port: port === 0 ? await closedPort() : port, close }
   } catch (cause) {
     await close()
     throw cause
   }
 }
 
-const loopback = (ips: readonly string[] = []) => ips.filter(ip => /^127\.|^::1$/.test(ip))
+/** Addresses where the world may listen. */
+export const isLoopback = (ip: string) => /^127\.|^::1$/.test(ip)
 
 async function listen(
   host: string,
@@ -71,6 +81,14 @@ async function listen(
   return server
 }
 
+/** Where nobody listens: connections to a world of closed doors are refused there. */
+async function closedPort(): Promise<number> {
+  const server = await listen('127.0.0.1', 0, () => {})
+  const port = portOf(server)
+  server.close()
+  return port
+}
+
 function portOf(server: Server): number {
   const address = server.address()
   return typeof address === 'object' && address !== null ? address.port : 0
@@ -79,28 +97,38 @@ function portOf(server: Server): number {
 const codeOf = (error: unknown) =>
   error instanceof Error && 'code' in error ? error.code : undefined
 
-const cannotListen = (cause: unknown) =>
-  new EvError(
-    'io',
-    codeOf(cause) === 'EADDRNOTAVAIL'
-      ? `The mail world gives each server an address of its own in 127.0.0.0/8, and this machine has not got them (${messageOf(cause)}). Linux has; on macOS add them with "ifconfig lo0 alias".`
-      : `Cannot start the mail world: ${messageOf(cause)}`,
-    { cause },
-  )
+/** Says why a server of the world cannot listen, and what to do. */
+export function cannotListen(port: number, cause: unknown): EvError {
+  const why = messageOf(cause)
+  const sentence =
+    LISTEN_FAULTS[String(codeOf(cause))]?.(port, why) ?? `Cannot start the mail world: ${why}.`
+  return new EvError('io', sentence, { cause })
+}
+
+const LISTEN_FAULTS: Readonly<Record<string, (port: number, why: string) => string>> = {
+  EADDRINUSE: (port, why) =>
+    `Port ${port} is taken (${why}). Choose another, or none: then the mail world takes a free one.`,
+  EACCES: (port, why) =>
+    `Port ${port} may not be opened (${why}). Choose one above 1023, or none: then the mail world takes a free one.`,
+  EADDRNOTAVAIL: (_, why) =>
+    `The mail world gives each server an address of its own in 127.0.0.0/8, and this machine has not got them (${why}). Linux has; on macOS add them with "ifconfig lo0 alias".`,
+}
 
 /** Gives each host an address of its own: all share one port. 127.20.0.1 is the first. */
 export function allotAddresses(
   plans: Readonly<Record<string, HostPlan>>,
 ): Map<string, readonly string[]> {
-  let next = 0
-  return new Map(
-    Object.entries(plans).map(([name, { ip }]) => {
-      if (ip !== undefined) return [name, typeof ip === 'string' ? [ip] : ip]
-      const at = next++
-      return [
-        name,
-        [`127.${20 + Math.floor(at / 62_500)}.${Math.floor(at / 250) % 250}.${(at % 250) + 1}`],
-      ]
-    }),
+  const given = new Map(
+    Object.entries(plans).map(([name, { ip }]) => [name, typeof ip === 'string' ? [ip] : ip]),
   )
+  const taken = new Set([...given.values()].flat())
+  const free = freeAddresses(taken)
+  return new Map([...given].map(([name, ips]) => [name, ips ?? [free.next().value]]))
+}
+
+function* freeAddresses(taken: ReadonlySet<string | undefined>): Generator<string, never> {
+  for (let at = 0; ; at += 1) {
+    const ip = `127.${20 + Math.floor(at / 62_500)}.${Math.floor(at / 250) % 250}.${(at % 250) + 1}`
+    if (!taken.has(ip)) yield ip
+  }
 }

@@ -14,8 +14,8 @@ export type Temper = {
   replyMs?: number
   /** Pause before each single byte. */
   dripMs?: number
-  /** Nobody is at home: connections are refused. */
-  dead?: boolean
+  /** Connections are refused (`refused`), or neither refused nor taken, as behind a firewall (`dropped`). */
+  door?: 'refused' | 'dropped'
 }
 
 /** Tempers by the word for them. Most know their mailboxes (`polite`) and have one oddity. */
@@ -47,7 +47,8 @@ export const TEMPERS = {
   resets: () => ({ rules: [{ on: 'RCPT', end: 'reset' }] }),
   slow: plan => ({ replyMs: plan.ms ?? 200, rules: mailboxes(plan) }),
   drip: plan => ({ dripMs: plan.ms ?? 20, rules: mailboxes(plan) }),
-  dead: () => ({ dead: true }),
+  dead: () => ({ door: 'refused' }),
+  drops: () => ({ door: 'dropped' }),
   silent: () => ({ rules: [{ on: 'CONNECT', end: 'hang' }] }),
   'helo-only': plan => ({
     rules: [{ on: 'EHLO', reply: '500 Command unrecognized' }, ...mailboxes(plan)],

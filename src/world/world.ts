@@ -2,8 +2,9 @@ import { Attendance } from './attendance.ts'
 import { addUp, type WorldCounters } from './counters.ts'
 import { startDnsServer } from './dns-server.ts'
 import { MailHost } from './mail-host.ts'
-import { checkScenario, type Scenario } from './scenario.ts'
-import { allotAddresses, openStreet } from './street.ts'
+import type { Scenario } from './scenario.ts'
+import { checkScenario } from './scenario-check.ts'
+import { allotAddresses, cannotListen, openStreet } from './street.ts'
 import { createZone } from './zone.ts'
 
 export type { WorldCounters } from './counters.ts'
@@ -42,7 +43,7 @@ export async function startWorld(scenario: Scenario): Promise<World> {
   const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
     async error => {
       await street.close()
-      throw error
+      throw cannotListen(scenario.dnsPort ?? 0, error)
     },
   )
   return {

@@ -48,18 +48,6 @@ describe('a world', () => {
     await again.close()
   })
 
-  test.each([
-    ['an unknown temper', { temper: 'grumpy' }, /mx\.a\.test.*"grumpy" is no temper.*polite/],
-    [
-      'a trick asked of the library',
-      { temper: 'drip', engine: 'smtp-server' },
-      /only gives replies/,
-    ],
-  ])('refuses %s', async (_, plan, message) => {
-    const scenario = JSON.parse(JSON.stringify({ domains: {}, hosts: { 'mx.a.test': plan } }))
-    await expect(startWorld(scenario)).rejects.toThrow(message)
-  })
-
   test('shares the mailboxes of the scenario among hosts that name none', async () => {
     const world = await startWorld({ ...SMALL, mailboxes: ['ann'] })
     const talk = await Talk.with(world, 'mx.a.test')

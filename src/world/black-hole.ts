@@ -1,0 +1,42 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
+import { EvError } from '../base/error.ts'
+import type { Pit } from './pit.ts'
+
+/** Addresses where connections are neither taken nor refused, as behind a firewall that drops packets. */
+export type BlackHole = { readonly port: number; close(): Promise<void> }
+
+/**
+ * Listens at the addresses in a thread that never takes a connection, and fills the queues of those that
+ * wait: Linux then drops what else comes. Throws what listening threw.
+ */
+export async function digBlackHole(ips: readonly string[], wanted: number): Promise<BlackHole> {
+  const gate = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  // Beside this file: pit.ts in src, pit.js in dist.
+  const pit = new Worker(new URL(`./pit${import.meta.url.slice(-3)}`, import.meta.url), {
+    workerData: { ips, port: wanted, waiting: WAITING, gate } satisfies Pit,
+  })
+  const [said] = await once(pit, 'message')
+  if (typeof said !== 'number') throw Object.assign(new EvError('io', said.message), said)
+  const fillers = await Promise.all(ips.flatMap(ip => [ip, ip].map(one => wait(one, said))))
+  return {
+    port: said,
+    async close() {
+      const ended = once(pit, 'exit')
+      Atomics.store(gate, 0, 1)
+      Atomics.notify(gate, 0)
+      for (const socket of fillers) socket.destroy()
+      await ended
+    },
+  }
+}
+
+/** The least that Node passes on to `listen`; Linux lets one more wait. */
+const WAITING = 1
+
+async function wait(host: string, port: number): Promise<Socket> {
+  const socket = connect({ host, port })
+  await once(socket, 'connect')
+  return socket.on('error', () => {})
+}
