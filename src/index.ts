@@ -1,3 +1,4 @@
+import { TAKES } from './address/own/entry.ts'
 import type { TraitOptions } from './address/traits.ts'
 import type { Clock } from './base/clock.ts'
 import { EvError } from './base/error.ts'
@@ -7,9 +8,10 @@ import { toConfig } from './config/config.ts'
 import { type Config, SETTINGS } from './config/settings.ts'
 import type { Resolver } from './dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
+import { openLists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
 import type { Dial } from './smtp/dial.ts'
-import { wireEngine } from './wire.ts'
+import { listPlan, wireEngine } from './wire.ts'
 
 export type { Address, SyntaxFault } from './address/address.ts'
 export type { Traits } from './address/traits.ts'
@@ -47,7 +49,8 @@ export function createEngine(options: EngineOptions = {}): Engine {
   const { lists, sandbox, memory, log, clock, random, resolver, dial, ...settings } = options
   const config = toConfig({ flags: asFlags(settings), environment: {}, file: null })
   const doors = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
-  return wireEngine(config, doors, optional({ lists, sandbox, memory }))
+  const own = openLists(listPlan(config, entriesOf(lists)))
+  return wireEngine(config, doors, { lists: own, ...optional({ sandbox, memory }) })
 }
 
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
@@ -67,6 +70,17 @@ function asFlags(settings: Partial<Config>): Record<string, string> {
       key === 'greylistDelayMs' ? String(Number(value) / 1_000) : String(value),
     ]),
   )
+}
+
+/** Kept as arrays, as they are read again with the lists; an iterator gives what it has only once. */
+function entriesOf(lists: TraitOptions = {}): TraitOptions {
+  const given = Object.entries(lists).filter(([, entries]) => entries !== undefined)
+  const unknown = given.find(([list]) => !Object.hasOwn(TAKES, list))
+  if (unknown !== undefined) {
+    const names = Object.keys(TAKES).join(', ')
+    throw new EvError('usage', `createEngine has no list "${unknown[0]}"; it has ${names}.`)
+  }
+  return Object.fromEntries(given.map(([list, entries]) => [list, [...entries]]))
 }
 
 /** The same object without what is undefined. */

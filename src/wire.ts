@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { createTraits, type TraitOptions } from './address/traits.ts'
+import type { TraitOptions } from './address/traits.ts'
 import { type Clock, systemClock } from './base/clock.ts'
-import { EvError, messageOf } from './base/error.ts'
 import type { Log } from './base/log.ts'
 import { type Random, systemRandom } from './base/random.ts'
 import type { Config } from './config/settings.ts'
@@ -9,6 +7,7 @@ import { cachedResolver } from './dns/cached-resolver.ts'
 import { createNodeResolver } from './dns/node-resolver.ts'
 import type { Resolver } from './dns/resolver.ts'
 import { Engine } from './engine/engine.ts'
+import { type ListPlan, type Lists, openLists } from './engine/lists.ts'
 import { noMemory, processMemory, type ResultMemory } from './engine/memory.ts'
 import { paceRow } from './probe/pace-table.ts'
 import { Prober } from './probe/probe.ts'
@@ -30,7 +29,8 @@ export type EngineParts = {
   readonly list?: boolean
   /** Where answers are remembered; in this process when left out. */
   readonly memory?: ResultMemory
-  readonly lists?: TraitOptions
+  /** Those that the settings name when left out. */
+  readonly lists?: Lists
 }
 
 const SINGLE_DEADLINE_MS = 10_000
@@ -64,7 +64,7 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     clock,
     log,
     prober,
-    traits: createTraits(traitOptions(config, parts.lists)),
+    lists: parts.lists ?? openLists(listPlan(config)),
     memory: parts.memory ?? (config.cache ? processMemory(clock) : noMemory),
     specialDomains: config.specialDomains,
     sandbox: parts.sandbox ?? false,
@@ -92,24 +92,15 @@ function timeouts(config: Config, list: boolean) {
   }
 }
 
-/** The lists of the settings' files and of the caller together. */
-function traitOptions(config: Config, given: TraitOptions = {}): TraitOptions {
-  return {
-    ...given,
-    disposable: [...(given.disposable ?? []), ...linesOf(config.disposableFile)],
-    allow: [...(given.allow ?? []), ...linesOf(config.allowFile)],
-  }
-}
-
-/** One name a line; empty lines and what follows a `#` do not count. */
-function linesOf(file: string | null): string[] {
-  if (file === null) return []
-  try {
-    const lines = readFileSync(file, 'utf8').split(/\r?\n/)
-    return lines.map(line => line.replace(/#.*/, '').trim()).filter(line => line !== '')
-  } catch (error) {
-    throw new EvError('bad_config', `The list ${file} cannot be read: ${messageOf(error)}.`, {
-      cause: error,
-    })
-  }
-}
+/** The lists that the settings name, and those of the caller beside them. */
+export const listPlan = (config: Config, entries: TraitOptions = {}): ListPlan => ({
+  files: {
+    disposable: config.disposableFile,
+    allow: config.allowFile,
+    blocked: config.blockedFile,
+    spamTrap: config.spamTrapFile,
+    role: config.roleFile,
+  },
+  entries,
+  operators: config.operators,
+})

@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
-import { type Address, addressKey, isFault, parseAddress } from './address.ts'
-import { parseDomain } from './domain.ts'
+import { EvError } from '../base/error.ts'
+import { cleanText } from '../base/text.ts'
+import type { Address } from './address.ts'
 import { isListed, withParents } from './name-list.ts'
+import { mailboxKey, type OwnList, readEntry, TAKES } from './own/entry.ts'
+import { keysInFile } from './own/list-file.ts'
 import { canonicalAddress } from './trait/canonical.ts'
 import { isDisposable, isDisposableHost, isRelay } from './trait/disposable.ts'
 import { isJunk } from './trait/quality.ts'
@@ -28,7 +31,7 @@ export type Traits = {
   readonly canonical: string
 }
 
-/** Additions to the built-in lists: domains, or whole addresses for `blocked` and `spamTrap`. */
+/** Additions to the built-in lists: domains with all below them, or whole addresses for `blocked` and `spamTrap`. */
 export type TraitOptions = {
   readonly disposable?: Iterable<string>
   /** Wins over every disposable list. */
@@ -39,21 +42,21 @@ export type TraitOptions = {
   readonly role?: Iterable<string>
 }
 
+/** Files with more of each; null: none. */
+export type TraitFiles = { readonly [list in OwnList]?: string | null }
+
 export type TraitReader = {
   of(address: Address): Traits
-  /** Whether this mail exchanger serves throw-away domains and nothing else. */
-  disposableHost(mxHost: string): boolean
+  /** Whether this mail exchanger of `domain` serves throw-away domains and nothing else. */
+  disposableHost(mxHost: string, domain: string): boolean
 }
 
-/** Builds a reader of traits over the built-in lists and the operator's own; reads no file before the first address. */
-export function createTraits(options: TraitOptions = {}): TraitReader {
-  const own = {
-    disposable: keys(options.disposable),
-    allow: keys(options.allow),
-    blocked: keys(options.blocked),
-    spamTrap: keys(options.spamTrap),
-    role: keys(options.role),
-  }
+/**
+ * Builds a reader of traits over the built-in lists and the operator's own; of the built-in ones no file is read
+ * before the first address. Throws EvError('bad_config') on a bad file and EvError('usage') on a bad option.
+ */
+export function createTraits(options: TraitOptions = {}, files: TraitFiles = {}): TraitReader {
+  const own = ownLists(options, files)
   // A list asks about the same domains again and again.
   const domains = new LRUCache<string, DomainTraits>({ max: DOMAINS_MAX })
   const ofDomain = (domain: string): DomainTraits => {
@@ -70,16 +73,45 @@ export function createTraits(options: TraitOptions = {}): TraitReader {
   }
   return {
     of: address => traitsOf(address, own, ofDomain(address.domain.ascii)),
-    disposableHost: mxHost =>
-      isDisposableHost(mxHost) &&
-      !withParents(mxHost.toLowerCase()).some(name => own.allow.has(name)),
+    disposableHost: (mxHost, domain) =>
+      isDisposableHost(mxHost) && !isUnder(own.allow, mxHost) && !isUnder(own.allow, domain),
   }
 }
 
-type OwnLists = Readonly<Record<keyof TraitOptions, ReadonlySet<string>>>
+type OwnLists = Readonly<Record<OwnList, ReadonlySet<string>>>
 type DomainTraits = Pick<Traits, 'disposable' | 'free' | 'relay'>
 
 const DOMAINS_MAX = 2_000
+
+function ownLists(options: TraitOptions, files: TraitFiles): OwnLists {
+  const read = (list: OwnList) => {
+    const keys = new Set<string>()
+    for (const key of keysGiven(list, options[list] ?? [])) keys.add(key)
+    const file = files[list] ?? null
+    if (file !== null) for (const key of keysInFile(list, file)) keys.add(key)
+    return keys
+  }
+  return {
+    disposable: read('disposable'),
+    allow: read('allow'),
+    blocked: read('blocked'),
+    spamTrap: read('spamTrap'),
+    role: read('role'),
+  }
+}
+
+function* keysGiven(list: OwnList, entries: Iterable<string>): Generator<string> {
+  for (const given of entries) {
+    const text = given.trim()
+    if (text === '') continue
+    const entry = readEntry(list, text)
+    if ('key' in entry) yield entry.key
+    else {
+      const takes = `It takes ${TAKES[list]}.`
+      throw new EvError('usage', `lists.${list} has "${cleanText(text)}". ${entry.why} ${takes}`)
+    }
+  }
+}
 
 function traitsOf(address: Address, own: OwnLists, ofDomain: DomainTraits): Traits {
   return {
@@ -95,27 +127,11 @@ function traitsOf(address: Address, own: OwnLists, ofDomain: DomainTraits): Trai
 
 /** Squatters of misspelled providers stand on disposable lists; who writes to one meant the provider. */
 const isTypo = (domain: string, disposable: ReadonlySet<string>) =>
-  listedTypo(domain) !== null && !withParents(domain).some(name => disposable.has(name))
+  listedTypo(domain) !== null && !isUnder(disposable, domain)
 
-/** One key for each entry of an operator's list: addresses and domains in A-labels, all in lower case. */
-function keys(entries: Iterable<string> = []): ReadonlySet<string> {
-  return new Set([...entries].map(key).filter(entry => entry !== ''))
-}
+/** By the whole address in any of its spellings, or by its domain or one above it. */
+const holds = (list: ReadonlySet<string>, address: Address) =>
+  list.size > 0 && (list.has(mailboxKey(address)) || isUnder(list, address.domain.ascii))
 
-function key(entry: string): string {
-  const text = entry.trim().toLowerCase()
-  const address = text.includes('@') ? parseAddress(text) : null
-  if (address !== null && !isFault(address)) return addressKey(address)
-  const domain = parseDomain(text.replace(/^\*?[@.]/, ''))
-  return isFault(domain) ? text : domain.ascii
-}
-
-/** By the whole address, by its canonical form, or by its domain or one above it. */
-function holds(list: ReadonlySet<string>, address: Address): boolean {
-  if (list.size === 0) return false
-  const exact = addressKey(address).toLowerCase()
-  const names = withParents(address.domain.ascii)
-  return (
-    list.has(exact) || list.has(canonicalAddress(address)) || names.some(name => list.has(name))
-  )
-}
+const isUnder = (list: ReadonlySet<string>, name: string) =>
+  list.size > 0 && withParents(name.toLowerCase()).some(parent => list.has(parent))

@@ -1,9 +1,10 @@
 import { getDomain } from 'tldts'
-import { OPERATOR_ROWS } from './operators.ts'
+import { operatorBySuffix, TABLE } from './operator-book.ts'
+import { type OwnOperator, ownOperators } from './own-operators.ts'
 
 /** Who runs the mail of a domain, known by the names of its exchangers. */
 export type Operator = {
-  /** Identifier: a name of the table such as `google`, else the registrable domain of the exchanger. */
+  /** Identifier: a name of the table such as `google`, one of your own, else the registrable domain of the exchanger. */
   readonly name: string
   /** Name for people: `Google`. */
   readonly title: string
@@ -11,32 +12,30 @@ export type Operator = {
   readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway'
 }
 
-/** The operator of the exchanger `host`: by the longest suffix of the table, else by its registrable domain. */
-export function operatorOf(host: string): Operator {
-  const name = host.trim().replace(/\.$/, '').toLowerCase()
-  for (let suffix = name; suffix !== ''; suffix = afterDot(suffix)) {
-    const known = BY_SUFFIX.get(suffix)
-    if (known) return known
-  }
-  const domain = getDomain(name, { allowPrivateDomains: false }) ?? name
-  return { name: domain, title: domain, truth: 'tells' }
+export type OperatorReader = {
+  /** The operator of the exchanger `host`: by the longest suffix of your own, else of the table, else by its registrable domain. */
+  of(host: string): Operator
+  /** Whether the table or you say what a 2xx is worth there; else it is only the domain of somebody's own server. */
+  isKnown(name: string): boolean
 }
 
-/** The operator of the table that has this name; null if there is none. */
-export const operatorNamed = (name: string): Operator | null => BY_NAME.get(name) ?? null
+/** A reader over the built-in table and what you say of operators by name. Throws EvError('bad_config') where that cannot be. */
+export function createOperators(said: Readonly<Record<string, OwnOperator>> = {}): OperatorReader {
+  const own = ownOperators(said)
+  const vouched = new Set(Object.keys(said).filter(name => said[name]?.truth != null))
+  return {
+    of(host) {
+      const name = host.trim().replace(/\.$/, '').toLowerCase()
+      const ofOwn = operatorBySuffix(own, name)
+      if (ofOwn !== undefined) return ofOwn
+      const known = operatorBySuffix(TABLE, name)
+      return known === undefined ? byDomain(name) : (own.byName.get(known.name) ?? known)
+    },
+    isKnown: name => TABLE.byName.has(name) || vouched.has(name),
+  }
+}
 
-/** Whether `name` stands in the table; else it is only the registrable domain of somebody's own server. */
-export const isKnownOperator = (name: string) => BY_NAME.has(name)
-
-/** All names of the table, in its order. */
-export const operatorNames = (): readonly string[] => [...BY_NAME.keys()]
-
-const afterDot = (name: string) => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '')
-
-const BY_NAME = new Map<string, Operator>()
-const BY_SUFFIX = new Map<string, Operator>()
-for (const [name, title, truth, suffixes] of OPERATOR_ROWS) {
-  const operator = Object.freeze({ name, title, truth })
-  BY_NAME.set(name, operator)
-  for (const suffix of suffixes.split(' ')) BY_SUFFIX.set(suffix, operator)
+function byDomain(host: string): Operator {
+  const domain = getDomain(host, { allowPrivateDomains: false }) ?? host
+  return { name: domain, title: domain, truth: 'tells' }
 }

@@ -131,8 +131,8 @@ export class Engine {
     return this.#inquirer.many(operator, inquiries, options)
   }
 
-  /** Takes up an item whose route was found before. */
-  resume(text: string, route: RouteWithHost): Inquiry {
+  /** Takes up an item whose route was found before; null where the lists by now decide it without a mail server. */
+  resume(text: string, route: RouteWithHost): Inquiry | null {
     return resumeInquiry(this.#world, text, route)
   }
 
@@ -140,6 +140,14 @@ export class Engine {
   lookAhead(route: RouteWithHost): void {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
     if (host !== undefined) void addressesOf(this.#world.resolver, host)
+  }
+
+  /**
+   * Reads the list files again; what is asked from now on is judged by them. Throws EvError('bad_config') with the
+   * file and the line where one is bad, and goes on with the lists as they were.
+   */
+  reloadLists(): void {
+    this.#world.lists.reload()
   }
 
   /** How an operator is asked at present. */

@@ -3,12 +3,13 @@ import { suggestDomain, suggestForFault } from '../address/suggestion.ts'
 import type { TraitReader, Traits } from '../address/traits.ts'
 import type { Clock } from '../base/clock.ts'
 import { EvError } from '../base/error.ts'
-import { isKnownOperator, type Operator, operatorOf } from '../dns/operator.ts'
+import type { Operator, OperatorReader } from '../dns/operator.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import { findRoute, type Route } from '../dns/route.ts'
 import type { Question, RouteWithHost } from '../probe/plan.ts'
 import { judge } from '../verdict/judge.ts'
 import type { Evidence, Result, Skipped } from '../verdict/verdict.ts'
+import type { Lists } from './lists.ts'
 import type { Remembered } from './memory.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
@@ -31,7 +32,7 @@ export type Prepared = { readonly result: Result } | { readonly inquiry: Inquiry
 export type PrepareWorld = {
   readonly resolver: Resolver
   readonly clock: Clock
-  readonly traits: TraitReader
+  readonly lists: Lists
   /** Look names of RFC 6761 up in the DNS as if they were ordinary ones. */
   readonly specialDomains: boolean
 }
@@ -47,7 +48,8 @@ export async function prepare(
   if (isFault(address)) {
     return decided(world, text, begunAt, { address, suggestion: suggestForFault(text) })
   }
-  const traits = world.traits.of(address)
+  const { traits: reader, operators } = world.lists
+  const traits = reader.of(address)
   if (traits.blocked) return decided(world, text, begunAt, { address, traits })
   if (address.domain.kind === 'literal') {
     return decided(world, text, begunAt, { address, traits, skipped: 'literal' })
@@ -57,25 +59,35 @@ export async function prepare(
   const known = { address, traits, route, suggestion: suggest(address, route) }
   const facts = { ...known, timings: { dnsMs, connectMs: null } }
   if (!hasHost(route)) return decided(world, text, begunAt, facts)
-  const operator = operatorOf(firstHost(route))
-  const disposableHost = hostsOf(route).some(host => world.traits.disposableHost(host))
+  const operator = operators.of(firstHost(route))
+  const disposableHost = isDisposableHost(reader, address, route)
   const settled = traits.disposable || traits.spamTrap || disposableHost
   if (settled || !options.checkSmtp) {
     const skipped: Skipped | null = settled ? null : 'unwanted'
     return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
   }
-  const catchAll = catchAllBeforehand(operator, traits)
+  const catchAll = catchAllBeforehand(operators, operator, traits)
   return {
     inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt, remembered: null },
   }
 }
 
-/** The inquiry of an item that was routed before, perhaps by another process. */
-export function resumeInquiry(world: PrepareWorld, text: string, route: RouteWithHost): Inquiry {
+/**
+ * The inquiry of an item that was routed before, perhaps by another process. Null where the lists, which may have
+ * been read again since, now decide without a mail server: then it is to be prepared anew.
+ */
+export function resumeInquiry(
+  world: PrepareWorld,
+  text: string,
+  route: RouteWithHost,
+): Inquiry | null {
   const address = parseAddress(text)
   if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
-  const traits = world.traits.of(address)
-  const operator = operatorOf(firstHost(route))
+  const { traits: reader, operators } = world.lists
+  const traits = reader.of(address)
+  const settled = traits.blocked || traits.disposable || traits.spamTrap
+  if (settled || isDisposableHost(reader, address, route)) return null
+  const operator = operators.of(firstHost(route))
   return {
     text,
     address,
@@ -83,7 +95,7 @@ export function resumeInquiry(world: PrepareWorld, text: string, route: RouteWit
     route,
     operator,
     suggestion: suggest(address, route),
-    catchAll: catchAllBeforehand(operator, traits),
+    catchAll: catchAllBeforehand(operators, operator, traits),
     dnsMs: null,
     begunAt: world.clock.ticks(),
     remembered: null,
@@ -155,10 +167,17 @@ function suggest(address: Address, route: Route): string | null {
  * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
  * one tenant and tell the truth.
  */
-function catchAllBeforehand(operator: Operator, traits: Traits): boolean | null {
-  if (operator.truth === 'accepts-all') return true
-  return operator.truth === 'tells' && traits.free && isKnownOperator(operator.name) ? false : null
+function catchAllBeforehand(
+  operators: OperatorReader,
+  { name, truth }: Operator,
+  { free }: Traits,
+): boolean | null {
+  if (truth === 'accepts-all') return true
+  return truth === 'tells' && free && operators.isKnown(name) ? false : null
 }
+
+const isDisposableHost = (reader: TraitReader, { domain }: Address, route: RouteWithHost) =>
+  hostsOf(route).some(host => reader.disposableHost(host, domain.ascii))
 
 export const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'

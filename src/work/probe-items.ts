@@ -73,17 +73,23 @@ async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<vo
   })
 }
 
-/** An item as it was filed; one that cannot be taken up, as an ev with other rules filed it, is looked at anew. */
+/** An item as it was filed; one that cannot be taken up, as other rules or lists filed it, is looked at anew. */
 async function inquiryFor(work: ProbeWork, item: ClaimedItem): Promise<Inquiry | null> {
   const { engine, recorder } = work
+  const filed = resumed(engine, item)
+  if (filed !== null) return filed
+  const [anew] = await engine.route([item.text])
+  if (anew === undefined || 'inquiry' in anew) return anew?.inquiry ?? null
+  const { position, copies } = item
+  void recorder.add({ results: [{ position, copies, result: anew.result }] })
+  return null
+}
+
+function resumed(engine: Engine, { text, route }: ClaimedItem): Inquiry | null {
   try {
-    return engine.resume(item.text, JSON.parse(item.route ?? '') as RouteWithHost)
+    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost)
   } catch {
-    const [anew] = await engine.route([item.text])
-    if (anew === undefined || 'inquiry' in anew) return anew?.inquiry ?? null
-    const { position, copies } = item
-    void recorder.add({ results: [{ position, copies, result: anew.result }] })
-    return null
+    return null // An ev of another version filed it.
   }
 }
 

@@ -42,11 +42,17 @@ describe('disposable', () => {
 
   test('a mail exchanger of such a service tells, a shared one never', () => {
     const { disposableHost } = createTraits({ allow: ['yopmail.com'] })
-    expect(disposableHost('mail2.Mailinator.com.')).toBe(true)
-    expect(disposableHost('mx.yopmail.com')).toBe(false)
+    expect(disposableHost('mail2.Mailinator.com.', 'a.example')).toBe(true)
+    expect(disposableHost('mx.yopmail.com', 'a.example')).toBe(false)
     for (const host of ['aspmx.l.google.com', 'mx1.forwardemail.net', 'route1.mx.cloudflare.net']) {
-      expect(disposableHost(host)).toBe(false)
+      expect(disposableHost(host, 'a.example')).toBe(false)
     }
+  })
+
+  test('an allowed domain is none, whoever its exchanger belongs to', () => {
+    const { disposableHost } = createTraits({ allow: ['firm.example'] })
+    expect(disposableHost('mail2.mailinator.com', 'shop.firm.example')).toBe(false)
+    expect(disposableHost('mail2.mailinator.com', 'other.example')).toBe(true)
   })
 })
 
@@ -65,6 +71,13 @@ describe('blocked and spam traps', () => {
     expect(traitsOf('ann@xn--gr-zia.example', options).blocked).toBe(true)
   })
 
+  test('an address on the list may be any of its spellings', () => {
+    const options = { blocked: ['A.n.n+news@googlemail.com', 'Bob@Firm.example'] }
+    expect(traitsOf('ann@gmail.com', options).blocked).toBe(true)
+    expect(traitsOf('BOB@firm.example', options).blocked).toBe(true)
+    expect(traitsOf('bobby@firm.example', options).blocked).toBe(false)
+  })
+
   test('an empty line in a list holds nothing', () => {
     expect(traitsOf('ann@firm.example', { blocked: ['', ' '] }).blocked).toBe(false)
   })
@@ -77,6 +90,7 @@ describe('role', () => {
 
   test("the operator's own names are added", () => {
     expect(traitsOf('Casework@firm.example', { role: ['casework'] }).role).toBe(true)
+    expect(traitsOf('front.desk+x@firm.example', { role: ['Front-Desk'] }).role).toBe(true)
   })
 })
 

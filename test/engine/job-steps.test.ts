@@ -33,6 +33,7 @@ describe('the two steps of a job', () => {
     if (one === undefined || !('inquiry' in one)) throw new Error('no inquiry')
     const route = JSON.parse(JSON.stringify(one.inquiry.route))
     const inquiry = engine.resume('ann@a.test', route)
+    if (inquiry === null) throw new Error('no inquiry')
     const results: Result[] = []
     const { signal } = new AbortController()
     const probing = engine.probe(inquiry.operator, [inquiry], {
@@ -41,6 +42,23 @@ describe('the two steps of a job', () => {
     })
     await settled(probing)
     expect(reasonsOf(results)).toEqual(['ann@a.test accepted_email'])
+  })
+
+  test.each([{ blocked: ['a.test'] }, { disposable: ['a.test'] }, { spamTrap: ['ann@a.test'] }])(
+    'an item is not taken up when it stands on %o by now: nobody is asked',
+    lists => {
+      const { engine } = house({ engine: { lists } })
+      const route = { kind: 'implicit', host: 'a.test' } as const
+      expect(engine.resume('ann@a.test', route)).toBeNull()
+      expect(engine.resume('ann@b.test', route)).not.toBeNull()
+    },
+  )
+
+  test('nor when its exchanger is one of a disposable service', () => {
+    const { engine } = house({ engine: { lists: { allow: ['b.test'] } } })
+    const route = { kind: 'implicit', host: 'mx.mailinator.com' } as const
+    expect(engine.resume('ann@a.test', route)).toBeNull()
+    expect(engine.resume('ann@b.test', route)).not.toBeNull()
   })
 
   test('a text that is no address cannot be taken up: it was never routed', () => {

@@ -1,0 +1,63 @@
+import { readFileSync, statSync } from 'node:fs'
+import { EvError, messageOf } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import { type OwnList, readEntry, TAKES } from './entry.ts'
+
+/** Three times the disposable list that ev comes with; held in memory, so many take some 50 MB. */
+const ENTRIES_MAX = 500_000
+/** So many entries of usual length, with a comment to each. A list is read in one go, and nothing else is done meanwhile. */
+const SIZE_MAX = 32 * 1024 * 1024
+/** Of a line that is wrong, enough to find it by. */
+const SHOWN_MAX = 80
+
+/**
+ * The keys of a list in a file: UTF-8, one entry a line, empty lines and comments aside. Throws
+ * EvError('bad_config') that names the file and the first line that the list cannot take.
+ */
+export function* keysInFile(list: OwnList, path: string): Generator<string> {
+  let count = 0
+  for (const [index, line] of linesIn(path).entries()) {
+    const text = line.replace(COMMENT, '').trim()
+    if (text === '') continue
+    const entry = readEntry(list, text)
+    if ('why' in entry) throw badLine(list, path, index + 1, text, entry.why)
+    if (++count > ENTRIES_MAX) throw tooLong(path, `${ENTRIES_MAX} entries`)
+    yield entry.key
+  }
+}
+
+/** At the start of a line or after a space; elsewhere a # may be part of an address (RFC 5322 §3.2.3). */
+const COMMENT = /(?:^|\s)#.*/
+
+function linesIn(path: string): string[] {
+  const bytes = bytesOf(path)
+  // A byte order mark is dropped here; what is no UTF-8 becomes U+FFFD, which no entry may hold.
+  return new TextDecoder('utf-8').decode(bytes).split(/\r\n?|\n/)
+}
+
+function bytesOf(path: string): Buffer {
+  try {
+    const stat = statSync(path)
+    // A pipe could not be read a second time.
+    if (!stat.isFile()) throw new Error('it is no file')
+    if (stat.size > SIZE_MAX) throw tooLong(path, `${SIZE_MAX / 1024 / 1024} MB`)
+    return readFileSync(path)
+  } catch (cause) {
+    if (cause instanceof EvError) throw cause
+    const sentence = `The list ${path} cannot be read: ${messageOf(cause)}. Correct its name, or leave it out.`
+    throw new EvError('bad_config', sentence, { cause })
+  }
+}
+
+const badLine = (list: OwnList, path: string, number: number, text: string, why: string) =>
+  new EvError(
+    'bad_config',
+    `The list ${path} has "${cleanText(text, SHOWN_MAX)}" in line ${number}. ${why} ` +
+      `A line takes ${TAKES[list]}; a comment begins with #.`,
+  )
+
+const tooLong = (path: string, max: string) =>
+  new EvError(
+    'bad_config',
+    `The list ${path} is longer than ${max}, which is the most. Shorten it.`,
+  )

@@ -1,0 +1,33 @@
+import type { Operator } from './operator.ts'
+import { OPERATOR_ROWS } from './operators.ts'
+
+/** Operators by their names, and by the ends of their exchangers' names. */
+export type OperatorBook = {
+  readonly byName: ReadonlyMap<string, Operator>
+  readonly bySuffix: ReadonlyMap<string, Operator>
+}
+
+/** The operator with the longest suffix that `host`, in lower case, ends in. */
+export function operatorBySuffix({ bySuffix }: OperatorBook, host: string): Operator | undefined {
+  for (let suffix = host; suffix !== ''; suffix = afterDot(suffix)) {
+    const known = bySuffix.get(suffix)
+    if (known) return known
+  }
+  return undefined
+}
+
+const afterDot = (name: string) => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '')
+
+/** The operators that ev knows by itself. */
+export const TABLE: OperatorBook = readTable()
+
+function readTable(): OperatorBook {
+  const byName = new Map<string, Operator>()
+  const bySuffix = new Map<string, Operator>()
+  for (const [name, title, truth, suffixes] of OPERATOR_ROWS) {
+    const operator = Object.freeze({ name, title, truth })
+    byName.set(name, operator)
+    for (const suffix of suffixes.split(' ')) bySuffix.set(suffix, operator)
+  }
+  return { byName, bySuffix }
+}
