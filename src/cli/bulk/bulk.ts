@@ -75,7 +75,7 @@ async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promis
 const listOptions = ({ column, header }: BulkFlags, resumed: Job | null) => ({
   ...(column === undefined ? {} : { column }),
   ...(header === false ? { header } : {}),
-  kept: resumed !== null && readSource(resumed).kept,
+  ...(resumed === null ? {} : { kept: readSource(resumed).kept }),
 })
 
 /** Old jobs and answers go when the next list comes. */
