@@ -36,6 +36,7 @@ function startAgainWith(node) {
   const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
   process.on('SIGINT', () => terminal || child.kill('SIGINT'))
   process.on('SIGTERM', () => child.kill('SIGTERM'))
+  process.on('SIGHUP', () => child.kill('SIGHUP'))
   child.on('error', error => fail(`The Node ${node} cannot be started: ${error.message}.`))
   child.on('exit', (code, signal) => {
     process.exitCode = code ?? 128 + constants.signals[signal]

@@ -2,12 +2,16 @@ import { createHash } from 'node:crypto'
 import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
+import { type Lists, openLists } from '../../engine/lists.ts'
 import { forgetAnswers } from '../../store/answers.ts'
 import { type Database, openDatabase, write } from '../../store/database.ts'
 import { deleteJobsBefore, type Job, markWritten, readJob } from '../../store/jobs.ts'
 import { type Lock, listLock, lockJob } from '../../store/lock.ts'
+import { listPlan } from '../../wire.ts'
 import { databaseUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
+import { reloadOnHangup } from '../hangup.ts'
+import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings.ts'
 import { type ListFile, openList } from './list-file.ts'
 import { keyOf, stoppedJob, takeJob } from './list-job.ts'
@@ -47,6 +51,8 @@ export async function resumeBulk(jobId: string, flags: ResumeFlags): Promise<num
 /** Works on a list; `resumed` is the job that it must belong to, null: any. */
 async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promise<number> {
   const config = readConfig(flags)
+  const lists = openLists(listPlan(config))
+  const endReloads = reloadOnHangup(lists, flags, stderrLog(config))
   const say = (text: string) => void (flags.quiet || process.stderr.write(`${text}\n`))
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
@@ -65,8 +71,9 @@ async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promis
     // With the lock held, so that a job of this very list stays, however old.
     await tidy(database, config)
     const job = await takeJob(database, { sourceKey, list, flags, resumed, say })
-    return await finish(database, config, { list, files, flags, job, say })
+    return await finish(database, config, { list, lists, files, flags, job, say })
   } finally {
+    endReloads()
     for (const lock of locks) lock.release()
     await database.close()
   }
@@ -96,6 +103,7 @@ const outputKey = (path: string) => createHash('sha256').update(truePath(path)).
 
 type Run = {
   readonly list: ListFile
+  readonly lists: Lists
   readonly files: readonly OutputFile[]
   readonly flags: BulkFlags
   readonly job: Job
@@ -104,10 +112,11 @@ type Run = {
 
 /** Works on the job, writes the output, and says how it went. */
 async function finish(database: Database, config: Config, run: Run): Promise<number> {
-  const { list, flags, job, say } = run
+  const { list, lists, flags, job, say } = run
   const clock = systemClock
   const begunAt = clock.ticks()
-  const interrupted = job.state === 'completed' ? false : await work(database, config, flags, job)
+  const interrupted =
+    job.state === 'completed' ? false : await work(database, config, { ...flags, lists }, job)
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(

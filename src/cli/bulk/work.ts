@@ -1,5 +1,6 @@
 import { systemClock } from '../../base/clock.ts'
 import type { Config } from '../../config/settings.ts'
+import type { Lists } from '../../engine/lists.ts'
 import type { ResultMemory } from '../../engine/memory.ts'
 import { recallAnswers } from '../../store/answers.ts'
 import type { Database } from '../../store/database.ts'
@@ -12,7 +13,8 @@ import { stderrLog } from '../log.ts'
 import { watchCancellation } from './cancellation.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
 
-export type WorkFlags = {
+export type WorkOptions = {
+  readonly lists: Lists
   readonly wait?: boolean
   readonly sandbox?: boolean
   readonly quiet?: boolean
@@ -22,18 +24,18 @@ export type WorkFlags = {
 export async function work(
   database: Database,
   config: Config,
-  flags: WorkFlags,
+  options: WorkOptions,
   job: Job,
 ): Promise<boolean> {
   const log = stderrLog(config)
-  const progress: Progress = flags.quiet
+  const progress: Progress = options.quiet
     ? noProgress
     : stderrProgress(systemClock, 'looking at the list')
   const { finished, watcher } = watch(progress)
   const recorder = new Recorder(database, job.id, watcher)
-  const sandbox = flags.sandbox ?? false
+  const { lists, sandbox = false } = options
   const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
-  const engine = wireEngine(config, { log }, { sandbox, list: true, ...memory })
+  const engine = wireEngine(config, { log }, { lists, sandbox, list: true, ...memory })
   const { signal, dispose } = interruption()
   const endWatch = watchCancellation(database, job.id, watcher.onFailure)
   try {
@@ -45,7 +47,7 @@ export async function work(
         log,
         jobId: job.id,
         concurrency: config.concurrency,
-        wait: flags.wait ?? true,
+        wait: options.wait ?? true,
         greylistDelayMs: config.greylistDelayMs,
         stopping: signal,
       },
