@@ -118,10 +118,10 @@ export class Inquirer {
       options.onResult(inquiry, this.#failed(inquiry, failure), true)
   }
 
-  /** Resolves when every conversation that was under way has come to its end. */
+  /** When nobody will ask any more: resolves when every conversation under way has come to its end. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#runs)
-    await this.#world.prober.idle()
+    await this.#world.prober.close()
   }
 
   #converse(

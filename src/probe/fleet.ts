@@ -55,9 +55,9 @@ export class Fleet {
     return this.willing(operator).length > 0
   }
 
-  /** Resolves when every connection is closed that is being closed now. */
+  /** When nobody will ask any more: resolves when every connection is closed that is being closed now. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#probers.values()].map(prober => prober.idle()))
+    await Promise.all([...this.#probers.values()].map(prober => prober.close()))
   }
 }
 

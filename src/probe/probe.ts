@@ -86,8 +86,13 @@ export class Prober {
 
   /** Resolves when every connection is closed that is being closed now. */
   async idle(): Promise<void> {
-    this.#wayOut.rest()
     await Promise.allSettled(this.#farewells)
+  }
+
+  /** The same, when nobody will ask any more. */
+  close(): Promise<void> {
+    this.#wayOut.rest()
+    return this.idle()
   }
 
   #follow(closed: Promise<void>) {

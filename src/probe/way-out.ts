@@ -5,7 +5,10 @@ import { knock } from './knock.ts'
 
 /** A dial without an answer for so long counts as failed, though it goes on: a SYN is sent again after 1 s (RFC 6298 §2.1). */
 export const UNANSWERED_MS = 3 * SECOND
-/** Visits whose dialling failed, with none that opened, after which it is asked whether the way out is closed. */
+/**
+ * Visits whose dialling failed, with none that opened, after which the well-known exchangers are tried. Two at one
+ * set of exchangers are enough, as a list may hold addresses of one provider only, and trying costs little.
+ */
 const SUSPICIOUS_AFTER = 2
 /** Sets of exchangers that failed, after which it counts as closed where the well-known exchangers cannot be looked up. */
 const CERTAIN_AFTER = 5

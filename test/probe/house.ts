@@ -8,7 +8,7 @@ import type { Probed, ProbeOptions } from '../../src/probe/lane.ts'
 import type { PaceRow } from '../../src/probe/pace.ts'
 import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
-import type { Target } from '../../src/smtp/dial.ts'
+import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { fakeClock } from '../fake/clock.ts'
 import { type MxScript, type MxSession, scriptedMx } from '../fake/mx.ts'
 import { countedRandom } from '../fake/random.ts'
@@ -35,6 +35,8 @@ type HouseOptions = {
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly row?: Partial<PaceRow>
   readonly world?: Partial<ProbeWorld>
+  /** Stands in for the dial of the house, which it is given. */
+  readonly dial?: (near: Dial) => Dial
 }
 
 /** A prober whose every exchanger plays `script`; by default `mx.test` is at 192.0.2.1. */
@@ -47,6 +49,11 @@ export function house(
   const mx = scriptedMx(script)
   /** What left in one write is one text; `writes[i]` belongs to the i-th connection. */
   const writes: string[][] = []
+  const near: Dial = {
+    connect: async (to: Target, signal: AbortSignal) =>
+      recorded(await mx.connect(to, signal), writes),
+    secure: mx.secure,
+  }
   const world: ProbeWorld = {
     resolver: names,
     clock,
@@ -56,11 +63,7 @@ export function house(
       name: 'default',
       helo: 'probe.test',
       mailFrom: '',
-      dial: {
-        connect: async (to: Target, signal: AbortSignal) =>
-          recorded(await mx.connect(to, signal), writes),
-        secure: mx.secure,
-      },
+      dial: options.dial?.(near) ?? near,
     },
     isPublic: () => true,
     smtpPort: 25,

@@ -212,6 +212,26 @@ describe('the end of our time', () => {
     }
   })
 
+  test.each([
+    [true, 2_999, [true, true, true]],
+    [false, 2_999, [true, true, true]],
+    [true, 3_000, [true, true, false]],
+    [false, 3_000, [true, true, false]],
+  ])(
+    'by abort while dialling (single: %s, after %i ms) is a failure of the exchangers only when they had their time',
+    async (single, ms, asked) => {
+      const home = house(knows(), { dial: near => ({ ...near, connect: untilAborted }) })
+      for (const wasAsked of asked) {
+        const walk = home.begin(['p00@a.test'], { single })
+        await home.clock.advance(ms)
+        walk.abort()
+        await walk.end()
+        expect(walk.only().asked).toBe(wasAsked)
+      }
+      expect(home.clock.pending).toBe(0)
+    },
+  )
+
   test('by abort in a pause ends the wait', async () => {
     const home = house({ greeting: '421 4.7.0 You talk too fast' })
     await home.run(['ann@a.test'])
@@ -281,3 +301,8 @@ describe('a fault of ours', () => {
     expect(other.prober.pace('mx.test').tryStart()).toHaveProperty('permit')
   })
 })
+
+const untilAborted = (_: unknown, signal: AbortSignal) =>
+  new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(new Error('given up')), { once: true }),
+  )
