@@ -17,6 +17,8 @@ export type ListRow = {
 export const BATCH_ROWS_MAX = 500
 /** Cells in one batch, at most: rows of a hundred thousand cells go one by one. */
 const BATCH_CELLS_MAX = 100_000
+/** Text in one batch, at most, but for its last row: rows of a megabyte go a few at a time. */
+const BATCH_LENGTH_MAX = 1024 * 1024
 
 /**
  * Text is read in pieces of this length: the fewer records wait at once, the less of them outlives a
@@ -36,6 +38,7 @@ export async function* readList(
   let headerAhead = dialect.header !== null
   let batch: ListRow[] = []
   let cells = 0
+  let length = 0
   for await (const records of readRecords(source, dialect)) {
     for (const record of records) {
       if (headerAhead) {
@@ -45,10 +48,13 @@ export async function* readList(
       row += 1
       batch.push(toRow(record, row, dialect.column))
       cells += record.cells.length
-      if (batch.length < BATCH_ROWS_MAX && cells < BATCH_CELLS_MAX) continue
+      for (const cell of record.cells) length += cell.length
+      const isFull = batch.length >= BATCH_ROWS_MAX || cells >= BATCH_CELLS_MAX
+      if (!isFull && length < BATCH_LENGTH_MAX) continue
       yield batch
       batch = []
       cells = 0
+      length = 0
     }
   }
   if (batch.length > 0) yield batch

@@ -43,6 +43,11 @@ describe('the rows of a list', () => {
     expect((await batches(wide.repeat(4))).map(batch => batch.length)).toEqual([2, 2])
   })
 
+  test('that are long come in smaller batches', async () => {
+    const long = `a@one.test,${'x'.repeat(600_000)}\n`
+    expect((await batches(long.repeat(5))).map(batch => batch.length)).toEqual([2, 2, 1])
+  })
+
   test('are the same however the bytes are cut', async () => {
     const text = '\uFEFFsep=;\r\nимя;почта\r\n"Анна\r\nЛи";a@one.test\r\n\r\nБорис;b@two.test'
     const whole = await batches(text)
