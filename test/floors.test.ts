@@ -16,8 +16,10 @@ const FLOOR: Record<string, number> = {
   store: 4,
   queue: 4,
   work: 5,
+  doctor: 5,
   world: 6,
   'wire.ts': 7,
+  'wire-doctor.ts': 7,
   'index.ts': 8,
   cli: 8,
 }

@@ -136,7 +136,8 @@ async function lookUp(resolver: promises.Resolver, name: string, type: RecordTyp
 /** Stands for the system's resolver as it is. */
 const AS_CONFIGURED = ''
 
-function systemServers(): readonly string[] {
+/** The system's DNS servers as it names them; the empty text where only the system can ask them. */
+export function systemServers(): readonly string[] {
   const servers = new promises.Resolver().getServers()
   // setServers drops the zone of fe80::1%eth0, which home routers announce: then node:dns picks the server itself.
   const linkLocal = servers.some(server => /^\[?fe[89ab]/i.test(server))

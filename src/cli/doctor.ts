@@ -1,0 +1,79 @@
+import { styleText } from 'node:util'
+import { EvError } from '../base/error.ts'
+import { cleanText } from '../base/text.ts'
+import { type Check, examine } from '../doctor/doctor.ts'
+import type { Finding } from '../doctor/finding.ts'
+import { parseIp } from '../doctor/identity/ip.ts'
+import { wireDoctor } from '../wire-doctor.ts'
+import { databaseUrl } from './database.ts'
+import { EXIT_CODES } from './exit.ts'
+import { readConfig } from './settings.ts'
+
+export type DoctorFlags = {
+  readonly ask?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev doctor`: gives the code to exit with. */
+export async function doctorCommand(flags: DoctorFlags): Promise<number> {
+  const config = readConfig(flags)
+  const exchangers = flags.ask === undefined ? null : hostsOf(flags.ask)
+  const world = wireDoctor(config, { databaseUrl: databaseUrl(config), exchangers })
+  const stop = () => process.exit(EXIT_CODES.interrupted)
+  process.once('SIGINT', stop)
+  try {
+    const checks: Check[] = []
+    for await (const check of examine(world)) {
+      checks.push(check)
+      if (!flags.json) process.stdout.write(`${printed(check)}\n`)
+    }
+    const fit = checks.every(({ state }) => state !== 'fail')
+    const end = flags.json ? JSON.stringify({ ok: fit, checks }, null, 2) : `\n${summary(checks)}`
+    process.stdout.write(`${end}\n`)
+    return fit ? 0 : 1
+  } finally {
+    process.off('SIGINT', stop)
+    world.close()
+  }
+}
+
+function hostsOf(given: string): string[] {
+  const hosts = given.split(',').map(host => host.trim().replace(/^\[(.*)\]$/, '$1'))
+  const wrong = hosts.find(host => parseIp(host) === null && !HOST_NAME.test(host))
+  if (wrong === undefined) return hosts
+  throw new EvError(
+    'usage',
+    `--ask takes names or IP addresses of mail servers, such as mx.example.com,192.0.2.25; “${cleanText(wrong)}” is neither.`,
+  )
+}
+
+const HOST_NAME = /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$/i
+
+const MARKS = { ok: '✔', warn: '!', fail: '✘' } as const satisfies Record<Finding['state'], string>
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<
+  Finding['state'],
+  string
+>
+/** Room for the longest name of a check. */
+const NAME_WIDTH = 15
+
+function printed({ check, egress, state, says, todo }: Check): string {
+  const name = check.replace('-', ' ').padEnd(NAME_WIDTH)
+  const line = `${styleText(COLOURS[state], MARKS[state])} ${name} ${egress === null ? '' : `${egress}: `}${says}`
+  return todo === null ? line : `${line}\n${' '.repeat(NAME_WIDTH + 3)}to do: ${todo}`
+}
+
+function summary(checks: readonly Check[]): string {
+  const [failed, warned] = (['fail', 'warn'] as const).map(
+    state => checks.filter(check => check.state === state).length,
+  ) as [number, number]
+  const better = `${warned} ${warned === 1 ? 'thing' : 'things'} could be better`
+  if (failed > 0) {
+    const must = `${failed} ${failed === 1 ? 'thing' : 'things'} must be mended before mail servers can be asked`
+    return `${must}${warned > 0 ? `; ${better}` : ''}.`
+  }
+  return warned > 0
+    ? `This machine can ask mail servers; ${better}.`
+    : 'This machine is fit to ask mail servers.'
+}

@@ -1,0 +1,188 @@
+import { type Clock, SECOND } from '../base/clock.ts'
+import type { Random } from '../base/random.ts'
+import { cleanText } from '../base/text.ts'
+import type { Resolver } from '../dns/resolver.ts'
+import type { Dial } from '../smtp/dial.ts'
+import { type Finding, warn } from './finding.ts'
+import { onBlocklists } from './identity/blocklists.ts'
+import { heloName } from './identity/helo.ts'
+import { parseIp } from './identity/ip.ts'
+import { mailFrom } from './identity/mail-from.ts'
+import { reverseName } from './identity/reverse-name.ts'
+import { senderPolicy } from './identity/sender-policy.ts'
+import { dataDirectoryFinding } from './machine/data-directory.ts'
+import { diskFinding } from './machine/disk.ts'
+import type { Machine } from './machine/machine.ts'
+import { openFilesFinding } from './machine/open-files.ts'
+import { type DnsServer, dnsFindings } from './way/dns.ts'
+import { ipv6Finding } from './way/ipv6.ts'
+import { ownAddresses } from './way/own-address.ts'
+import { portFinding } from './way/port.ts'
+import { callAtAll } from './way/round.ts'
+import type { Visit } from './way/visit.ts'
+import { clockFinding } from './way/wall-clock.ts'
+
+/** Who asks mail servers, and from where. */
+export type Patient = {
+  readonly name: string
+  readonly helo: string
+  /** The bare address; empty for the null sender. */
+  readonly mailFrom: string
+  readonly sourceAddress: string | null
+  readonly proxied: boolean
+  readonly dial: Dial
+}
+
+export type DoctorWorld = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly resolver: Resolver
+  readonly dnsServers: readonly DnsServer[]
+  readonly egresses: readonly Patient[]
+  readonly isPublic: (ip: string) => boolean
+  readonly smtpPort: number
+  /** Mail servers to call at, by name or address. */
+  readonly exchangers: readonly string[]
+  readonly machine: Machine
+  readonly concurrency: number
+  readonly dataDir: string
+  readonly databaseUrl: string
+}
+
+/** One line of the report. `egress` is null for what concerns all of them. */
+export type Check = Finding & { readonly check: CheckName; readonly egress: string | null }
+export type CheckName =
+  | 'dns'
+  | 'port-25'
+  | 'address'
+  | 'ptr'
+  | 'helo'
+  | 'mail-from'
+  | 'spf'
+  | 'blocklists'
+  | 'ipv6'
+  | 'clock'
+  | 'disk'
+  | 'open-files'
+  | 'data-directory'
+
+/** However silent everybody is, the doctor has an opinion by then. */
+const DEADLINE_MS = 18 * SECOND
+
+/** Examines whether this machine is fit to ask mail servers. All at once; findings come in a fixed order, as soon as they are known. */
+export async function* examine(world: DoctorWorld): AsyncGenerator<Check> {
+  const end = new AbortController()
+  const cancel = world.clock.after(DEADLINE_MS, () => end.abort())
+  try {
+    for (const { check, egress, findings } of examinations(world, end.signal)) {
+      for (const finding of await findings) {
+        yield { check, egress, ...shown(finding) }
+      }
+    }
+  } finally {
+    cancel()
+    end.abort()
+  }
+}
+
+/** What servers and the DNS say stands in it, cut where it came in; here nothing of it gets by unclean. */
+const shown = ({ state, says, todo }: Finding): Finding => ({
+  state,
+  says: cleanText(says, CHARACTERS_MAX),
+  todo: todo === null ? null : cleanText(todo, CHARACTERS_MAX),
+})
+
+/** Longer than any sentence of ours with what others say in it. */
+const CHARACTERS_MAX = 1_500
+
+type Examination = {
+  readonly check: CheckName
+  readonly egress: string | null
+  readonly findings: Promise<readonly Finding[]>
+}
+
+function examinations(world: DoctorWorld, signal: AbortSignal): Examination[] {
+  const { clock, machine, dataDir, databaseUrl, concurrency } = world
+  const names = world.exchangers.filter(host => parseIp(host) === null)
+  const rounds = world.egresses.map(egress => ({
+    egress,
+    visits: callAtAll({ ...world, ...egress }, world.exchangers, signal),
+  }))
+  const allVisits = Promise.all(rounds.map(({ visits }) => visits))
+  return [
+    general('dns', dnsFindings(world, names, signal)),
+    ...rounds.flatMap(({ egress, visits }) => examineEgress(world, egress, visits, signal)),
+    general(
+      'clock',
+      allVisits.then(all => [clockFinding(all.flat(), clock.now())]),
+    ),
+    general('disk', diskFinding(machine, dataDir).then(one)),
+    general('open-files', Promise.resolve([openFilesFinding(machine.openFilesMax, concurrency)])),
+    general('data-directory', dataDirectoryFinding(dataDir, databaseUrl).then(one)),
+  ]
+}
+
+function examineEgress(
+  { resolver, smtpPort, isPublic, egresses }: DoctorWorld,
+  egress: Patient,
+  visits: Promise<readonly Visit[]>,
+  signal: AbortSignal,
+): Examination[] {
+  const { helo, proxied } = egress
+  const ours = visits.then(found => ownAddresses(found, { ...egress, isPublic }))
+  const addresses = ours.then(found => found.addresses)
+  const each = (examine: (ip: string) => Promise<Finding | readonly Finding[]>) =>
+    addresses.then(async all =>
+      all.length === 0 ? [NO_ADDRESS] : (await Promise.all(all.map(examine))).flat(),
+    )
+  const of = (check: CheckName, findings: Promise<readonly Finding[]>): Examination =>
+    examination(check, egresses.length > 1 ? egress.name : null, findings)
+  return [
+    of(
+      'port-25',
+      visits.then(found => [portFinding(found, smtpPort, proxied)]),
+    ),
+    of(
+      'address',
+      ours.then(({ finding }) => [finding]),
+    ),
+    of(
+      'ptr',
+      each(ip => reverseName(resolver, ip, helo, signal)),
+    ),
+    of('helo', addresses.then(all => heloName(resolver, helo, all, signal)).then(one)),
+    of('mail-from', mailFrom(resolver, egress.mailFrom, signal).then(one)),
+    of(
+      'spf',
+      each(ip => senderPolicy(resolver, { ...egress, ip }, signal)),
+    ),
+    of(
+      'blocklists',
+      each(ip => onBlocklists(resolver, ip, signal)),
+    ),
+    of(
+      'ipv6',
+      visits.then(found => [ipv6Finding(found)].filter(finding => finding !== null)),
+    ),
+  ]
+}
+
+const NO_ADDRESS = warn(
+  'not examined, as from which address we come is not known',
+  'See to “port 25” and “address” above, then run this again.',
+)
+
+const one = (finding: Finding) => [finding]
+
+const general = (check: CheckName, findings: Promise<readonly Finding[]>) =>
+  examination(check, null, findings)
+
+function examination(
+  check: CheckName,
+  egress: string | null,
+  findings: Promise<readonly Finding[]>,
+): Examination {
+  // It is awaited in its turn, perhaps only later.
+  findings.catch(() => {})
+  return { check, egress, findings }
+}

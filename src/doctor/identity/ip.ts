@@ -1,0 +1,61 @@
+/** An IP address as a number, to compare and to cut into ranges. */
+export type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
+
+export const isIpv6 = (ip: string): boolean => ip.includes(':')
+
+/** Reads an IP address of either family; an IPv4 address mapped into IPv6 is read as IPv4. Null where it is none. */
+export function parseIp(text: string): Ip | null {
+  return isIpv6(text) ? parseIpv6(text) : parseIpv4(text)
+}
+
+export const isSameIp = (one: string, other: string): boolean => isWithin(one, other, null)
+
+/** Whether `ip` lies in the range of `net`; all bits count where `prefix` is null. Never across families. */
+export function isWithin(ip: string, net: string, prefix: number | null): boolean {
+  const [a, b] = [parseIp(ip), parseIp(net)]
+  if (a === null || b === null || a.bits !== b.bits) return false
+  const shift = BigInt(a.bits - Math.min(prefix ?? a.bits, a.bits))
+  return a.value >> shift === b.value >> shift
+}
+
+/** `1.2.0.192`, or the 32 nibbles of an IPv6 address: as reverse names and block lists have it (RFC 3596 §2.5, RFC 5782 §2). */
+export function reversed(ip: string): string {
+  return partsOf(ip).toReversed().join('.')
+}
+
+/** The name under which the PTR record of an address stands. */
+export const reverseZoneName = (ip: string): string =>
+  `${reversed(ip)}.${isIpv6(ip) ? 'ip6' : 'in-addr'}.arpa`
+
+/** Octets in decimal, or nibbles. */
+export function partsOf(ip: string): string[] {
+  const parsed = parseIp(ip)
+  if (parsed === null) return []
+  const { value, bits } = parsed
+  if (bits === 128) return value.toString(16).padStart(32, '0').split('')
+  return [24n, 16n, 8n, 0n].map(shift => `${(value >> shift) & 255n}`)
+}
+
+function parseIpv4(text: string): Ip | null {
+  if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) return null
+  const octets = text.split('.').map(Number)
+  if (octets.some(octet => octet > 255)) return null
+  return { value: octets.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n), bits: 32 }
+}
+
+function parseIpv6(text: string): Ip | null {
+  // The URL parser knows every way of writing one, and writes it as groups of hexadecimal digits.
+  const url = `http://[${text}]/`
+  if (!/^[0-9a-f:.]+$/i.test(text) || !URL.canParse(url)) return null
+  const [head = '', tail] = new URL(url).hostname.slice(1, -1).split('::')
+  const [before, after] = [groupsOf(head), groupsOf(tail ?? '')]
+  const zeros = Array(8 - before.length - after.length).fill('0')
+  const groups = [...before, ...(tail === undefined ? [] : zeros), ...after]
+  const value = BigInt(`0x${groups.map(group => group.padStart(4, '0')).join('')}`)
+  return value >> 32n === MAPPED ? { value: value & 0xffffffffn, bits: 32 } : { value, bits: 128 }
+}
+
+/** RFC 4291 §2.5.5.2: ::ffff:0:0/96. */
+const MAPPED = 0xffffn
+
+const groupsOf = (text: string) => text.split(':').filter(group => group !== '')

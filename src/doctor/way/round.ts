@@ -1,0 +1,61 @@
+import type { Resolver } from '../../dns/resolver.ts'
+import { addressesOf } from '../../dns/route.ts'
+import { WELL_KNOWN_EXCHANGERS } from '../../probe/knock.ts'
+import { isIpv6, parseIp } from '../identity/ip.ts'
+import { type Outcome, type Visit, type VisitWorld, visit } from './visit.ts'
+
+/**
+ * Who is called at unless the user says otherwise: large providers by name, and two of them (GMX, Yahoo) by an address
+ * of many years, so that trouble with the DNS is told from a closed port.
+ */
+export const USUAL_EXCHANGERS: readonly string[] = [
+  ...WELL_KNOWN_EXCHANGERS,
+  '212.227.17.5',
+  '188.125.72.73',
+]
+
+export type RoundWorld = VisitWorld & {
+  readonly resolver: Resolver
+  readonly isPublic: (ip: string) => boolean
+  /** Only addresses of its family can be dialled from it. */
+  readonly sourceAddress: string | null
+}
+
+/** Calls at all of them at once, at one address of each family. */
+export async function callAtAll(
+  world: RoundWorld,
+  hosts: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly Visit[]> {
+  const visits = await Promise.all(hosts.map(host => callAt(world, host, signal)))
+  return visits.flat()
+}
+
+async function callAt(world: RoundWorld, host: string, signal: AbortSignal): Promise<Visit[]> {
+  const found = await targetsOf(world, host, signal)
+  if ('fault' in found) return [notCalled(host, null, { kind: 'unresolved', fault: found.fault })]
+  return Promise.all(
+    firstOfEach(found.addresses, world.sourceAddress).map(ip =>
+      world.isPublic(ip)
+        ? visit(world, { host, ip }, signal)
+        : notCalled(host, ip, { kind: 'not-public' }),
+    ),
+  )
+}
+
+const targetsOf = async ({ resolver }: RoundWorld, host: string, signal: AbortSignal) =>
+  parseIp(host) === null ? addressesOf(resolver, host, signal) : { addresses: [host] }
+
+function firstOfEach(addresses: readonly string[], sourceAddress: string | null): string[] {
+  const families = [false, true].map(v6 => addresses.find(ip => isIpv6(ip) === v6))
+  return families.filter(
+    ip => ip !== undefined && (sourceAddress === null || isIpv6(ip) === isIpv6(sourceAddress)),
+  ) as string[]
+}
+
+const notCalled = (host: string, ip: string | null, outcome: Outcome): Visit => ({
+  host,
+  ip,
+  outcome,
+  localAddress: null,
+})
