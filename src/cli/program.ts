@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addBulk } from './command/bulk.ts'
+import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
 import { addVerify } from './command/verify.ts'
 
@@ -15,6 +16,6 @@ export function program(): Command {
     .showHelpAfterError('(ev help shows what there is)')
     .exitOverride()
   // A command takes over what is set here as it is added.
-  for (const add of [addVerify, addBulk, addJobs]) add(ev)
+  for (const add of [addVerify, addBulk, addDoctor, addJobs]) add(ev)
   return ev
 }
