@@ -32,6 +32,8 @@ const LOCK_WAIT_MS = 50
 const LOCK_RETRY_MS = 20
 /** How long another writer may keep us waiting in all. */
 const LOCK_PATIENCE_MS = 30_000
+/** Nothing is lost when the journal cannot be emptied, so that is tried less long. */
+const JOURNAL_PATIENCE_MS = 2_000
 
 /** Opens the database of a `sqlite:FILE` URL, makes it if it is not there, and brings its tables up to date. */
 export async function openDatabase(url: string, clock: Clock): Promise<Database> {
@@ -75,6 +77,27 @@ export function writeLoosely<T>(
       }
     })
   return patiently(database, run)
+}
+
+/** From now on what is deleted here is overwritten, not only marked as free. */
+export async function secureDelete({ db }: Database): Promise<void> {
+  await sql`pragma secure_delete = on`.execute(db)
+}
+
+/**
+ * Gives the room of what was deleted back to the disk. False when others keep the database busy: what was
+ * deleted may then stand in its journal until the last of them ends.
+ */
+export async function compact(database: Database): Promise<boolean> {
+  const { db, clock } = database
+  await patiently(database, () => sql`vacuum`.execute(db))
+  const giveUpAt = clock.ticks() + JOURNAL_PATIENCE_MS
+  for (;;) {
+    const { rows } = await sql<{ busy: number }>`pragma wal_checkpoint(truncate)`.execute(db)
+    if (rows[0]?.busy === 0) return true
+    if (clock.ticks() > giveUpAt) return false
+    await sleep(clock, LOCK_RETRY_MS)
+  }
 }
 
 async function patiently<T>({ clock }: Pick<Database, 'clock'>, run: () => Promise<T>): Promise<T> {

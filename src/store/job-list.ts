@@ -16,6 +16,16 @@ export function listJobs({ db }: Database): Promise<Job[]> {
     .execute()
 }
 
+/** The jobs that somebody may go on with: also those that only their output is missing of. */
+export function unfinishedJobs({ db }: Database): Promise<Job[]> {
+  return db
+    .selectFrom('job')
+    .selectAll()
+    .where('written_at', 'is', null)
+    .where('state', 'not in', ['cancelled', 'failed'])
+    .execute()
+}
+
 /** The jobs whose ID begins so. */
 export function findJobs({ db }: Database, prefix: string): Promise<Job[]> {
   return db

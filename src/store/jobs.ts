@@ -157,22 +157,25 @@ export function jobsFinishedBefore({ db }: Database, before: number): Promise<Jo
     .execute()
 }
 
-/** Removes the jobs that were finished before a time, epoch ms, but for those that a process works on. */
+/** Removes the jobs that were finished before a time, epoch ms, but for those that a process works on. Gives the removed. */
 export async function deleteJobsBefore(
   database: Database,
   dataDir: string,
   before: number,
-): Promise<void> {
-  for (const { id, source_key } of await jobsFinishedBefore(database, before)) {
+): Promise<Job[]> {
+  const deleted: Job[] = []
+  for (const job of await jobsFinishedBefore(database, before)) {
     // One that is finished may be about to be written.
-    const lock = lockJob(dataDir, listLock(source_key))
+    const lock = lockJob(dataDir, listLock(job.source_key))
     if (lock === null) continue
     try {
-      await deleteJob(database, id)
+      await deleteJob(database, job.id)
+      deleted.push(job)
     } finally {
       lock.release()
     }
   }
+  return deleted
 }
 
 /** Removes a job with all its items. */

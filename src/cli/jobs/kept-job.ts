@@ -1,4 +1,3 @@
-import { basename, dirname } from 'node:path'
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
@@ -6,7 +5,9 @@ import type { Database } from '../../store/database.ts'
 import { findJobs } from '../../store/job-list.ts'
 import type { Job } from '../../store/jobs.ts'
 import { isLocked, listLock } from '../../store/lock.ts'
+import type { BulkSource } from '../bulk/source.ts'
 import { openKept } from '../database.ts'
+import { stdinCopyOf } from './stdin-copy.ts'
 
 /**
  * How a job stands for people. The store alone cannot say: a process that was killed leaves its job
@@ -38,16 +39,12 @@ export const isAtWork = (standing: Standing) =>
 
 /** The list that a job was made from, and where its results go. */
 export function placesOf(job: Job): { list: string; output: string | null } {
-  const { path, output } = JSON.parse(job.source) as { path?: string; output?: string }
+  const { path, output } = JSON.parse(job.source) as Partial<BulkSource>
   return {
-    list: path === undefined ? '?' : isStdinCopy(path) ? 'stdin' : cleanText(path),
+    list: path === undefined ? '?' : stdinCopyOf(job) !== null ? 'stdin' : cleanText(path),
     output: output === undefined ? null : output === '-' ? 'stdout' : cleanText(output),
   }
 }
-
-/** What came from stdin is kept under the digest of its content. */
-export const isStdinCopy = (path: string) =>
-  basename(dirname(path)) === 'stdin' && /^[0-9a-f]{32}\.csv$/.test(basename(path))
 
 /** Per cent, never 100 before all is done. */
 export function progressOf({ state, done, total }: Job): number {

@@ -1,0 +1,32 @@
+import { type Command, Option } from 'commander'
+import { addSettings, DATA_SETTINGS } from '../settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev purge
+  ev purge --dry-run
+  ev purge --keep-results 7
+  ev purge --all
+  ev purge --address ann@example.com
+
+Lists that are not finished always stay; “ev jobs delete ID” removes one. Of an address that is forgotten the
+rows of finished lists keep their place and their class, so that counts stay true, and hold nothing else. Your own
+files, lists as well as outputs, are never touched.`
+
+export function addPurge(ev: Command): void {
+  const purge = ev
+    .command('purge')
+    .description('remove what is no longer needed: old finished lists, answers, leftovers')
+    .option('--all', 'every finished list, however young, and all remembered answers')
+    .addOption(
+      new Option('--address <address>', 'forget this one address instead').conflicts('all'),
+    )
+    .option('--dry-run', 'only say what would go')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      const { purgeCommand } = await import('../purge/purge.ts')
+      process.exitCode = await purgeCommand(flags)
+    })
+  addSettings(purge, ['keepResultsMs', ...DATA_SETTINGS])
+}

@@ -1,0 +1,83 @@
+import type { Purged } from './purge.ts'
+
+/** What went, for people. */
+export function purgeText(purged: Purged): string {
+  const { dryRun, jobs, answers, files, traces } = purged
+  const rows = jobs.reduce((sum, { total }) => sum + total, 0)
+  const went = [
+    ...(jobs.length === 0
+      ? []
+      : [`${many(jobs.length, 'finished list')} of ${many(rows, 'row')}: ${idsOf(purged)}`]),
+    ...(answers === 0 ? [] : [many(answers, 'remembered answer')]),
+    ...(traces === null ? [] : tracesText(traces)),
+    ...(files.length === 0 ? [] : [`${many(files.length, 'leftover copy')} of a list from stdin`]),
+  ]
+  const title = dryRun ? 'Would remove:' : 'Removed:'
+  const head = went.length === 0 ? ['There is nothing to remove.'] : [title, ...went.map(indent)]
+  return `${[...head, ...notes(purged)].join('\n')}\n`
+}
+
+function tracesText({ answers, items }: NonNullable<Purged['traces']>): string[] {
+  const lists = new Set(items.map(({ jobId }) => jobId)).size
+  return [
+    ...(answers.length === 0
+      ? []
+      : [`${many(answers.length, 'remembered answer')} of the address`]),
+    ...(items.length === 0
+      ? []
+      : [
+          `what ${many(items.length, 'row')} of ${many(lists, 'finished list')} held of the address`,
+        ]),
+  ]
+}
+
+function notes({ dryRun, young, unfinished, bytes, isGone }: Purged): string[] {
+  return [
+    ...(dryRun || bytes.after >= bytes.before
+      ? []
+      : [`The database went from ${megabytes(bytes.before)} to ${megabytes(bytes.after)}.`]),
+    ...(unfinished === 0 ? [] : [`Unfinished lists stay, here ${unfinished}; see “ev jobs”.`]),
+    ...(young === 0
+      ? []
+      : [`What came from stdin less than 10 minutes ago stays: ${many(young, 'copy')}.`]),
+    ...(isGone
+      ? []
+      : [
+          'Another ev uses the database: what was deleted may stand in its journal until that ends.',
+        ]),
+  ]
+}
+
+/** IDs shown; more would fill the screen. */
+const IDS_MAX = 10
+
+function idsOf({ jobs }: Purged): string {
+  const ids = jobs.slice(0, IDS_MAX).map(({ id }) => id)
+  const more = jobs.length - ids.length
+  return `${ids.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+const indent = (line: string) => `  ${line}`
+
+const many = (count: number, thing: string) =>
+  `${count} ${count === 1 ? thing : thing.replace(/(y?)$/, (_, y) => (y ? 'ies' : 's'))}`
+
+const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`
+
+/** The same, for programs. */
+export function purgeObject(purged: Purged) {
+  const { dryRun, jobs, answers, files, young, traces, unfinished, bytes, isGone } = purged
+  return {
+    dry_run: dryRun,
+    jobs: jobs.map(({ id }) => id),
+    rows: jobs.reduce((sum, { total }) => sum + total, 0),
+    answers: answers + (traces?.answers.length ?? 0),
+    address_rows: traces?.items.length ?? 0,
+    leftover_files: files.length,
+    young_files: young,
+    unfinished_jobs: unfinished,
+    bytes_before: bytes.before,
+    bytes_after: bytes.after,
+    journal_clean: isGone,
+  }
+}
