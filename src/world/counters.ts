@@ -102,9 +102,25 @@ export function addUp(hosts: readonly HostCounters[], attendance: Attendance): H
 const SUMS = ['transactions', 'tlsSessions', 'pregreet', 'outOfTurn', 'badLines'] as const
 const PEAKS = ['recipientsPerConnectionMax', 'recipientsPerTransactionMax'] as const
 
-/** Counters as text for a pipe between processes: maps become lists. */
+/** Counters as JSON: maps become objects. */
 export const countersToJson = (counters: WorldCounters): string =>
-  JSON.stringify(counters, (_, value) => (value instanceof Map ? { map: [...value] } : value))
+  JSON.stringify(counters, (_, value) => (value instanceof Map ? Object.fromEntries(value) : value))
 
-export const countersFromJson = (text: string): WorldCounters =>
-  JSON.parse(text, (_, value) => (Array.isArray(value?.map) ? new Map(value.map) : value))
+export function countersFromJson(text: string): WorldCounters {
+  const { total, hosts, dns } = JSON.parse(text)
+  return {
+    total: withMap(total, 'recipients'),
+    hosts: Object.fromEntries(
+      Object.entries<HostCounters>(hosts).map(([name, host]) => [
+        name,
+        withMap(host, 'recipients'),
+      ]),
+    ),
+    dns: withMap(dns, 'questions'),
+  }
+}
+
+const withMap = <T>(counters: T, key: keyof T): T => ({
+  ...counters,
+  [key]: new Map(Object.entries(counters[key] as object)),
+})

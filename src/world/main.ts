@@ -1,6 +1,5 @@
-import { createInterface } from 'node:readline'
 import { messageOf } from '../base/error.ts'
-import { countersToJson } from './counters.ts'
+import { answerLines } from './line-service.ts'
 import { readScenario } from './scenario.ts'
 import { startWorld } from './world.ts'
 
@@ -13,13 +12,7 @@ async function main(file: string | undefined): Promise<void> {
   const world = await startWorld(readScenario(file))
   const { dnsAddress, smtpPort } = world
   say(JSON.stringify({ dnsAddress, smtpPort, pid: process.pid }))
-  for await (const line of createInterface({ input: process.stdin })) {
-    if (line === 'counters') say(countersToJson(world.counters()))
-    else if (line === 'reset') {
-      world.resetCounters()
-      say('{}')
-    } else say(JSON.stringify({ error: `Unknown command "${line}": counters, reset` }))
-  }
+  await answerLines(world, process.stdin, say)
   await world.close()
 }
 

@@ -1,0 +1,165 @@
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { emptyFolder, runEv, startEv } from './run-ev.ts'
+
+const SMALL = {
+  mailboxes: ['ann'],
+  domains: { 'a.test': { mx: [[10, 'mx.a.test']] } },
+  hosts: { 'mx.a.test': { temper: 'polite' } },
+}
+
+function homeWith(scenario: unknown): string {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'world.json'), JSON.stringify(scenario))
+  return home
+}
+
+/** What `ev world --json` said first. */
+async function whereabouts(running: ReturnType<typeof startEv>) {
+  const said = new Promise<string>(resolve => {
+    let heard = ''
+    running.child.stdout?.on('data', (text: string) => {
+      heard += text
+      if (heard.includes('\n')) resolve(heard.slice(0, heard.indexOf('\n')))
+    })
+  })
+  return JSON.parse(await Promise.race([said, running.ended.then(({ stderr }) => stderr)]))
+}
+
+// Each test waits for processes of its own, so they run side by side.
+describe.concurrent('ev world', () => {
+  test('says how ev meets it, and at the end what it saw', async () => {
+    const home = homeWith(SMALL)
+    const world = startEv(['world', 'world.json'], { home, stdinOpen: true })
+    let said = ''
+    world.child.stdout?.on('data', (text: string) => {
+      said += text
+    })
+    await world.printed('ann@a.test\n')
+    expect(said).toMatch(/a\.test +mx\.a\.test \(polite, 127\.20\.0\.1\)/)
+    const [, command = ''] = /^ {2}ev (verify .*)$/m.exec(said) ?? []
+    const ran = await runEv(command.split(' '), { home })
+    expect(ran).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('ann@a.test is deliverable'),
+    })
+    world.child.kill('SIGINT')
+    const { code, stdout, stderr } = await world.ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/mx\.a\.test +1 +1 +2 +0 +0\n/)
+    expect(stdout).toMatch(/DNS questions: [1-9]/)
+  })
+
+  test('speaks JSON with a program, and ends with it', async () => {
+    const home = homeWith(SMALL)
+    const world = startEv(['world', 'world.json', '--json'], { home, stdinOpen: true })
+    const place = await whereabouts(world)
+    expect(place).toMatchObject({
+      dnsAddress: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      smtpPort: expect.any(Number),
+      pid: world.child.pid,
+      addresses: { 'mx.a.test': ['127.20.0.1'] },
+      options: {
+        dns: [place.dnsAddress],
+        smtpPort: place.smtpPort,
+        allowRanges: ['127.0.0.0/8'],
+        specialDomains: true,
+      },
+      try: 'ann@a.test',
+    })
+    const addresses = ['ann@a.test', 'zoe@a.test']
+    await runEv(['verify', ...place.arguments, ...addresses], { home })
+    world.child.stdin?.write('counters\nreset\nnonsense\n')
+    world.child.stdin?.end()
+    const { code, stdout } = await world.ended
+    expect(code).toBe(0)
+    const [, counters, reset, nonsense, last] = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(counters.total.recipients).toMatchObject({ 'ann@a.test': 1, 'zoe@a.test': 1 })
+    expect(counters.hosts['mx.a.test'].clients).toMatchObject({ '127.0.0.1': { connections: 1 } })
+    expect(counters.dns.questions).toMatchObject({ 'a.test mx': 1 })
+    expect(reset).toEqual({})
+    expect(nonsense.error).toContain('nonsense')
+    expect(last.total).toMatchObject({ connections: 0, recipients: {} })
+  })
+
+  test('does not end where stdin is nobody’s', async () => {
+    const { openSync } = await import('node:fs')
+    const { spawn } = await import('node:child_process')
+    const { EV } = await import('./run-ev.ts')
+    const stdio = [openSync('/dev/null', 'r'), 'pipe', 'pipe'] as const
+    const child = spawn(process.execPath, [EV, 'world', '--json'], { stdio: [...stdio] })
+    const [place] = await new Promise<string[]>(resolve =>
+      child.stdout?.on('data', bytes => resolve(String(bytes).split('\n'))),
+    )
+    const { smtpPort, addresses } = JSON.parse(place ?? '')
+    // It still greets when the end of /dev/null has long been read.
+    const greeting = await new Promise(resolve => {
+      connect(smtpPort, addresses['mx.polite.test'][0]).on('data', bytes => resolve(String(bytes)))
+    })
+    expect(greeting).toMatch(/^220 mx\.polite\.test/)
+    child.kill('SIGTERM')
+    expect(await new Promise(resolve => child.on('exit', resolve))).toBe(0)
+  })
+
+  test('takes the ports that it is given', async () => {
+    const home = homeWith({ ...SMALL, dnsPort: 1, smtpPort: 1 })
+    const free = startEv(['world', '--json'], { home, stdinOpen: true })
+    const { dnsAddress, smtpPort } = await whereabouts(free)
+    free.child.stdin?.end()
+    await free.ended
+    const dnsPort = dnsAddress.split(':')[1]
+    const ports = ['--dns-port', dnsPort, '--smtp-port', `${smtpPort}`]
+    const world = startEv(['world', 'world.json', '--json', ...ports], { home, stdinOpen: true })
+    expect(await whereabouts(world)).toMatchObject({ dnsAddress, smtpPort })
+    const second = await runEv(['world', 'world.json', ...ports], { home })
+    expect(second).toMatchObject({ code: 74, stdout: '' })
+    expect(second.stderr).toMatch(
+      /^ev: Port \d+ is taken \(.*EADDRINUSE.*\)\. Choose another, or none/,
+    )
+    world.child.stdin?.end()
+    await world.ended
+  })
+
+  test('gives an example that runs', async () => {
+    const home = emptyFolder()
+    const { code, stdout } = await runEv(['world', '--example'], { home })
+    expect(code).toBe(0)
+    writeFileSync(join(home, 'world.json'), stdout)
+    const world = startEv(['world', 'world.json', '--json'], { home, stdinOpen: true })
+    expect(await whereabouts(world)).toMatchObject({ try: 'ann@polite.test' })
+    world.child.stdin?.end()
+    expect((await world.ended).code).toBe(0)
+  })
+
+  test.each([
+    ['a file that is not there', ['nowhere.json'], 66, /Cannot read the scenario nowhere\.json/],
+    [
+      'a mistake in the scenario',
+      ['world.json'],
+      65,
+      /^ev: scenario\.hosts\["mx\.a\.test"\]\.temper is "grumpy"; it takes one of polite, /,
+    ],
+    [
+      'a bad port',
+      ['world.json', '--smtp-port', '70000'],
+      64,
+      /^ev: --smtp-port is "70000"; it takes a whole number from 0 to 65535/,
+    ],
+    [
+      'an unknown flag',
+      ['world.json', '--smpt-port', '1'],
+      64,
+      /unknown option '--smpt-port'[\s\S]*--smtp-port/,
+    ],
+  ])('tells %s', async (_, args, code, about) => {
+    const home = homeWith({ ...SMALL, hosts: { 'mx.a.test': { temper: 'grumpy' } } })
+    const ran = await runEv(['world', ...args], { home })
+    expect(ran).toMatchObject({ code, stdout: '' })
+    expect(ran.stderr).toMatch(about)
+  })
+})
