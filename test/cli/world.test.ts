@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { emptyFolder, runEv, startEv } from './run-ev.ts'
+import { EV, emptyFolder, runEv, startEv } from './run-ev.ts'
 
 const SMALL = {
   mailboxes: ['ann'],
@@ -69,8 +71,7 @@ describe.concurrent('ev world', () => {
       },
       try: 'ann@a.test',
     })
-    const addresses = ['ann@a.test', 'zoe@a.test']
-    await runEv(['verify', ...place.arguments, ...addresses], { home })
+    await runEv(['verify', ...place.arguments, 'zoe@a.test'], { home })
     world.child.stdin?.write('counters\nreset\nnonsense\n')
     world.child.stdin?.end()
     const { code, stdout } = await world.ended
@@ -79,31 +80,29 @@ describe.concurrent('ev world', () => {
       .trimEnd()
       .split('\n')
       .map(line => JSON.parse(line))
-    expect(counters.total.recipients).toMatchObject({ 'ann@a.test': 1, 'zoe@a.test': 1 })
+    expect(counters.total.recipients).toMatchObject({ 'zoe@a.test': 1 })
     expect(counters.hosts['mx.a.test'].clients).toMatchObject({ '127.0.0.1': { connections: 1 } })
-    expect(counters.dns.questions).toMatchObject({ 'a.test mx': 1 })
+    expect(counters.dns.questions).toMatchObject({ 'a.test MX': 1 })
     expect(reset).toEqual({})
     expect(nonsense.error).toContain('nonsense')
     expect(last.total).toMatchObject({ connections: 0, recipients: {} })
   })
 
   test('does not end where stdin is nobody’s', async () => {
-    const { openSync } = await import('node:fs')
-    const { spawn } = await import('node:child_process')
-    const { EV } = await import('./run-ev.ts')
-    const stdio = [openSync('/dev/null', 'r'), 'pipe', 'pipe'] as const
-    const child = spawn(process.execPath, [EV, 'world', '--json'], { stdio: [...stdio] })
-    const [place] = await new Promise<string[]>(resolve =>
-      child.stdout?.on('data', bytes => resolve(String(bytes).split('\n'))),
-    )
-    const { smtpPort, addresses } = JSON.parse(place ?? '')
-    // It still greets when the end of /dev/null has long been read.
-    const greeting = await new Promise(resolve => {
-      connect(smtpPort, addresses['mx.polite.test'][0]).on('data', bytes => resolve(String(bytes)))
+    const child = spawn(process.execPath, [EV, 'world', '--json'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
-    expect(greeting).toMatch(/^220 mx\.polite\.test/)
-    child.kill('SIGTERM')
-    expect(await new Promise(resolve => child.on('exit', resolve))).toBe(0)
+    try {
+      const [bytes] = await once(child.stdout, 'data')
+      const { smtpPort, addresses } = JSON.parse(String(bytes).split('\n')[0] ?? '')
+      // It still greets when the end of /dev/null has long been read.
+      const [greeting] = await once(connect(smtpPort, addresses['mx.polite.test'][0]), 'data')
+      expect(String(greeting)).toMatch(/^220 mx\.polite\.test/)
+      child.kill('SIGTERM')
+      expect(await once(child, 'exit')).toEqual([0, null])
+    } finally {
+      child.kill('SIGKILL')
+    }
   })
 
   test('takes the ports that it is given', async () => {

@@ -20,7 +20,8 @@ export async function worldCommand(file: string | undefined, flags: WorldFlags):
     process.stdout.write(readFileSync(EXAMPLE_FILE, 'utf8'))
     return 0
   }
-  const scenario = { ...readScenario(file ?? EXAMPLE_FILE), ...portsOf(flags) }
+  const ports = portsOf(flags)
+  const scenario = { ...readScenario(file ?? EXAMPLE_FILE), ...ports }
   const world = await startWorld(scenario)
   const stopped = untilStopped(flags.json === true ? world : null)
   if (flags.json === true) say(JSON.stringify(whereabouts(world, scenario)))
