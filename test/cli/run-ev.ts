@@ -34,7 +34,7 @@ export type Running = {
   readonly child: ChildProcess
   readonly ended: Promise<Ran>
   /** Resolves when what was printed holds the text; rejects when ev ends before it does. */
-  printed(text: string): Promise<void>
+  printed(text: string, on?: 'stdout' | 'stderr'): Promise<void>
 }
 
 const children: ChildProcess[] = []
@@ -84,10 +84,10 @@ function listen(child: ChildProcess): Pick<Running, 'ended' | 'printed'> {
     child.on('error', reject)
     child.on('close', (code, signal) => resolve({ code, signal, ...heard }))
   })
-  const printed = (text: string) =>
+  const printed = (text: string, on: 'stdout' | 'stderr' = 'stdout') =>
     new Promise<void>((resolve, reject) => {
       const look = () => {
-        if (!heard.stdout.includes(text)) return
+        if (!heard[on].includes(text)) return
         watchers = watchers.filter(other => other !== look)
         resolve()
       }

@@ -17,7 +17,8 @@ export const noProgress: Progress = { show() {}, end() {} }
 
 /** Rate, time left and counts of a job, on stderr: one live line in a terminal, else plain lines. */
 export function stderrProgress(clock: Clock, label: string): Progress {
-  const terminal = process.stderr.isTTY === true
+  // A terminal that does not tell its width has 0 columns; ora would clear lines of it without end.
+  const terminal = process.stderr.isTTY === true && process.stderr.columns > 0
   const spinner = terminal
     ? ora({ stream: process.stderr, text: label, discardStdin: false }).start()
     : null

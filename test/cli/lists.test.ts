@@ -1,0 +1,222 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Scenario } from '../../src/world/scenario.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { rowsIn } from '../journey/lists.ts'
+import { EV, emptyFolder, type Ran, runEv, startEv, towards } from './run-ev.ts'
+
+/** Domains with a host each: polite ones, and ones that ask to come back after a second. */
+const POLITE = ['good', 'listed', 'run']
+const GREY = ['later', 'kept', 'spared', 'hung']
+const SCENARIO: Scenario = {
+  domains: {
+    'a.b.listed.test': { mx: [[10, 'mx.listed.test']] },
+    ...Object.fromEntries(
+      [...POLITE, ...GREY].map(name => [
+        `${name}.test`,
+        { mx: [[10, `mx.${name}.test`]] as const },
+      ]),
+    ),
+  },
+  hosts: {
+    ...Object.fromEntries(POLITE.map(name => [`mx.${name}.test`, { temper: 'polite' as const }])),
+    ...Object.fromEntries(
+      GREY.map(name => [`mx.${name}.test`, { temper: 'greylist' as const, seconds: 1 }]),
+    ),
+  },
+}
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld(SCENARIO)
+})
+afterAll(() => world.close())
+
+/** Verifies one address in a folder with these files. */
+async function verify(address: string, args: readonly string[], files: Record<string, string>) {
+  const home = homeWith(files)
+  const all = ['verify', address, '--json', '--include', 'flags,evidence', ...args]
+  const ran = await runEv([...all, ...towards(world)], { home })
+  return { ...ran, result: ran.stdout === '' ? null : JSON.parse(ran.stdout) }
+}
+
+function homeWith(files: Record<string, string>): string {
+  const home = emptyFolder()
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
+  return home
+}
+
+// Each test waits for a process of its own, so they run side by side.
+describe.concurrent('ev verify with a list of one’s own', () => {
+  test.each([
+    ['--disposable-file', 'disposable_email', 'listed.test\n', 'user1@listed.test'],
+    ['--disposable-file', 'disposable_email', 'listed.test\n', 'user1@a.b.listed.test'],
+    ['--blocked-file', 'blocklisted', '@listed.test\n', 'user1@listed.test'],
+    ['--blocked-file', 'blocklisted', 'User1@listed.test\n', 'user1@listed.test'],
+    ['--spam-trap-file', 'spam_trap', '*.listed.test\n', 'user1@listed.test'],
+    ['--spam-trap-file', 'spam_trap', 'user1@listed.test\n', 'user1@listed.test'],
+  ])('%s: %s', async (flag, reason, content, address) => {
+    const { result, stderr, code } = await verify(address, [flag, 'own.txt'], {
+      'own.txt': content,
+    })
+    expect(result, stderr).toMatchObject({ reason, risk_level: 'high', evidence: { answer: null } })
+    expect(code).toBe(1)
+    expect(world.counters().hosts['mx.listed.test']?.connections).toBe(0)
+  })
+
+  test('--role-file adds to the names known', async () => {
+    const { result } = await verify('user7@good.test', ['--role-file', 'own.txt'], {
+      'own.txt': '\uFEFF# ours\r\nUSER7\r\n',
+    })
+    expect(result).toMatchObject({ reason: 'role_account', flags: { is_role: true } })
+  })
+
+  test('--allow-file wins over every disposable list', async () => {
+    const files = { 'bad.txt': 'good.test', 'fine.txt': 'good.test' }
+    const args = ['--disposable-file', 'bad.txt', '--allow-file', 'fine.txt']
+    const { result } = await verify('user1@good.test', args, files)
+    expect(result).toMatchObject({ reason: 'accepted_email', flags: { is_disposable: false } })
+  })
+
+  test('blocked wins over allowed: the one says what to ask, the other what is disposable', async () => {
+    const args = ['--blocked-file', 'own.txt', '--allow-file', 'own.txt']
+    const { result } = await verify('user1@good.test', args, { 'own.txt': 'good.test' })
+    expect(result).toMatchObject({ reason: 'blocklisted' })
+  })
+
+  test.each([
+    ['--disposable-file', 'ann@listed.test', 'a domain such as'],
+    ['--allow-file', 'ann@listed.test', 'a domain such as'],
+    ['--blocked-file', 'listed', 'a domain such as'],
+    ['--spam-trap-file', 'foo bar', 'a domain such as'],
+    ['--role-file', 'ann@listed.test', 'what stands before the @'],
+  ])('%s with a bad line ends with 78, its place and what it takes', async (flag, bad, takes) => {
+    const files = { 'own.txt': `# ours\n\n${bad} # why\n` }
+    const { code, stdout, stderr } = await verify('user1@good.test', [flag, 'own.txt'], files)
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' })
+    expect(stderr).toMatch(/^ev: The list own\.txt has "[^"]+" in line 3\. .* A line takes .*\n$/)
+    expect(stderr).toContain(`"${bad}"`)
+    expect(stderr).toContain(takes)
+  })
+})
+
+describe.concurrent('operators in the config file', () => {
+  const config = (operators: object) => ({ 'ev.config.json': JSON.stringify({ operators }) })
+
+  test('have the name, the title and the truth that are said of them', async () => {
+    const acme = { hosts: ['good.test'], title: 'Acme Mail', truth: 'accepts-all' }
+    const { result, stderr } = await verify('user2@good.test', [], config({ acme }))
+    expect(result, stderr).toMatchObject({ reason: 'catch_all', evidence: { operator: 'acme' } })
+    const people = ['verify', 'user2@good.test', ...towards(world)]
+    const { stdout } = await runEv(people, { home: homeWith(config({ acme })) })
+    expect(stdout).toMatch(/mail server .*, run by Acme Mail\n/)
+  })
+
+  test('that nobody knows end with 78 and the name that may be meant', async () => {
+    const { code, stderr } = await verify('user2@good.test', [], config({ gogle: {} }))
+    expect(code).toBe(78)
+    expect(stderr).toMatch(/^ev: "operators" names "gogle"\. Did you mean "google"\? /)
+  })
+})
+
+const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
+
+/** Starts a list of one row that its server asks to come back for, with an own list of disposable domains. */
+async function startedList(domain: string, files: Record<string, string> = {}) {
+  const home = homeWith({
+    ...{ 'list.csv': `email\nuser1@${domain}\n`, 'own.txt': '# none yet\n' },
+    ...files,
+  })
+  // Time enough for what a test does meanwhile, which takes milliseconds.
+  const args = [...BULK, ...towards(world), '--greylist-delay', '3']
+  const running = startEv([...args, '--disposable-file', 'own.txt'], { home })
+  await askedOnce(domain)
+  return { home, ...running }
+}
+
+const timesAsked = (domain: string) =>
+  world.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
+
+async function askedOnce(domain: string): Promise<void> {
+  while (timesAsked(domain) < 1) await setTimeout(5)
+}
+
+async function reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string }) {
+  const { code, stderr } = await ended
+  expect(code, stderr).toBe(0)
+  return rowsIn(join(home, 'out.csv')).map(row => row.ev_reason)
+}
+
+describe.concurrent('ev bulk', () => {
+  test('checks its lists before it takes anything in', async () => {
+    const home = homeWith({ 'list.csv': 'email\nuser1@run.test\n', 'own.txt': 'foo bar' })
+    const args = [...BULK, ...towards(world), '--allow-file', 'own.txt']
+    const { code, stderr } = await runEv(args, { home })
+    expect({ code, stderr }).toEqual({
+      code: 78,
+      stderr: expect.stringMatching(/^ev: The list own\.txt has "foo bar" in line 1\. /),
+    })
+    expect(existsSync(join(home, 'data/ev.sqlite'))).toBe(false)
+  })
+
+  test('reads its lists again on SIGHUP: what waits is judged by them, and not asked again', async () => {
+    const list = await startedList('later.test')
+    writeFileSync(join(list.home, 'own.txt'), 'later.test\n')
+    list.child.kill('SIGHUP')
+    await list.printed('ev: info: own lists and operators were read again', 'stderr')
+    expect(await reasonsOf(list)).toEqual(['disposable_email'])
+    expect(timesAsked('later.test')).toBe(1)
+  })
+
+  test('keeps its lists on SIGHUP where one is bad, says where, and goes on', async () => {
+    const list = await startedList('kept.test')
+    writeFileSync(join(list.home, 'own.txt'), 'kept.test\nfoo bar\n')
+    list.child.kill('SIGHUP')
+    await list.printed('The list own.txt has "foo bar" in line 2.', 'stderr')
+    expect(await reasonsOf(list)).toEqual(['accepted_email'])
+    expect((await list.ended).stderr).toMatch(
+      /^ev: error: own lists and operators stay as they were\. The list own\.txt /m,
+    )
+  })
+
+  test('takes the files that the config file names by then', async () => {
+    const list = await startedList('spared.test', {
+      'ev.config.json': '{}',
+      'b.txt': 'spared.test',
+    })
+    writeFileSync(join(list.home, 'ev.config.json'), '{"blocked-file":"b.txt"}')
+    list.child.kill('SIGHUP')
+    await list.printed('were read again', 'stderr')
+    expect(await reasonsOf(list)).toEqual(['blocklisted'])
+  })
+
+  const hasScript = existsSync('/usr/bin/script')
+  test.runIf(hasScript)('ends when its terminal goes away, and can be gone on with', async () => {
+    const home = homeWith({ 'list.csv': 'email\nuser1@hung.test\n' })
+    const args = [...BULK, ...towards(world), '--greylist-delay', '2']
+    const command = ['exec', process.execPath, EV, ...args].join(' ')
+    const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HOME: home },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    await askedOnce('hung.test')
+    terminal.kill('SIGKILL')
+    await once(terminal, 'exit')
+    const again = await untilFree(() => runEv([...BULK, ...towards(world)], { home }))
+    expect(again.stderr).toContain('Going on with this list')
+    expect(again.code).toBe(0)
+  })
+})
+
+/** The one that was stopped may still be saying goodbye. */
+async function untilFree(run: () => Promise<Ran>): Promise<Ran> {
+  for (;;) {
+    const ran = await run()
+    if (!ran.stderr.includes('Another ev is at work')) return ran
+  }
+}
