@@ -9,6 +9,7 @@ import { EXIT_CODES } from '../exit.ts'
 import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings.ts'
 import { printResult } from './print.ts'
+import { wayOutHint } from './way-out-hint.ts'
 
 export type VerifyFlags = {
   readonly json?: boolean
@@ -27,7 +28,8 @@ const PARALLEL_MAX = 20
 export async function verifyCommand(given: readonly string[], flags: VerifyFlags): Promise<number> {
   const config = readConfig(flags)
   const include = includes(flags)
-  const engine = wireEngine(config, { log: stderrLog(config) }, { sandbox: flags.sandbox ?? false })
+  const wayOut = wayOutHint(stderrLog(config), config)
+  const engine = wireEngine(config, { log: wayOut.log }, { sandbox: flags.sandbox ?? false })
   const machine = flags.json === true || flags.ndjson === true
   const offline = flags.sandbox === true || flags.smtp === false
   const hint = machine || offline ? null : helloHint(config)
@@ -51,6 +53,8 @@ export async function verifyCommand(given: readonly string[], flags: VerifyFlags
         `${JSON.stringify(given.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
       )
     }
+    const unreached = wayOut.after(results)
+    if (unreached !== null) process.stderr.write(`ev: ${unreached}\n`)
     return exitCode(results)
   } finally {
     process.off('SIGINT', stop)
