@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addBulk } from './command/bulk.ts'
+import { addCompletion } from './command/completion.ts'
+import { addConfig } from './command/config.ts'
 import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
+import { addPurge } from './command/purge.ts'
 import { addVerify } from './command/verify.ts'
 
 const version = (): string =>
@@ -16,6 +19,15 @@ export function program(): Command {
     .showHelpAfterError('(ev help shows what there is)')
     .exitOverride()
   // A command takes over what is set here as it is added.
-  for (const add of [addVerify, addBulk, addDoctor, addJobs]) add(ev)
+  for (const add of [
+    addVerify,
+    addBulk,
+    addDoctor,
+    addJobs,
+    addConfig,
+    addPurge,
+    addCompletion,
+  ])
+    add(ev)
   return ev
 }

@@ -1,0 +1,18 @@
+import { Argument, type Command } from 'commander'
+
+const EXAMPLES = `
+Examples:
+  source <(ev completion bash)          in ~/.bashrc
+  source <(ev completion zsh)           in ~/.zshrc, after compinit
+  ev completion fish | source           in ~/.config/fish/config.fish`
+
+export function addCompletion(ev: Command): void {
+  ev.command('completion')
+    .description('print the script by which a shell completes commands, options and files')
+    .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', EXAMPLES)
+    .action(async (shell: 'bash' | 'zsh' | 'fish') => {
+      const { completionCommand } = await import('../completion/completion.ts')
+      process.exitCode = completionCommand(ev, shell)
+    })
+}

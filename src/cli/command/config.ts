@@ -1,0 +1,23 @@
+import type { Command } from 'commander'
+import { addSettings } from '../settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev config
+  ev config --json
+  EV_HELO=probe.example.com ev config --proxy socks5://proxy.example.com:1080
+
+Passwords in URLs are not shown. – means: not set, so ev decides (“ev help verify” says how).`
+
+export function addConfig(ev: Command): void {
+  const config = ev
+    .command('config')
+    .description('every setting, its value, and where that comes from')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      const { configCommand } = await import('../config.ts')
+      process.exitCode = configCommand(flags)
+    })
+  addSettings(config)
+}

@@ -1,0 +1,108 @@
+import { DAY, SECOND } from '../base/clock.ts'
+import { cleanText } from '../base/text.ts'
+import { fileKey, givenFor, type RawSettings, toConfig } from '../config/config.ts'
+import type { EgressConfig } from '../config/egresses.ts'
+import type { OperatorConfig } from '../config/operators.ts'
+import { type Config, SETTINGS, type Setting } from '../config/settings.ts'
+import { databaseUrl } from './database.ts'
+import { readSettings } from './settings.ts'
+import { table } from './table.ts'
+
+export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+
+/** `ev config`: gives the code to exit with. */
+export function configCommand(flags: ConfigFlags): number {
+  const raw = readSettings(flags)
+  const config = toConfig(raw)
+  process.stdout.write(
+    flags.json
+      ? `${JSON.stringify(configObject(config, raw), null, 2)}\n`
+      : configText(config, raw),
+  )
+  return 0
+}
+
+/** Values as the config file takes them. */
+function configObject(config: Config, raw: RawSettings) {
+  const settings = SETTINGS.map(one => [
+    fileKey(one),
+    { value: writtenValue(one, config), from: placeOf(one, raw) },
+  ])
+  return {
+    file: raw.file?.path ?? null,
+    settings: Object.fromEntries(settings),
+    egresses: config.egresses.map(inFile),
+    operators: Object.fromEntries(
+      Object.entries(config.operators).map(([name, operator]) => [name, inFile(operator)]),
+    ),
+  }
+}
+
+function configText(config: Config, raw: RawSettings): string {
+  const rows = SETTINGS.map(one => [
+    fileKey(one),
+    shownValue(writtenValue(one, config)),
+    placeOf(one, raw),
+  ])
+  const columns = [{ title: 'SETTING' }, { title: 'VALUE' }, { title: 'FROM' }]
+  const egresses = config.egresses.map(({ name, ...rest }) => [name, fieldsText(inFile(rest))])
+  const operators = Object.entries(config.operators).map(([name, operator]) => [
+    name,
+    fieldsText(inFile(operator)),
+  ])
+  const file = raw.file === null ? 'No config file.' : `Config file: ${raw.file.path}`
+  return [
+    `${file}\n`,
+    table(columns, rows),
+    table([{ title: 'EGRESS' }, { title: '' }], egresses),
+    ...(operators.length === 0 ? [] : [table([{ title: 'OPERATOR' }, { title: '' }], operators)]),
+  ].join('\n')
+}
+
+function placeOf(one: Setting, raw: RawSettings): string {
+  const given = givenFor(one, raw)
+  return given.by === 'default' ? 'default' : given.place
+}
+
+type Written = string | number | boolean | readonly string[] | null
+
+/** The value in the unit in which it is written: inside everything is milliseconds. */
+function writtenValue(one: Setting, config: Config): Written {
+  const value = one.key === 'database' ? databaseUrl(config) : config[one.key]
+  if (one.key === 'mailFrom' && value === '') return '<>'
+  if (typeof value === 'number' && one.value === 'S') return value / SECOND
+  if (typeof value === 'number' && one.value === 'D') return value / DAY
+  return typeof value === 'string' && one.value === 'URL' ? withoutSecret(value) : value
+}
+
+/** Who may see this list may not see the passwords in it. */
+const withoutSecret = (url: string) => url.replace(/^([a-z0-9+.-]+:\/\/).*@/is, '$1…@')
+
+/** What is set of an egress or an operator, by the names that the file has for it. */
+function inFile(given: Partial<EgressConfig> | OperatorConfig): Readonly<Record<string, Written>> {
+  const set = Object.entries(given).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  )
+  return Object.fromEntries(
+    set.map(([key, value]: [string, Written]) => [
+      key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`),
+      fieldValue(key, value),
+    ]),
+  )
+}
+
+function fieldValue(key: string, value: Written): Written {
+  if (key === 'mailFrom' && value === '') return '<>'
+  return key === 'proxy' && typeof value === 'string' ? withoutSecret(value) : value
+}
+
+const fieldsText = (fields: Readonly<Record<string, Written>>) =>
+  Object.entries(fields)
+    .map(([key, value]) => `${key} ${shownValue(value)}`)
+    .join(', ')
+
+function shownValue(value: Written): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off'
+  const text = Array.isArray(value) ? value.join(',') : String(value ?? '')
+  return text === '' ? '–' : cleanText(text)
+}
