@@ -16,11 +16,13 @@ const SHOWN_MAX = 80
  */
 export function* keysInFile(list: OwnList, path: string): Generator<string> {
   let count = 0
-  for (const [index, line] of linesIn(path).entries()) {
+  let number = 0
+  for (const line of linesIn(path)) {
+    number++
     const text = line.replace(COMMENT, '').trim()
     if (text === '') continue
     const entry = readEntry(list, text)
-    if ('why' in entry) throw badLine(list, path, index + 1, text, entry.why)
+    if ('why' in entry) throw badLine(list, path, number, text, entry.why)
     if (++count > ENTRIES_MAX) throw tooLong(path, `${ENTRIES_MAX} entries`)
     yield entry.key
   }
@@ -29,10 +31,16 @@ export function* keysInFile(list: OwnList, path: string): Generator<string> {
 /** At the start of a line or after a space; elsewhere a # may be part of an address (RFC 5322 §3.2.3). */
 const COMMENT = /(?:^|\s)#.*/
 
-function linesIn(path: string): string[] {
-  const bytes = bytesOf(path)
+/** One after the other: all at once would take several times the size of the file. */
+function* linesIn(path: string): Generator<string> {
   // A byte order mark is dropped here; what is no UTF-8 becomes U+FFFD, which no entry may hold.
-  return new TextDecoder('utf-8').decode(bytes).split(/\r\n?|\n/)
+  const text = new TextDecoder('utf-8').decode(bytesOf(path))
+  let start = 0
+  for (const { index, 0: end } of text.matchAll(/\r\n?|\n/g)) {
+    yield text.slice(start, index)
+    start = index + end.length
+  }
+  yield text.slice(start)
 }
 
 function bytesOf(path: string): Buffer {
