@@ -1,0 +1,206 @@
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { emptyFolder, type Ran, runEv, startEv } from '../cli/run-ev.ts'
+import { rowsIn } from './lists.ts'
+
+const LIST = [
+  'id,email',
+  ...['1,valid1@x.example', '2,invalid2@x.example', '3,risky3@x.example'],
+  ...['4,timeout4@x.example', '5,valid5@x.example', '6,valid1@x.example'],
+].join('\n')
+
+/** Works on LIST in the sandbox, in a folder of its own. */
+async function bulk(
+  args: readonly string[],
+  { home = emptyFolder(), list = LIST }: { home?: string; list?: string } = {},
+): Promise<Ran & { home: string; files: string[] }> {
+  writeFileSync(join(home, 'list.csv'), list)
+  const all = ['bulk', 'list.csv', '--sandbox', '--data-dir', 'data', ...args]
+  const ran = await runEv(all, { home, offline: true })
+  return { ...ran, home, files: filesIn(home) }
+}
+
+const filesIn = (home: string) =>
+  readdirSync(home).filter(name => name !== 'data' && name !== 'list.csv')
+
+const idsIn = (home: string, file: string) => rowsIn(join(home, file)).map(row => Number(row.id))
+
+describe.concurrent('--split', () => {
+  test('writes a file for each class, each with its header, and says which', async () => {
+    const { code, home, files, stdout, stderr } = await bulk(
+      ['-o', 'out.csv', '--split', '--json'],
+      { list: LIST.replace('3,risky3', '3,valid3') },
+    )
+    expect(code, stderr).toBe(0)
+    expect(files).toEqual(Object.keys(SPLIT))
+    expect(files.map(file => idsIn(home, file))).toEqual([[1, 3, 5, 6], [], [2], [4]])
+    expect(readFileSync(join(home, 'out.risky.csv'), 'utf8')).toMatch(/^id,email,ev_email,.*\n$/)
+    expect(stderr).toContain(
+      ', written to\n        4  out.deliverable.csv\n        0  out.risky.csv\n',
+    )
+    expect(JSON.parse(stdout)).toMatchObject({
+      output: 'out.csv',
+      written: 6,
+      files: [
+        { path: 'out.deliverable.csv', classes: ['deliverable'], rows: 4 },
+        { path: 'out.risky.csv', classes: ['risky'], rows: 0 },
+        { path: 'out.undeliverable.csv', classes: ['undeliverable'], rows: 1 },
+        { path: 'out.unknown.csv', classes: ['unknown'], rows: 1 },
+      ],
+    })
+  })
+
+  test('with --only writes just those', async () => {
+    const { home, files } = await bulk(['-o', 'out', '--split', '--only', 'unknown,deliverable'])
+    expect(files).toEqual(['out.deliverable', 'out.unknown'])
+    expect(files.map(file => idsIn(home, file))).toEqual([[1, 5, 6], [4]])
+  })
+
+  test.runIf(existsSync('/dev/full'))(
+    'writes all of its files or none, and leaves what was there before',
+    async () => {
+      const home = emptyFolder()
+      writeFileSync(join(home, 'out.deliverable.csv'), 'earlier')
+      symlinkSync('/dev/full', join(home, 'out.unknown.csv'))
+      const { code, stderr, files } = await bulk(['-o', 'out.csv', '--split'], { home })
+      expect(code).toBe(73)
+      expect(stderr).toMatch(/^ev: out\.unknown\.csv cannot be written: ENOSPC/m)
+      expect(files).toEqual(['out.deliverable.csv', 'out.unknown.csv'])
+      expect(readFileSync(join(home, 'out.deliverable.csv'), 'utf8')).toBe('earlier')
+    },
+  )
+
+  test('that is killed while it writes leaves no part of any file, and goes on', async () => {
+    const home = emptyFolder()
+    const names = ['valid', 'invalid', 'risky', 'timeout']
+    const rows = Array.from({ length: 8_000 }, (_, n) => `${n},${names[n % 4]}${n}@x.example`)
+    writeFileSync(join(home, 'list.csv'), ['id,email', ...rows].join('\n'))
+    writeFileSync(join(home, 'out.risky.csv'), 'earlier')
+    const args = ['-o', 'out.csv', '--split', '--sandbox', '--data-dir', 'data', '--quiet']
+    const running = startEv(['bulk', 'list.csv', ...args], { home })
+    const last = join(home, 'out.unknown.csv.partial')
+    let over = false
+    void running.ended.then(() => {
+      over = true
+    })
+    while (!over && !statSync(last, { throwIfNoEntry: false })?.size) await setTimeout(1)
+    running.child.kill('SIGKILL')
+    expect(await running.ended).toMatchObject({ signal: 'SIGKILL' })
+    expect(filesIn(home).filter(name => !name.endsWith('.partial'))).toEqual(['out.risky.csv'])
+    expect(readFileSync(join(home, 'out.risky.csv'), 'utf8')).toBe('earlier')
+    expect(await runEv(['bulk', 'list.csv', ...args], { home })).toMatchObject({ code: 0 })
+    expect(filesIn(home)).toEqual(Object.keys(SPLIT))
+    for (const [file, rest] of Object.entries(SPLIT)) {
+      expect(idsIn(home, file)).toEqual(Array.from({ length: 2_000 }, (_, n) => 4 * n + rest))
+    }
+  })
+
+  /** The files of `-o out.csv`, and where the rows for them stand among each four of the list above. */
+  const SPLIT = {
+    'out.deliverable.csv': 0,
+    'out.risky.csv': 2,
+    'out.undeliverable.csv': 1,
+    'out.unknown.csv': 3,
+  }
+})
+
+describe.concurrent('--only', () => {
+  test('writes the rows of its classes, counts all, and says how many were written', async () => {
+    const { home, stdout, stderr } = await bulk([
+      ...['-o', 'out.csv', '--only', 'deliverable,unknown', '--json'],
+    ])
+    expect(idsIn(home, 'out.csv')).toEqual([1, 4, 5, 6])
+    expect(stderr).toMatch(/undeliverable +1 .*\n/)
+    expect(stderr).toMatch(/6 rows in .*, 4 of them written to out\.csv\.$/m)
+    expect(JSON.parse(stdout)).toMatchObject({
+      ...{ total: 6, written: 4, risky: 1, undeliverable: 1 },
+      files: [{ path: 'out.csv', classes: ['deliverable', 'unknown'], rows: 4 }],
+    })
+  })
+})
+
+describe.concurrent('--format', () => {
+  test('ndjson is an object a row, from stdin to stdout', async () => {
+    const args = ['bulk', '-', '-o', '-', '--format', 'ndjson', '--sandbox', '--data-dir', 'data']
+    const { code, stdout } = await runEv(args, { home: emptyFolder(), stdin: LIST, offline: true })
+    expect(code).toBe(0)
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(rows.map(({ row, result }) => [row, result.class])).toEqual([
+      ...[
+        [1, 'deliverable'],
+        [2, 'undeliverable'],
+        [3, 'risky'],
+      ],
+      ...[
+        [4, 'unknown'],
+        [5, 'deliverable'],
+        [6, 'deliverable'],
+      ],
+    ])
+    expect(rows[3]).toMatchObject({
+      input: { id: '4', email: 'timeout4@x.example' },
+      result: { email: 'timeout4@x.example', reason: 'timeout', flags: {}, evidence: {} },
+    })
+  })
+
+  test('json is an array of them, also in parts', async () => {
+    const { home, files } = await bulk(['-o', 'out.json', '--format', 'json', '--split'])
+    const rows = files.map(file => JSON.parse(readFileSync(join(home, file), 'utf8')))
+    expect(rows.map(array => array.map(({ row }: { row: number }) => row))).toEqual([
+      ...[[1, 5, 6], [3], [2], [4]],
+    ])
+  })
+})
+
+describe.concurrent('an output that cannot be', () => {
+  test.each([
+    ['in parts goes to stdout', ['-o', '-', '--split'], 64, /--split .* stdout .*-o/],
+    ['is of no class', ['-o', 'out', '--only', 'good'], 64, /--only takes deliverable, risky, und/],
+    ['is of no format', ['-o', 'out', '--format', 'xml'], 64, /Allowed choices are csv, ndjson/],
+    ['in parts goes beside a folder', ['-o', 'data', '--split'], 73, /data cannot .* a folder/],
+    ['in parts goes to a device', ['-o', '/dev/null', '--split'], 64, /no file itself.*-o/],
+    ['in parts goes nowhere', ['-o', 'no/out', '--split'], 73, /no\/out\.deliverable cannot .*-o/],
+    ['goes to a folder by its name', ['-o', 'no/', '--split'], 73, /it is a folder/],
+  ])('because it %s ends before any work', async (_, args, code, sentence) => {
+    const ran = await bulk(args)
+    expect(ran.stderr).toMatch(sentence)
+    expect(ran).toMatchObject({ code, stdout: '', files: [] })
+    expect(existsSync('/dev/null.deliverable')).toBe(false)
+  })
+
+  test.each([
+    ['a part of it', 'out.risky.csv', ['--split']],
+    ['a part of it that is not whole', 'out.risky.csv.partial', ['--split']],
+    ['its name until it is whole', 'out.csv.partial', []],
+  ])('because the list is %s leaves the list as it is', async (_, name, args) => {
+    const home = emptyFolder()
+    writeFileSync(join(home, name), LIST)
+    const all = ['bulk', name, '-o', 'out.csv', '--sandbox', '--data-dir', 'data', ...args]
+    const { code, stderr } = await runEv(all, { home, offline: true })
+    expect({ code, stderr }).toMatchObject({ code: 64, stderr: expect.stringContaining('list') })
+    expect(readFileSync(join(home, name), 'utf8')).toBe(LIST)
+  })
+
+  test('because two parts are one file is refused', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'one'), 'earlier')
+    symlinkSync('one', join(home, 'out.risky.csv'))
+    symlinkSync('one', join(home, 'out.unknown.csv'))
+    const { code, stderr } = await bulk(['-o', 'out.csv', '--split'], { home })
+    expect(stderr).toContain('out.risky.csv and out.unknown.csv are one file')
+    expect(code).toBe(64)
+    expect(readFileSync(join(home, 'one'), 'utf8')).toBe('earlier')
+  })
+})
