@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Engine } from '../../src/engine/engine.ts'
+import { createEngine } from '../../src/index.ts'
+import { EXAMPLE_FILE } from '../../src/world/example.ts'
+import { readScenario, type Scenario } from '../../src/world/scenario.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+
+let world: World
+let engine: Engine
+
+async function meet(scenario: Scenario): Promise<void> {
+  world = await startWorld(scenario)
+  engine = createEngine({
+    dns: [world.dnsAddress],
+    smtpPort: world.smtpPort,
+    allowRanges: ['127.0.0.0/8'],
+    specialDomains: true,
+    helo: 'probe.example.com',
+    sessionsPerSecond: 1_000,
+    connectTimeoutMs: 500,
+    deadlineMs: 5_000,
+  })
+}
+
+async function leave(): Promise<void> {
+  await engine.close()
+  await world.close()
+}
+
+// What docs/world.md says of the example, and what people see who try it.
+describe('the example world gives', () => {
+  beforeAll(() => meet(readScenario(EXAMPLE_FILE)))
+  afterAll(leave)
+
+  test.concurrent.each([
+    ['ann@polite.test', 'accepted_email'],
+    ['bob.berg@polite.test', 'accepted_email'],
+    ['nobody@polite.test', 'rejected_email'],
+    ['full.ann@polite.test', 'mailbox_full'],
+    ['disabled.ann@polite.test', 'mailbox_disabled'],
+    ['whoever@everything.test', 'catch_all'],
+    ['ann@later.test', 'greylisted'],
+    ['ann@blocked.test', 'probe_blocked'],
+    ['ann@locked.test', 'accepted_email'],
+    ['nobody@locked.test', 'rejected_email'],
+    ['ann@slow.test', 'accepted_email'],
+    ['ann@scripted.test', 'accepted_email'],
+    ['carl@scripted.test', 'mailbox_disabled'],
+    ['dora@scripted.test', 'unavailable_smtp'],
+    ['ann@hostile.test', 'invalid_smtp'],
+    ['ann@backup.test', 'accepted_email'],
+    ['ann@dropped.test', 'no_connect'],
+    ['ann@takes-no-mail.test', 'does_not_accept_mail'],
+    ['ann@web-only.test', 'no_mx_record'],
+    ['ann@broken-dns.test', 'dns_error'],
+    ['ann@nowhere.test', 'invalid_domain'],
+  ])('%s: %s', async (address, reason) => {
+    expect((await engine.verify(address)).verdict.reason).toBe(reason)
+  })
+})
+
+describe('TLS that goes wrong tells nothing of a mailbox:', () => {
+  const LOCKED = { temper: 'needs-starttls' } as const
+  const hosts = {
+    'alert.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '220 go', end: 'tls-alert' }] },
+    'closed.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '220 go', end: 'close' }] },
+    'reset.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '220 go', end: 'reset' }] },
+    'garbage.test': {
+      ...LOCKED,
+      rules: [{ on: 'STARTTLS', raw: '220 go\r\n\0no TLS', end: 'hang' }],
+    },
+    'refused.test': { ...LOCKED, rules: [{ on: 'STARTTLS', reply: '454 4.7.0 not now' }] },
+    'absent.test': { ...LOCKED, starttls: false },
+    'broken.test': { ...LOCKED, rules: [{ on: 'RCPT', end: 'reset' }] },
+  } satisfies Scenario['hosts']
+
+  beforeAll(() => meet({ mailboxes: ['ann'], domains: {}, hosts }))
+  afterAll(leave)
+
+  test.concurrent.each(Object.keys(hosts))('%s', async domain => {
+    const { verdict } = await engine.verify(`ann@${domain}`)
+    expect(verdict).toMatchObject({ risk: 'unknown' })
+  })
+})
+
+// RFC 3207 §6: who puts plain text behind the 220 wants it taken for the replies to what is asked next.
+test('plain text put in before TLS is no reply to what is asked over it', async () => {
+  const reply = '220 go\n250-x\n250 PIPELINING\n250 2.1.0 Ok\n550 5.1.1 User unknown'
+  const rules = [{ on: 'STARTTLS', reply } as const]
+  await meet({
+    mailboxes: ['ann'],
+    domains: {},
+    hosts: { 'injected.test': { temper: 'needs-starttls', rules } },
+  })
+  expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('accepted_email')
+  await leave()
+})
