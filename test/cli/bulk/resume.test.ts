@@ -1,0 +1,119 @@
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { bulkCommand, resumeBulk } from '../../../src/cli/bulk/bulk.ts'
+import type { BulkSource, SourceFlags } from '../../../src/cli/bulk/source.ts'
+import { openDatabase } from '../../../src/store/database.ts'
+import { cancelJob, deleteJob, type Job } from '../../../src/store/jobs.ts'
+import { tempFolder } from '../../store/temp-database.ts'
+
+const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
+
+/** A job whose output could not be written yet: `out.csv` leads to a full disk until it is taken away. */
+async function stopped(flags: Partial<SourceFlags> = {}) {
+  const folder = tempFolder()
+  const settings = { dataDir: join(folder, 'data'), quiet: true }
+  const [list, output] = [join(folder, 'list.csv'), join(folder, 'out.csv')]
+  writeFileSync(list, LIST)
+  const full = flags.split ? join(folder, 'out.risky.csv') : output
+  symlinkSync('/dev/full', full)
+  const run = bulkCommand(list, { ...settings, output, sandbox: true, ...flags })
+  await expect(run).rejects.toThrow(/ENOSPC/)
+  rmSync(full)
+  return { folder, settings, list, output, job: await onlyJob(settings.dataDir) }
+}
+
+const open = (dataDir: string) => openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)
+
+async function onlyJob(dataDir: string): Promise<Job> {
+  const database = await open(dataDir)
+  try {
+    return await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
+  } finally {
+    await database.close()
+  }
+}
+
+const sourceOf = (job: Job): BulkSource => JSON.parse(job.source)
+
+describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
+  test('keeps all that finishing it needs', async () => {
+    const { job, list, output } = await stopped({
+      ...{ column: 'new', raw: true, only: 'risky,unknown', split: true, format: 'json' },
+      wait: false,
+    })
+    expect(sourceOf(job)).toEqual({
+      ...{ path: list, kept: false, output, column: 'new', header: true, raw: true },
+      ...{ only: 'risky,unknown', split: true, format: 'json', sandbox: true, wait: false },
+    })
+  })
+
+  test('is finished by its id as its command would have', async () => {
+    const { folder, settings, job } = await stopped({
+      ...{ column: 'new', split: true, only: 'risky,deliverable', format: 'ndjson' },
+    })
+    expect(await resumeBulk(job.id, settings)).toBe(0)
+    expect(readdirSync(folder).sort()).toEqual([
+      ...['data', 'list.csv', 'out.deliverable.csv', 'out.risky.csv'],
+    ])
+    const risky = JSON.parse(readFileSync(join(folder, 'out.risky.csv'), 'utf8'))
+    expect(risky).toMatchObject({ row: 3, input: { new: 'risky3@x.example' } })
+    const { id, written_at } = await onlyJob(settings.dataDir)
+    expect({ id, isWritten: written_at !== null }).toEqual({ id: job.id, isWritten: true })
+  })
+
+  test('goes by the options of the newest command, and keeps those', async () => {
+    const { folder, settings, list, output, job } = await stopped()
+    const flags = { ...settings, sandbox: true, output, only: 'risky', format: 'json' as const }
+    expect(await bulkCommand(list, flags)).toBe(0)
+    expect(JSON.parse(readFileSync(join(folder, 'out.csv'), 'utf8'))).toHaveLength(1)
+    const now = await onlyJob(settings.dataDir)
+    expect(now.id).toBe(job.id)
+    expect(sourceOf(now)).toMatchObject({ only: 'risky', format: 'json', split: false })
+  })
+
+  test('is not finished with a list that was changed, or is gone', async () => {
+    const { settings, list, output, job } = await stopped()
+    writeFileSync(list, LIST.replace('valid1', 'valid9'))
+    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({
+      code: 'bad_input',
+      message: expect.stringMatching(/is not what it was when job_.* began .*Put the earlier file/),
+    })
+    rmSync(list)
+    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({ code: 'no_input' })
+    expect(existsSync(output)).toBe(false)
+    writeFileSync(list, LIST)
+    expect(await resumeBulk(job.id, settings)).toBe(0)
+  })
+
+  test('is not taken up again once it is written, cancelled or gone', async () => {
+    const { settings, job } = await stopped()
+    expect(await resumeBulk(job.id, settings)).toBe(0)
+    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringContaining('is finished, and its output is written'),
+    })
+    const database = await open(settings.dataDir)
+    await deleteJob(database, job.id)
+    await database.close()
+    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({ code: 'no_input' })
+    await expect(resumeBulk('job_b', { dataDir: '/nowhere', quiet: true })).rejects.toMatchObject({
+      code: 'no_input',
+    })
+  })
+
+  test('that was cancelled is begun anew by its command alone', async () => {
+    const { settings, list, output, job } = await stopped()
+    const database = await open(settings.dataDir)
+    // As if it had been cancelled in its midst.
+    await database.db.updateTable('job').set({ state: 'processing', finished_at: null }).execute()
+    expect(await cancelJob(database, job.id)).toBe(true)
+    await database.close()
+    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringContaining('is cancelled'),
+    })
+    expect(await bulkCommand(list, { ...settings, output, sandbox: true })).toBe(0)
+  })
+})
