@@ -4,14 +4,15 @@ import type { Clock } from './base/clock.ts'
 import { EvError } from './base/error.ts'
 import { type Log, silentLog } from './base/log.ts'
 import type { Random } from './base/random.ts'
-import { toConfig } from './config/config.ts'
-import { type Config, SETTINGS } from './config/settings.ts'
+import { type RawSettings, toConfig } from './config/config.ts'
+import type { EgressConfig } from './config/egresses.ts'
+import type { OperatorConfig } from './config/operators.ts'
+import { SETTINGS, type Settings } from './config/settings.ts'
 import type { Resolver } from './dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import { openLists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
-import type { Dial } from './smtp/dial.ts'
-import { listPlan, wireEngine } from './wire.ts'
+import { type Doors, listPlan, wireEngine } from './wire.ts'
 
 export type { Address, SyntaxFault } from './address/address.ts'
 export type { Traits } from './address/traits.ts'
@@ -27,7 +28,13 @@ export type { Reason } from './verdict/reason.ts'
 export { type Class, classOf, type Evidence, type Result, type Verdict } from './verdict/verdict.ts'
 
 /** Settings of an embedded engine: those of the command line, by the same names, and the doors to the world. */
-export type EngineOptions = Partial<Omit<Config, 'dataDir' | 'database' | 'log' | 'logFormat'>> & {
+export type EngineOptions = Partial<
+  Omit<Settings, 'dataDir' | 'database' | 'keepResultsMs' | 'log' | 'logFormat'>
+> & {
+  /** Several source identities; what one leaves out is as the settings beside it have it. `egress` picks one of them. */
+  readonly egresses?: readonly (Pick<EgressConfig, 'name'> & Partial<EgressConfig>)[]
+  /** By its name, how one operator is asked; what is left out is as for all. */
+  readonly operators?: Readonly<Record<string, Partial<OperatorConfig>>>
   /** Additions to the built-in lists. */
   readonly lists?: TraitOptions
   /** Results are simulated by the prefix of the address: no DNS, no socket. */
@@ -38,7 +45,8 @@ export type EngineOptions = Partial<Omit<Config, 'dataDir' | 'database' | 'log' 
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver
-  readonly dial?: Dial
+  /** One for all egresses, or one for each. */
+  readonly dial?: NonNullable<Doors['dial']>
 }
 
 /**
@@ -46,19 +54,18 @@ export type EngineOptions = Partial<Omit<Config, 'dataDir' | 'database' | 'log' 
  * the end. Throws EvError('usage') on a bad setting.
  */
 export function createEngine(options: EngineOptions = {}): Engine {
-  const { lists, sandbox, memory, log, clock, random, resolver, dial, ...settings } = options
-  const config = toConfig({ flags: asFlags(settings), environment: {}, file: null })
+  const { lists, sandbox, memory, log, clock, random, resolver, dial, ...rest } = options
+  const { egresses, operators, ...settings } = rest
+  const structures = asInFile({ egresses, operators })
+  const config = toConfig({ flags: asFlags(settings), environment: {}, file: null, structures })
   const doors = { ...optional({ clock, random, resolver, dial }), log: log ?? silentLog }
   const own = openLists(listPlan(config, entriesOf(lists)))
   return wireEngine(config, doors, { lists: own, ...optional({ sandbox, memory }) })
 }
 
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
-function asFlags(settings: Partial<Config>): Record<string, string> {
-  const given = Object.entries(settings).filter(
-    ([, value]) =>
-      value !== null && value !== undefined && !(Array.isArray(value) && !value.length),
-  )
+function asFlags(settings: Partial<Settings>): Record<string, string> {
+  const given = Object.entries(settings).filter(([, value]) => isGiven(value))
   const unknown = given.find(([key]) => !SETTINGS.some(setting => setting.key === key))
   if (unknown !== undefined) {
     throw new EvError('usage', `createEngine has no option "${unknown[0]}".`)
@@ -71,6 +78,27 @@ function asFlags(settings: Partial<Config>): Record<string, string> {
     ]),
   )
 }
+
+const isGiven = (value: unknown) =>
+  value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
+
+/** As the config file would hold them, where null cannot stand for nothing. */
+function asInFile(given: Required<NonNullable<RawSettings['structures']>>) {
+  const { egresses, operators } = given
+  const all = {
+    egresses: Array.isArray(egresses) ? egresses.map(onlyGiven) : egresses,
+    operators: isObject(operators)
+      ? Object.fromEntries(Object.entries(operators).map(([name, one]) => [name, onlyGiven(one)]))
+      : operators,
+  }
+  return onlyGiven(all) as Partial<typeof all>
+}
+
+const onlyGiven = (one: unknown): unknown =>
+  isObject(one) ? Object.fromEntries(Object.entries(one).filter(([, it]) => isGiven(it))) : one
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Kept as arrays, as they are read again with the lists; an iterator gives what it has only once. */
 function entriesOf(lists: TraitOptions = {}): TraitOptions {

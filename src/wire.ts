@@ -2,6 +2,7 @@ import type { TraitOptions } from './address/traits.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import { type Random, systemRandom } from './base/random.ts'
+import type { EgressConfig } from './config/egresses.ts'
 import type { Config } from './config/settings.ts'
 import { cachedResolver } from './dns/cached-resolver.ts'
 import { createNodeResolver } from './dns/node-resolver.ts'
@@ -9,6 +10,9 @@ import type { Resolver } from './dns/resolver.ts'
 import { Engine } from './engine/engine.ts'
 import { type ListPlan, type Lists, openLists } from './engine/lists.ts'
 import { noMemory, processMemory, type ResultMemory } from './engine/memory.ts'
+import { CatchAllMemory } from './probe/catch-all.ts'
+import type { ProbeWorld } from './probe/egress.ts'
+import { Fleet } from './probe/fleet.ts'
 import { paceRow } from './probe/pace-table.ts'
 import { Prober } from './probe/probe.ts'
 import { type Dial, tcpDial } from './smtp/dial.ts'
@@ -19,7 +23,8 @@ export type Doors = {
   readonly clock?: Clock
   readonly random?: Random
   readonly resolver?: Resolver
-  readonly dial?: Dial
+  /** One for all egresses, or one for each. */
+  readonly dial?: Dial | ((egress: EgressConfig) => Dial)
   readonly log: Log
 }
 
@@ -40,30 +45,21 @@ const LIST_SESSION_MS = 60_000
 export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}): Engine {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { resolver, close } = wireResolver(config, doors.resolver, clock)
-  const prober = new Prober(
-    {
-      resolver,
-      clock,
-      random,
-      log,
-      egress: {
-        name: config.egress,
-        helo: config.helo,
-        mailFrom: config.mailFrom,
-        dial: doors.dial ?? tcpDial(config),
-      },
-      isPublic: addressJudge(config.allowRanges),
-      smtpPort: config.smtpPort,
-      timeouts: timeouts(config, parts.list ?? false),
-      startTls: config.startTls,
-    },
-    operator => paceRow(operator, config),
-  )
+  const world = {
+    resolver,
+    clock,
+    random,
+    log,
+    isPublic: addressJudge(config.allowRanges),
+    smtpPort: config.smtpPort,
+    timeouts: timeouts(config, parts.list ?? false),
+    startTls: config.startTls,
+  }
   return new Engine({
     resolver,
     clock,
     log,
-    prober,
+    fleet: wireFleet(config, world, doors.dial ?? tcpDial),
     lists: parts.lists ?? openLists(listPlan(config)),
     memory: parts.memory ?? (config.cache ? processMemory(clock) : noMemory),
     specialDomains: config.specialDomains,
@@ -73,6 +69,23 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     concurrency: config.concurrency,
     close,
   })
+}
+
+function wireFleet(
+  config: Config,
+  world: Omit<ProbeWorld, 'egress'>,
+  dial: Dial | ((egress: EgressConfig) => Dial),
+): Fleet {
+  const catchAll = new CatchAllMemory(world.clock)
+  const said = (operator: string) =>
+    Object.hasOwn(config.operators, operator) ? config.operators[operator] : undefined
+  const probers = config.egresses.map(egress => {
+    const { name, helo, mailFrom } = egress
+    const own = { name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial }
+    const rowOf = (operator: string) => paceRow(operator, config, said(operator))
+    return new Prober({ ...world, egress: own }, rowOf, catchAll)
+  })
+  return new Fleet(probers, operator => said(operator)?.egresses ?? null)
 }
 
 function wireResolver(config: Config, given: Resolver | undefined, clock: Clock) {

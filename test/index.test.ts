@@ -44,7 +44,7 @@ describe('createEngine', () => {
       disposableFile: null,
       allowFile: null,
     })
-    expect(engine.egress).toBe('office')
+    expect(engine.egresses).toEqual(['office'])
     expect(engine.pace('a.test').row).toMatchObject({
       sessionsMax: 1,
       recipientsPerSession: 1,

@@ -13,6 +13,8 @@ export type RawSettings = {
     readonly path: string
     readonly values: Readonly<Record<string, unknown>>
   } | null
+  /** What a program hands in, in place of what the file holds. */
+  readonly structures?: Readonly<Partial<Record<Structure, unknown>>>
 }
 
 /** Raw settings to a checked and frozen Config. Throws EvError('bad_config') that names the bad one and its place. */
@@ -28,18 +30,24 @@ export function toConfig(raw: RawSettings): Config {
   return Object.freeze({ ...settings, egresses: Object.freeze(egresses), operators })
 }
 
-/** What only the config file can hold, as it is no single text. */
+/** What no flag and no variable of the environment can hold, as it is no single text. */
 const STRUCTURES = ['egresses', 'operators'] as const
 
+export type Structure = (typeof STRUCTURES)[number]
+
 function inPlace<T>(
-  key: (typeof STRUCTURES)[number],
-  { file }: RawSettings,
+  key: Structure,
+  { file, structures }: RawSettings,
   read: (given: unknown) => T,
 ): T {
+  const handedIn = structures?.[key]
   try {
-    return read(file?.values[key])
+    return read(handedIn ?? file?.values[key])
   } catch (error) {
     if (!(error instanceof Expected)) throw error
+    if (handedIn !== undefined) {
+      throw new EvError('usage', `The option "${key}" takes ${error.message}.`)
+    }
     throw new EvError('bad_config', `"${key}" in ${file?.path} takes ${error.message}.`)
   }
 }

@@ -7,7 +7,11 @@ import type { Remembered } from './memory.ts'
 import { evidenceOf, type Inquiry, resultOf } from './prepare.ts'
 
 /** The result of an inquiry that a server was asked about. */
-export function resultOfProbe(clock: Clock, inquiry: Inquiry, probed: Probed): Result {
+export function resultOfProbe(
+  clock: Clock,
+  inquiry: Inquiry,
+  probed: Remembered['probed'] & Pick<Probed, 'dialogue'>,
+): Result {
   const evidence = { ...knownBefore(inquiry), ...factsOf(probed), dialogue: probed.dialogue }
   const timings = { dnsMs: inquiry.dnsMs, connectMs: rounded(probed.connectMs) }
   return resultOf(clock, inquiry.text, inquiry.begunAt, { ...evidence, timings })
@@ -46,9 +50,11 @@ function knownBefore({ address, traits, suggestion, route, operator, dnsMs }: In
   return evidenceOf({ address, traits, suggestion, route, operator, timings })
 }
 
-const factsOf = ({ answer, catchAll, host, ip, tls }: Remembered['probed']) => ({
+const factsOf = ({ answer, catchAll, egress, host, ip, tls }: Remembered['probed']) => ({
   answer,
   catchAll,
+  // Whoever remembered it may not have known.
+  egress: egress ?? null,
   host,
   ip,
   tls,

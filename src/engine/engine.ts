@@ -3,9 +3,9 @@ import { EvError, messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
 import { addressesOf } from '../dns/route.ts'
+import type { Fleet } from '../probe/fleet.ts'
 import type { Pace } from '../probe/pace.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
-import type { Prober } from '../probe/probe.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { resultOfFailure, resultOfMemory, standIn } from './conclude.ts'
 import { Inquirer, type ProbeListOptions } from './inquirer.ts'
@@ -35,7 +35,7 @@ export type VerifyOptions = {
 }
 
 export type EngineWorld = PrepareWorld & {
-  readonly prober: Prober
+  readonly fleet: Fleet
   readonly memory: ResultMemory
   readonly log: Log
   /** Results are simulated: no DNS, no socket. */
@@ -150,13 +150,19 @@ export class Engine {
     this.#world.lists.reload()
   }
 
-  /** How an operator is asked at present. */
-  pace(operator: string): Pace {
-    return this.#world.prober.pace(operator)
+  /** How an operator is asked at present, by one egress or by the one that should ask it. */
+  pace(operator: string, egress = this.fleet.firstFor(operator)): Pace {
+    return this.fleet.prober(egress).pace(operator)
   }
 
-  get egress(): string {
-    return this.#world.prober.egressName
+  /** Our source identities. */
+  get fleet(): Fleet {
+    return this.#world.fleet
+  }
+
+  /** Their names, in the order of the settings. */
+  get egresses(): readonly string[] {
+    return this.fleet.names
   }
 
   /**

@@ -3,10 +3,12 @@ import type { Clock } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
+import type { Fleet } from '../probe/fleet.ts'
 import type { Probed, ProbeOptions } from '../probe/lane.ts'
 import { silent } from '../probe/open-session.ts'
 import type { Prober } from '../probe/probe.ts'
 import type { Result } from '../verdict/verdict.ts'
+import { insteadOf } from './again.ts'
 import { resultOfFailure, resultOfMemory, resultOfProbe } from './conclude.ts'
 import { limited } from './limit.ts'
 import { memorable, type Remembered } from './memory.ts'
@@ -14,7 +16,7 @@ import type { Inquiry } from './prepare.ts'
 import type { Recaller } from './recall.ts'
 
 export type InquirerWorld = {
-  readonly prober: Prober
+  readonly fleet: Fleet
   readonly memory: Recaller
   readonly clock: Clock
   readonly log: Log
@@ -25,6 +27,8 @@ export type InquirerWorld = {
 }
 
 export type ProbeListOptions = {
+  /** The name of the egress that asks; when left out, the one that should ask this operator. */
+  readonly egress?: string
   /** Ends every conversation at once. */
   readonly signal: AbortSignal
   /** Lets the transaction under way end, says QUIT and asks nobody else. */
@@ -51,8 +55,8 @@ export class Inquirer {
   }
 
   /**
-   * Asks about one address that somebody waits for. The result is there with the answer; the farewell to
-   * the server goes on behind it. Never rejects.
+   * Asks about one address that somebody waits for; where the operator refuses one egress, another asks in the time
+   * that is left. The result is there with the answer; the farewell to the server goes on behind it. Never rejects.
    */
   one(inquiry: Inquiry, options: { dialogue: boolean }): Promise<Result> {
     const { deadlineMs, clock, closing } = this.#world
@@ -69,8 +73,8 @@ export class Inquirer {
       // A failure of which the caller no longer hears is none to complain of.
       const failed = (error: unknown) => tell(() => this.#failed(inquiry, error))
       // Who does not hear the signal is not waited for.
-      onAbort(signal, () => clock.after(LAST_WORDS_MS, () => told(outOfTime(inquiry))))
-      this.#converse(inquiry.operator, [inquiry], {
+      onAbort(signal, () => clock.after(LAST_WORDS_MS, () => told(this.#outOfTime(inquiry))))
+      const run = this.#askAround(inquiry, {
         signal,
         drain: signal,
         single: true,
@@ -82,6 +86,7 @@ export class Inquirer {
           done()
         },
       })
+      this.#follow(run)
         .then(() => failed(NO_ANSWER), failed)
         .finally(done)
     })
@@ -93,12 +98,13 @@ export class Inquirer {
     inquiries: readonly Inquiry[],
     options: ProbeListOptions,
   ): Promise<void> {
-    const { clock, closing } = this.#world
+    const { clock, closing, fleet } = this.#world
+    const prober = fleet.prober(options.egress ?? fleet.firstFor(operator.name))
     const unanswered = new Set(inquiries)
     const { signal, done } = limited(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
     try {
-      await this.#converse(operator, inquiries, {
+      const run = this.#probe(prober, operator, inquiries, {
         signal,
         drain: options.drain ?? signal,
         single: false,
@@ -109,6 +115,7 @@ export class Inquirer {
           options.onResult(inquiry, this.#orOlder(inquiry, probed), probed.asked)
         },
       })
+      await this.#follow(run)
     } catch (error) {
       failure = error
     } finally {
@@ -121,27 +128,45 @@ export class Inquirer {
   /** When nobody will ask any more: resolves when every conversation under way has come to its end. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#runs)
-    await this.#world.prober.close()
+    await this.#world.fleet.close()
   }
 
-  #converse(
-    operator: Operator,
-    inquiries: readonly Inquiry[],
-    options: ProbeOptions<Inquiry>,
-  ): Promise<void> {
-    const run = this.#probe(operator, inquiries, options)
+  #follow(run: Promise<void>): Promise<void> {
     this.#runs.add(run)
     const over = () => void this.#runs.delete(run)
     run.then(over, over)
     return run
   }
 
+  /** Asks by one egress after another, until one of them is not turned away or there is none left. */
+  async #askAround(inquiry: Inquiry, options: ProbeOptions<Inquiry>): Promise<void> {
+    const { fleet } = this.#world
+    const { operator } = inquiry
+    const willing = () => (options.signal.aborted ? [] : fleet.willing(operator.name))
+    const turnedAway: string[] = []
+    let refusal: Probed | null = null
+    let next: string | null = fleet.firstFor(operator.name)
+    while (next !== null) {
+      const prober = fleet.prober(next)
+      next = null
+      const onProbed = (_: Inquiry, probed: Probed) => {
+        const heard: Probed = refusal === null ? probed : after(refusal, probed)
+        turnedAway.push(prober.egressName)
+        next = insteadOf(turnedAway, probed.answer, probed.asked, willing)
+        if (next === null) options.onProbed(inquiry, heard)
+        else refusal = heard
+      }
+      await this.#probe(prober, operator, [inquiry], { ...options, onProbed })
+    }
+  }
+
   async #probe(
+    prober: Prober,
     operator: Operator,
     inquiries: readonly Inquiry[],
     options: ProbeOptions<Inquiry>,
   ): Promise<void> {
-    const { prober, memory, clock } = this.#world
+    const { memory, clock } = this.#world
     const definite = new Map<string, Remembered>()
     const onProbed = (inquiry: Inquiry, probed: Probed) => {
       const worth = memorable(probed, clock.now())
@@ -165,6 +190,11 @@ export class Inquirer {
     return resultOfMemory(clock, inquiry, inquiry.remembered)
   }
 
+  #outOfTime({ operator, catchAll }: Inquiry): Probed {
+    const egress = this.#world.fleet.firstFor(operator.name)
+    return { ...OUT_OF_TIME, catchAll, egress }
+  }
+
   /** A fault of ours is a result too: it says nothing of the address, and ends nobody else's work. */
   #failed(inquiry: Inquiry, error: unknown): Result {
     const { clock, log } = this.#world
@@ -175,16 +205,23 @@ export class Inquirer {
 
 const NO_ANSWER = new EvError('internal', 'A conversation ended without an answer.')
 
-const outOfTime = ({ catchAll }: Inquiry): Probed => ({
+const OUT_OF_TIME = {
   answer: silent('timeout', 'connect', 'time ran out'),
-  catchAll,
   host: null,
   ip: null,
   tls: false,
   connectMs: null,
   asked: true,
   dialogue: null,
-})
+}
+
+/** What is known after a refusal and what came next: what a server said goes before what nobody said. */
+function after(refusal: Probed, probed: Probed): Probed {
+  const isLess = probed.answer.kind === 'silent' && refusal.answer.kind !== 'silent'
+  const heard = isLess ? refusal : probed
+  const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
+  return { ...heard, dialogue: probed.dialogue === null ? refusal.dialogue : both }
+}
 
 function onAbort(signal: AbortSignal, callback: () => void) {
   if (signal.aborted) callback()

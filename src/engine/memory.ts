@@ -4,7 +4,7 @@ import type { Probed } from '../probe/lane.ts'
 
 /** What a mail server said of an address, kept for a while. */
 export type Remembered = {
-  readonly probed: Omit<Probed, 'dialogue'>
+  readonly probed: Omit<Probed, 'dialogue' | 'egress'> & Partial<Pick<Probed, 'egress'>>
   /** Wall-clock time of the answer, epoch ms. */
   readonly at: number
 }
@@ -22,7 +22,7 @@ const ACCEPTED: Keep = { freshMs: DAY, keepMs: 7 * DAY }
 const REJECTED: Keep = { freshMs: 6 * HOUR, keepMs: 6 * HOUR }
 
 /** Null for what must not be remembered: 4xx, silence, garbage and refusals of us say nothing of the address. */
-export function keepFor(probed: Omit<Probed, 'dialogue'>): Keep | null {
+export function keepFor(probed: Pick<Probed, 'answer'>): Keep | null {
   if (probed.answer.kind === 'accepted') return ACCEPTED
   return probed.answer.kind === 'rejected' ? REJECTED : null
 }

@@ -112,6 +112,7 @@ export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>)
     operator: null,
     answer: null,
     catchAll: null,
+    egress: null,
     host: null,
     ip: null,
     tls: false,

@@ -61,6 +61,7 @@ function presentEvidence(evidence: Evidence) {
     canonical: traits?.canonical ?? null,
     operator: evidence.operator?.name ?? null,
     route: presentRoute(evidence),
+    egress: evidence.egress,
     host: evidence.host,
     ip: evidence.ip,
     tls: evidence.tls,

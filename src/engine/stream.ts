@@ -1,11 +1,11 @@
 import { addressKey } from '../address/address.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import { EvError } from '../base/error.ts'
-import type { Operator } from '../dns/operator.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { askAgainAfter } from './again.ts'
+import { askAgain, type Outcome } from './again.ts'
 import type { Engine } from './engine.ts'
 import { limited } from './limit.ts'
+import { Line, type Waiting } from './line.ts'
 import type { Inquiry, Prepared } from './prepare.ts'
 import { Source } from './source.ts'
 
@@ -26,8 +26,6 @@ type StreamOptions = ManyOptions & {
   /** Aborts when the engine is closed. */
   readonly closing: AbortSignal
 }
-
-type Waiting = { readonly inquiry: Inquiry; readonly tries: number; readonly since: number }
 
 /** Enough for sessions to be filled, little enough to be held in memory (about 1 KB each). */
 const WINDOW_MAX = 10_000
@@ -55,19 +53,6 @@ export async function* streamResults(
   } finally {
     stream.stop()
   }
-}
-
-/** What waits for one operator, and how many connections work on it. */
-type Line = {
-  readonly operator: Operator
-  waiting: Waiting[]
-  walkers: number
-  /** Its timer runs: more may come. */
-  gathering: boolean
-  /** Nothing more came for a while: what waits is walked even if it fills no connection. */
-  ripe: boolean
-  /** When the last one came, monotonic ms. */
-  lastAt: number
 }
 
 class Stream {
@@ -175,22 +160,23 @@ class Stream {
     const twins = this.#twins.get(key)
     if (twins !== undefined) return void twins.push(inquiry)
     this.#twins.set(key, [])
-    this.#enqueue({ inquiry, tries: 0, since: this.#options.clock.ticks() })
+    const since = this.#options.clock.ticks()
+    this.#enqueue({ inquiry, since, tries: 0, egress: null, refusedBy: [] })
   }
 
   #enqueue(waiting: Waiting) {
     const { operator, route } = waiting.inquiry
     let line = this.#lines.get(operator.name)
     if (line === undefined) {
-      line = { operator, waiting: [], walkers: 0, gathering: false, ripe: false, lastAt: 0 }
+      line = new Line(operator)
       this.#lines.set(operator.name, line)
       this.#engine.lookAhead(route)
     }
-    line.waiting.push(waiting)
+    line.add(waiting)
     line.ripe = this.#isAllRouted
     line.lastAt = this.#options.clock.ticks()
     this.#walk(line)
-    if (line.waiting.length > 0 && !line.ripe && !line.gathering) this.#gather(line, GATHER_MS)
+    if (!line.isEmpty && !line.ripe && !line.gathering) this.#gather(line, GATHER_MS)
   }
 
   /** A connection costs as much for one recipient as for many, so a line waits while more of it may come. */
@@ -218,22 +204,35 @@ class Stream {
     }
   }
 
-  /** Puts as many walkers on a line as its pace and the whole stream allow. */
+  /** Puts as many walkers on a line as the pace of each egress and the whole stream allow. */
   #walk(line: Line) {
-    const { sessionsMax, recipientsPerSession } = this.#engine.pace(line.operator.name).row
-    const enough = line.ripe ? 1 : recipientsPerSession
-    while (line.waiting.length >= enough && line.walkers < sessionsMax) {
-      if (this.#ending.aborted) return
-      if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
-      line.walkers++
-      this.#walkers++
-      void this.#walkChunk(line, takeChunk(line, recipientsPerSession)).finally(() => {
-        line.walkers--
-        this.#walkers--
-        if (line.waiting.length === 0 && line.walkers === 0) this.#lines.delete(line.operator.name)
-        this.#walkOn(line)
-      })
+    const { fleet } = this.#engine
+    const operator = line.operator.name
+    const { sessionsMax, recipientsPerSession } = this.#engine.pace(operator).row
+    const first = fleet.firstFor(operator)
+    for (const egress of fleet.inOrder(operator)) {
+      // One that is refused only takes what it must, to be told so: then it goes to the others.
+      const mayHaveFree = !fleet.standsBack(egress, operator)
+      // A few are asked by one identity of ours; the others come where they fill a connection.
+      const few = egress === first || line.needs(egress) || !mayHaveFree
+      const enough = line.ripe && few ? 1 : recipientsPerSession
+      while (line.waitingFor(egress, mayHaveFree) >= enough && line.walkers(egress) < sessionsMax) {
+        if (this.#ending.aborted) return
+        if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
+        this.#begin(line, egress, line.take(egress, recipientsPerSession, mayHaveFree))
+      }
     }
+  }
+
+  #begin(line: Line, egress: string, chunk: Waiting[]) {
+    line.count(egress, 1)
+    this.#walkers++
+    void this.#walkChunk(line, egress, chunk).finally(() => {
+      line.count(egress, -1)
+      this.#walkers--
+      if (line.isOver) this.#lines.delete(line.operator.name)
+      this.#walkOn(line)
+    })
   }
 
   /** A walker is free: the lines that wait for one come first, so that a long line does not starve them. */
@@ -246,23 +245,26 @@ class Stream {
     this.#walk(line)
   }
 
-  async #walkChunk(line: Line, chunk: Waiting[]): Promise<void> {
+  async #walkChunk(line: Line, egress: string, chunk: Waiting[]): Promise<void> {
     const byInquiry = new Map(chunk.map(waiting => [waiting.inquiry, waiting]))
     await this.#engine.probe(line.operator, [...byInquiry.keys()], {
+      egress,
       signal: this.#ending,
       onResult: (inquiry, result, asked) =>
-        this.#answered(byInquiry.get(inquiry) as Waiting, result, asked),
+        this.#answered(byInquiry.get(inquiry) as Waiting, { result, asked, egress }),
     })
   }
 
-  #answered(waiting: Waiting, result: Result, asked: boolean) {
+  #answered(waiting: Waiting, outcome: Outcome) {
     const { clock, wait = true, greylistDelayMs } = this.#options
-    const tries = waiting.tries + (asked ? 1 : 0)
-    const past = { count: tries, waitedMs: clock.ticks() - waiting.since }
-    const delayMs = wait ? askAgainAfter(result, asked, past, greylistDelayMs) : null
-    if (delayMs === null) return this.#ended(waiting.inquiry, result)
+    const { inquiry, since } = waiting
+    const willing = () => this.#engine.fleet.willing(inquiry.operator.name)
+    const past = { ...waiting, waitedMs: clock.ticks() - since }
+    const again = askAgain(outcome, past, { wait, greylistDelayMs, willing })
+    if (again === null) return this.#ended(inquiry, outcome.result)
+    const { delayMs, ...been } = again
     void sleep(clock, delayMs, this.#ending).then(() => {
-      if (!this.#ending.aborted) this.#enqueue({ ...waiting, tries })
+      if (!this.#ending.aborted) this.#enqueue({ inquiry, since, ...been })
     })
   }
 
@@ -283,14 +285,4 @@ class Stream {
 function windowOf({ windowMax = WINDOW_MAX }: ManyOptions): number {
   if (Number.isInteger(windowMax) && windowMax >= 1) return windowMax
   throw new EvError('usage', `windowMax is ${windowMax}; it takes a whole number from 1.`)
-}
-
-/** The next recipients for one connection: those of the domain that waits longest, and then of the next. */
-function takeChunk(line: Line, sizeMax: number): Waiting[] {
-  if (line.waiting.length <= sizeMax) return line.waiting.splice(0)
-  const domain = line.waiting[0]?.inquiry.address.domain.ascii
-  const same = line.waiting.filter(({ inquiry }) => inquiry.address.domain.ascii === domain)
-  const others = line.waiting.filter(({ inquiry }) => inquiry.address.domain.ascii !== domain)
-  line.waiting = [...same.slice(sizeMax), ...others.slice(Math.max(0, sizeMax - same.length))]
-  return [...same.slice(0, sizeMax), ...others.slice(0, Math.max(0, sizeMax - same.length))]
 }

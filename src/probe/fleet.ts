@@ -39,24 +39,25 @@ export class Fleet {
     return ranked.sort((a, b) => b.rank - a.rank).map(({ name }) => name)
   }
 
-  /** Those that the operator does not refuse at present, in the same order. */
+  /** Those that may ask at present: neither refused by the operator nor cut off from all. In the same order. */
   willing(operator: string): readonly string[] {
     return this.inOrder(operator).filter(name => this.prober(name).mayAsk(operator))
   }
 
-  /** Who should ask an operator now. Where all are refused it is the first, who will be told so. */
+  /** Who should ask an operator now. Where none may it is the first, who will be told so. */
   firstFor(operator: string): string {
+    if (this.names.length === 1) return this.names[0] as string
     return (this.willing(operator)[0] ?? this.inOrder(operator)[0]) as string
   }
 
-  /** Whether an egress should leave an operator to the others: it is refused there, and one of them is not. */
+  /** Whether an egress should leave an operator to the others: it may not ask, and one of them may. */
   standsBack(name: string, operator: string): boolean {
     if (this.names.length === 1 || this.prober(name).mayAsk(operator)) return false
     return this.willing(operator).length > 0
   }
 
   /** When nobody will ask any more: resolves when every connection is closed that is being closed now. */
-  async idle(): Promise<void> {
+  async close(): Promise<void> {
     await Promise.all([...this.#probers.values()].map(prober => prober.close()))
   }
 }

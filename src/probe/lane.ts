@@ -14,6 +14,8 @@ export type Probed = {
   readonly answer: Answer
   /** Whether the domain takes mail for everybody; null: not asked, or it could not be told. */
   readonly catchAll: boolean | null
+  /** The egress that asked, or would have. */
+  readonly egress: string
   readonly host: string | null
   readonly ip: string | null
   readonly tls: boolean
@@ -207,6 +209,7 @@ export class Lane<Q extends Question> {
     this.#pending = this.#pending.filter(other => other !== question)
     this.#options.onProbed(question, {
       catchAll: question.catchAll,
+      egress: this.#options.world.egress.name,
       host: null,
       ip: null,
       tls: false,

@@ -1,5 +1,5 @@
-import { sql, type Transaction } from 'kysely'
-import { type Database, writeLoosely } from './database.ts'
+import { type ExpressionBuilder, sql, type Transaction } from 'kysely'
+import { type Database, write, writeLoosely } from './database.ts'
 import type { ItemTable, Schema } from './schema.ts'
 
 // SQLite uses a partial index only where the statement says its condition in so many words: states that
@@ -45,13 +45,22 @@ export async function fileItems(
 
 export type ClaimedItem = Pick<
   ItemTable,
-  'position' | 'text' | 'tries' | 'ready_at' | 'route' | 'copies'
+  'position' | 'text' | 'tries' | 'ready_at' | 'route' | 'copies' | 'egress' | 'refused_by'
 >
 
-/** Takes up to `max` items of one operator that are due, ordered by domain so that few transactions serve them. */
+/** The items of one operator that an egress may ask: its own, and those that any may ask. */
+export type Share = {
+  readonly jobId: string
+  readonly operator: string
+  readonly egress: string
+  /** True: its own alone. */
+  readonly ownOnly?: boolean
+}
+
+/** Takes up to `max` items of a share that are due, ordered by domain so that few transactions serve them. */
 export async function claimItems(
   database: Database,
-  o: { jobId: string; operator: string; max: number; now: number },
+  o: Share & { max: number; now: number },
 ): Promise<ClaimedItem[]> {
   // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
   const rows = await writeLoosely(database, db =>
@@ -66,6 +75,7 @@ export async function claimItems(
             .where('operator', '=', o.operator)
             .where('state', '=', sql.lit('routed'))
             .where('due_at', '<=', o.now)
+            .where(isOfShare(o))
             .orderBy('domain')
             .orderBy('position')
             .limit(o.max),
@@ -74,23 +84,31 @@ export async function claimItems(
       .set({ state: 'probing' })
       .where('job_id', '=', o.jobId)
       .where('position', 'in', query => query.selectFrom('due').select('position'))
-      .returning(['position', 'text', 'tries', 'ready_at', 'route', 'copies'])
+      .returning([
+        ...(['position', 'text', 'tries', 'ready_at'] as const),
+        ...(['route', 'copies', 'egress', 'refused_by'] as const),
+      ])
       .execute(),
   )
   return rows.sort((a, b) => a.position - b.position)
 }
 
-/** When the next item of an operator is due, epoch ms; null when none waits. */
-export async function nextDueAt(
-  { db }: Database,
-  o: { jobId: string; operator: string },
-): Promise<number | null> {
+const isOfShare =
+  ({ egress, ownOnly }: Share) =>
+  (eb: ExpressionBuilder<Schema, 'item'>) =>
+    ownOnly
+      ? eb('egress', '=', egress)
+      : eb.or([eb('egress', 'is', null), eb('egress', '=', egress)])
+
+/** When the next item of a share is due, epoch ms; null when none waits. */
+export async function nextDueAt({ db }: Database, o: Share): Promise<number | null> {
   const row = await db
     .selectFrom('item')
     .select(eb => eb.fn.min('due_at').as('due_at'))
     .where('job_id', '=', o.jobId)
     .where('operator', '=', o.operator)
     .where('state', '=', sql.lit('routed'))
+    .where(isOfShare(o))
     .executeTakeFirst()
   return row?.due_at ?? null
 }
@@ -105,6 +123,39 @@ export async function waitingOperators({ db }: Database, jobId: string): Promise
     .where('state', '=', sql.lit('routed'))
     .execute()
   return rows.map(({ operator }) => operator ?? '')
+}
+
+/** Egresses that have items of their own waiting, by operator. */
+export async function boundItems(
+  { db }: Database,
+  jobId: string,
+): Promise<{ operator: string; egress: string }[]> {
+  const rows = await db
+    .selectFrom('item')
+    .select(['operator', 'egress'])
+    .distinct()
+    .where('job_id', '=', jobId)
+    .where('state', '=', sql.lit('routed'))
+    .where('egress', 'is not', null)
+    .execute()
+  return rows.map(({ operator, egress }) => ({ operator: operator ?? '', egress: egress ?? '' }))
+}
+
+/** Gives the items of an egress that is there no more to any other, which begins anew with them. */
+export async function freeItems(
+  database: Database,
+  o: { jobId: string; operator: string; egress: string },
+): Promise<void> {
+  await write(database, trx =>
+    trx
+      .updateTable('item')
+      .set({ egress: null, tries: 0, due_at: database.clock.now() })
+      .where('job_id', '=', o.jobId)
+      .where('operator', '=', o.operator)
+      .where('state', '=', sql.lit('routed'))
+      .where('egress', '=', o.egress)
+      .execute(),
+  )
 }
 
 export type Recorded = {
@@ -133,6 +184,9 @@ export type Postponed = {
   readonly position: number
   readonly dueAt: number
   readonly tries: number
+  /** The egress that must ask it; null: any. */
+  readonly egress: string | null
+  readonly refusedBy: readonly string[]
 }
 
 /** Puts items back that are to be asked again later. */
@@ -141,9 +195,11 @@ export async function postponeItems(
   jobId: string,
   postponed: readonly Postponed[],
 ): Promise<void> {
-  for (const { position, dueAt, tries } of postponed) {
+  for (const { position, dueAt, tries, egress, refusedBy } of postponed) {
+    const refused = refusedBy.length === 0 ? null : refusedBy.join(' ')
     await sql`
-      update item set state = 'routed', due_at = ${dueAt}, tries = ${tries}
+      update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
+        egress = ${egress}, refused_by = ${refused}
       where job_id = ${jobId} and position = ${position} and state = 'probing'`.execute(trx)
   }
 }

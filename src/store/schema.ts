@@ -45,7 +45,11 @@ export type ItemTable = {
   /** JSON of the route, while the item is routed. */
   route: string | null
   due_at: number
-  /** How often a server was asked. */
+  /** The egress that must ask it; null: any. */
+  egress: string | null
+  /** Names of the egresses that were refused for it, blanks between; null: none. */
+  refused_by: string | null
+  /** How often a server was asked by the egress that it is with. */
   tries: number
   /** When it was first ready to be asked, epoch ms. */
   ready_at: number | null
@@ -141,6 +145,28 @@ export const MIGRATIONS: Migrations = {
         .addColumn('keep_until', 'bigint', column => column.notNull())
         .execute()
       await db.schema.createIndex('answer_expiry').on('answer').column('keep_until').execute()
+    },
+  },
+  '0002_egresses': {
+    async up(db) {
+      await db.schema.alterTable('item').addColumn('egress', 'text').execute()
+      await db.schema.alterTable('item').addColumn('refused_by', 'text').execute()
+      // A claim passes over what is not due or another egress's: here it sees that without reading the rows.
+      await db.schema.dropIndex('item_routed').execute()
+      await db.schema
+        .createIndex('item_routed')
+        .on('item')
+        .columns(['job_id', 'operator', 'domain', 'position', 'due_at', 'egress'])
+        .where(sql.ref('state'), '=', 'routed')
+        .execute()
+      // Few items have an egress of their own; most lists have none.
+      await db.schema
+        .createIndex('item_bound')
+        .on('item')
+        .columns(['job_id', 'operator', 'egress', 'domain', 'position', 'due_at'])
+        .where(sql.ref('state'), '=', 'routed')
+        .where(sql.ref('egress'), 'is not', null)
+        .execute()
     },
   },
 }

@@ -17,6 +17,8 @@ export type Evidence = {
   readonly operator: Operator | null
   readonly answer: Answer | null
   readonly catchAll: boolean | null
+  /** The source identity of ours that asked. */
+  readonly egress: string | null
   /** The exchanger that was spoken with, and where. */
   readonly host: string | null
   readonly ip: string | null

@@ -1,13 +1,12 @@
 import { SECOND } from '../base/clock.ts'
-import { askAgainAfter } from '../engine/again.ts'
+import { askAgain, type Outcome } from '../engine/again.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Inquiry } from '../engine/prepare.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
 import type { NextDue } from '../queue/queue.ts'
 import type { Database } from '../store/database.ts'
 import { type ClaimedItem, claimItems, nextDueAt } from '../store/items.ts'
-import type { Result } from '../verdict/verdict.ts'
-import type { Recorder } from './recorder.ts'
+import type { Change, Recorder } from './recorder.ts'
 
 export type ProbeWork = {
   readonly engine: Engine
@@ -23,7 +22,12 @@ export type ProbeWork = {
   readonly greylistDelayMs: number | null
   /** Called when more items wait than one connection takes. */
   readonly onMore: () => Promise<void>
+  /** Called when items wait for another egress than the one that asks. */
+  readonly onOthers: (egress: string) => Promise<void>
 }
+
+/** One connection that an operator allows to one egress. */
+export type Slot = { readonly operator: string; readonly egress: string }
 
 /** A pace that wants a longer wait than this gives its place to another operator. */
 const PATIENCE_MS = SECOND
@@ -32,28 +36,50 @@ const PATIENCE_MS = SECOND
  * One connection's worth of an operator's items: claims them, asks, records. Gives the time at which the
  * slot is due again.
  */
-export async function probeItems(work: ProbeWork, operator: string): Promise<NextDue> {
+export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> {
   const { engine, database, jobId } = work
   const { clock } = database
-  const pace = engine.pace(operator)
+  const { operator, egress } = slot
+  if (engine.fleet.standsBack(egress, operator)) return standBack(work, slot)
+  const pace = engine.pace(operator, egress)
   const readyInMs = pace.readyInMs
   if (readyInMs > PATIENCE_MS && work.wait) return { dueAt: clock.now() + readyInMs }
   const max = pace.row.recipientsPerSession
-  const claimed = await claimItems(database, { jobId, operator, max, now: clock.now() })
+  const claimed = await claimItems(database, { jobId, ...slot, max, now: clock.now() })
   if (claimed.length === 0) {
     // What was put back and is not durable yet counts too.
     await work.recorder.flushed()
-    const dueAt = await nextDueAt(database, { jobId, operator })
+    const dueAt = await nextDueAt(database, { jobId, ...slot })
     return dueAt === null ? 'done' : { dueAt }
   }
   if (claimed.length === max) await work.onMore()
-  await ask(work, claimed)
-  await work.recorder.settled()
+  await ask(work, slot, claimed)
   return { dueAt: clock.now() }
 }
 
-async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<void> {
+/**
+ * An egress that is refused where another is not leaves the operator's items to it. Its own it takes, due or not: they
+ * are told of the refusal at once, and so go over to the others too.
+ */
+async function standBack(work: ProbeWork, slot: Slot): Promise<NextDue> {
+  const { engine, database, recorder, jobId } = work
+  const { operator, egress } = slot
+  // What was put back and is not durable yet counts too.
+  await recorder.flushed()
+  const max = engine.pace(operator, egress).row.recipientsPerSession
+  const own = { jobId, ...slot, ownOnly: true, max, now: Number.MAX_SAFE_INTEGER }
+  const claimed = await claimItems(database, own)
+  if (claimed.length > 0) {
+    await ask(work, slot, claimed)
+    return { dueAt: database.clock.now() }
+  }
+  await work.onOthers(engine.fleet.firstFor(operator))
+  return 'done'
+}
+
+async function ask(work: ProbeWork, slot: Slot, claimed: readonly ClaimedItem[]): Promise<void> {
   const { engine, recorder, stopping, abort } = work
+  const { egress } = slot
   const items = new Map<Inquiry, ClaimedItem>()
   for (const item of claimed) {
     const inquiry = await inquiryFor(work, item)
@@ -61,16 +87,25 @@ async function ask(work: ProbeWork, claimed: readonly ClaimedItem[]): Promise<vo
   }
   const [first] = items.keys()
   if (first === undefined) return
+  const others = new Set<string>()
   await engine.probe(first.operator, [...items.keys()], {
+    egress,
     signal: abort,
     drain: stopping,
     onResult: (inquiry, result, asked) => {
       // What was not asked because we stop is no result: the item is asked when the job goes on.
       if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
+      const item = items.get(inquiry) as ClaimedItem
+      const change = changeFor(work, slot, item, { result, asked, egress })
+      for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
       // Durable soon, with its group; the next conversation does not wait for it.
-      void recorder.add(changeFor(work, items.get(inquiry) as ClaimedItem, result, asked))
+      void recorder.add(change)
     },
   })
+  await recorder.settled()
+  others.delete(egress)
+  if (others.size > 0) await recorder.flushed()
+  for (const other of others) await work.onOthers(other)
 }
 
 /** An item as it was filed; one that cannot be taken up, as other rules or lists filed it, is looked at anew. */
@@ -93,13 +128,20 @@ function resumed(engine: Engine, { text, route }: ClaimedItem): Inquiry | null {
   }
 }
 
-function changeFor(work: ProbeWork, item: ClaimedItem, result: Result, asked: boolean) {
+/** What becomes of an item: its result, or that it is asked again. */
+function changeFor(work: ProbeWork, slot: Slot, item: ClaimedItem, outcome: Outcome): Change {
+  const { engine, wait, greylistDelayMs } = work
   const now = work.database.clock.now()
-  const tries = item.tries + (asked ? 1 : 0)
-  const past = { count: tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)) }
-  const delayMs = work.wait ? askAgainAfter(result, asked, past, work.greylistDelayMs) : null
+  const past = {
+    tries: item.tries,
+    waitedMs: Math.max(0, now - (item.ready_at ?? now)),
+    egress: item.egress,
+    refusedBy: item.refused_by?.split(' ') ?? [],
+  }
+  const willing = () => engine.fleet.willing(slot.operator)
+  const again = askAgain(outcome, past, { wait, greylistDelayMs, willing })
   const { position, copies } = item
-  return delayMs === null
-    ? { results: [{ position, copies, result }] }
-    : { postponed: [{ position, dueAt: now + delayMs, tries }] }
+  if (again === null) return { results: [{ position, copies, result: outcome.result }] }
+  const { delayMs, ...been } = again
+  return { postponed: [{ position, dueAt: now + delayMs, ...been }] }
 }

@@ -4,9 +4,9 @@ import type { Engine } from '../engine/engine.ts'
 import { memoryQueue } from '../queue/memory-queue.ts'
 import type { NextDue, Queue } from '../queue/queue.ts'
 import type { Database } from '../store/database.ts'
-import { waitingOperators } from '../store/items.ts'
+import { boundItems, freeItems, waitingOperators } from '../store/items.ts'
 import { type Job, startJob } from '../store/jobs.ts'
-import { probeItems } from './probe-items.ts'
+import { probeItems, type Slot } from './probe-items.ts'
 import type { Recorder } from './recorder.ts'
 import { routeItems } from './route-items.ts'
 
@@ -40,16 +40,19 @@ const DRAIN_MS = 5 * SECOND
 export async function runJob(work: JobWork, finished: Promise<Job>): Promise<void> {
   const { database, log, jobId, stopping } = work
   await startJob(database, jobId)
+  await freeOrphans(work)
   const queue = memoryQueue(database.clock, log)
   const abort = new AbortController()
   const slots = new Slots(queue, work)
-  const probe = async (operator: string): Promise<NextDue> => {
+  const probe = async (slot: Slot): Promise<NextDue> => {
+    const { operator } = slot
     const ripeAt = slots.ripeAt(operator)
     if (ripeAt > database.clock.now()) return { dueAt: ripeAt }
     const onMore = () => slots.putAll(operator)
-    return probeItems({ ...work, abort: abort.signal, onMore }, operator)
+    const onOthers = (egress: string) => slots.put({ operator, egress })
+    return probeItems({ ...work, abort: abort.signal, onMore, onOthers }, slot)
   }
-  queue.work('probe', key => probe(operatorOf(key)), { concurrency: work.concurrency })
+  queue.work('probe', key => probe(slotOf(key)), { concurrency: work.concurrency })
   const route = async (): Promise<'done'> => {
     await routeItems({ ...work, onFiled: operator => slots.gather(operator) })
     await slots.putWaiting()
@@ -68,7 +71,15 @@ export async function runJob(work: JobWork, finished: Promise<Job>): Promise<voi
   await work.recorder.flushed()
 }
 
-/** The entries of the queue for an operator: one for each connection that it allows. */
+/** Items whose egress the settings no longer have, or no longer for their operator, may be asked by any. */
+async function freeOrphans({ engine, database, jobId }: JobWork): Promise<void> {
+  for (const { operator, egress } of await boundItems(database, jobId)) {
+    if (engine.fleet.inOrder(operator).includes(egress)) continue
+    await freeItems(database, { jobId, operator, egress })
+  }
+}
+
+/** The entries of the queue for an operator: one for each connection that it allows to an egress. */
 class Slots {
   readonly #queue: Queue
   readonly #work: JobWork
@@ -83,13 +94,14 @@ class Slots {
   /** One more item was filed: its operator is asked when a connection can be filled, or after a while. */
   gather(operator: string): Promise<void> {
     const { engine, database } = this.#work
+    const egress = engine.fleet.firstFor(operator)
     if (this.#gathering.size >= COUNTED_MAX) this.#gathering.clear()
     const gathered = this.#gathering.get(operator) ?? { count: 0, since: database.clock.now() }
     gathered.count++
     this.#gathering.set(operator, gathered)
-    const isFull = gathered.count >= engine.pace(operator).row.recipientsPerSession
+    const isFull = gathered.count >= engine.pace(operator, egress).row.recipientsPerSession
     if (isFull) this.#gathering.delete(operator)
-    return this.#put(operator, isFull ? undefined : gathered.since + GATHER_MS)
+    return this.put({ operator, egress }, isFull ? undefined : gathered.since + GATHER_MS)
   }
 
   /** When the items of an operator have gathered long enough, epoch ms; what gathers next counts anew. */
@@ -99,32 +111,41 @@ class Slots {
     return ripeAt
   }
 
-  /** All of them; an entry that is there stays as it is. */
+  /** All of them, for every egress that is not refused; an entry that is there stays as it is. */
   async putAll(operator: string): Promise<void> {
-    const { sessionsMax } = this.#work.engine.pace(operator).row
-    for (let slot = 0; slot < sessionsMax; slot++) {
-      await this.#queue.put('probe', this.#key(operator, slot))
+    const { fleet } = this.#work.engine
+    const willing = fleet.willing(operator)
+    for (const egress of willing.length > 0 ? willing : fleet.inOrder(operator)) {
+      const { sessionsMax } = fleet.prober(egress).pace(operator).row
+      for (let number = 0; number < sessionsMax; number++) {
+        await this.#queue.put('probe', keyOf({ operator, egress }, number))
+      }
     }
   }
 
   /** For all operators that have items waiting. */
   async putWaiting(): Promise<void> {
-    const { database, jobId } = this.#work
+    const { database, engine, jobId } = this.#work
     this.#gathering.clear()
-    for (const operator of await waitingOperators(database, jobId)) await this.#put(operator)
+    for (const operator of await waitingOperators(database, jobId)) {
+      await this.put({ operator, egress: engine.fleet.firstFor(operator) })
+    }
+    for (const slot of await boundItems(database, jobId)) await this.put(slot)
   }
 
-  /** The first slot; whoever finds as many items as one connection takes adds the others. */
-  #put(operator: string, dueAt?: number): Promise<void> {
-    return this.#queue.put('probe', this.#key(operator, 0), dueAt)
-  }
-
-  #key(operator: string, slot: number): string {
-    return `${operator}|${this.#work.engine.egress}#${slot}`
+  /** The first slot of an egress; whoever finds as many items as one connection takes adds all others. */
+  put(slot: Slot, dueAt?: number): Promise<void> {
+    return this.#queue.put('probe', keyOf(slot, 0), dueAt)
   }
 }
 
-const operatorOf = (key: string) => key.slice(0, key.indexOf('|'))
+const keyOf = ({ operator, egress }: Slot, number: number) => `${operator}|${egress}#${number}`
+
+/** The name of an egress has neither of the two marks. */
+function slotOf(key: string): Slot {
+  const bar = key.lastIndexOf('|')
+  return { operator: key.slice(0, bar), egress: key.slice(bar + 1, key.lastIndexOf('#')) }
+}
 
 const aborted = (signal: AbortSignal) =>
   new Promise<void>(resolve => {

@@ -82,6 +82,7 @@ describe('a single result', () => {
       canonical: 'ann@a.test',
       operator: 'a.test',
       route: { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.test' }] },
+      egress: 'default',
       host: 'mx.a.test',
       ip: '192.0.2.1',
       tls: false,
@@ -104,7 +105,7 @@ describe('a single result', () => {
     const { verify } = house()
     const { evidence } = presentResult(await verify('ann..b@a.test'), ['evidence'])
     expect(evidence?.syntax).toMatchObject({ at: 3, rule: expect.any(String) })
-    expect(evidence).toMatchObject({ answer: null, route: null })
+    expect(evidence).toMatchObject({ answer: null, route: null, egress: null })
   })
 
   test('is JSON through and through: nothing is lost on the way', async () => {

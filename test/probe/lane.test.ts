@@ -107,6 +107,7 @@ describe('the facts of the run', () => {
     const home = house(knows())
     const walk = await home.run(['ann@a.test'])
     expect(walk.only()).toMatchObject({
+      egress: 'default',
       host: 'mx.test',
       ip: '192.0.2.1',
       tls: false,

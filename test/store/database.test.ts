@@ -155,7 +155,7 @@ describe('two that write', () => {
       'job_a',
     )
     await fileAll(one, 'job_a')
-    const o = { jobId: 'job_a', operator: 'op', max: 7, now: clock.now() }
+    const o = { jobId: 'job_a', operator: 'op', egress: 'a', max: 7, now: clock.now() }
     const claims = Array.from({ length: 12 }, (_, n) => claimItems(n % 2 === 0 ? one : other, o))
     let done = false
     const all = Promise.all(claims).finally(() => {

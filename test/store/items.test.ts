@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { write } from '../../src/store/database.ts'
 import {
+  boundItems,
   claimItems,
+  freeItems,
   nextDueAt,
+  type Postponed,
   postponeItems,
   queuedItems,
   recordResults,
@@ -12,8 +15,20 @@ import {
 import { startJob } from '../../src/store/jobs.ts'
 import { addJob, type Bench, fileAll, queuedJob } from './temp-database.ts'
 
-const claim = ({ database, clock, job }: Bench, max = 100, operator = 'op') =>
-  claimItems(database, { jobId: job.id, operator, max, now: clock.now() })
+const claim = ({ database, clock, job }: Bench, max = 100, operator = 'op', egress = 'a') =>
+  claimItems(database, { jobId: job.id, operator, egress, max, now: clock.now() })
+
+const claimFor = (bench: Bench, egress: string) => claim(bench, 100, 'op', egress)
+
+const dueAtOf = ({ database, job }: Bench, egress = 'a') =>
+  nextDueAt(database, { jobId: job.id, operator: 'op', egress })
+
+const postpone = ({ database, job, clock }: Bench, ...items: (Partial<Postponed> & At)[]) => {
+  const as = { dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }
+  const postponed = items.map(item => ({ ...as, ...item }))
+  return write(database, trx => postponeItems(trx, job.id, postponed))
+}
+type At = Pick<Postponed, 'position'>
 
 async function routed(texts: readonly string[]): Promise<Bench> {
   const bench = await queuedJob(texts)
@@ -40,7 +55,7 @@ describe('queued items', () => {
     const bench = await routed(['a@x.test', 'b@y.test', 'c@x.test'])
     const { database, job, clock } = bench
     expect(await waitingOperators(database, job.id)).toEqual(['op'])
-    expect(await nextDueAt(database, { jobId: job.id, operator: 'op' })).toBe(clock.now())
+    expect(await dueAtOf(bench)).toBe(clock.now())
     expect(await statesOf(bench)).toEqual(['routed', 'routed', 'routed'])
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toEqual([])
   })
@@ -78,17 +93,17 @@ describe('a claim', () => {
 
   test('takes what is due and nothing else; what is put back is taken at its time', async () => {
     const bench = await routed(['a@x.test', 'b@x.test'])
-    const { database, clock, job } = bench
+    const { clock } = bench
     await claim(bench)
     const dueAt = clock.now() + 60_000
-    await write(database, trx => postponeItems(trx, job.id, [{ position: 2, dueAt, tries: 1 }]))
+    await postpone(bench, { position: 2, dueAt })
     expect(await claim(bench)).toEqual([])
-    expect(await nextDueAt(database, { jobId: job.id, operator: 'op' })).toBe(dueAt)
+    expect(await dueAtOf(bench)).toBe(dueAt)
     await clock.advance(59_999)
     expect(await claim(bench)).toEqual([])
     await clock.advance(1)
     expect(await claim(bench)).toMatchObject([{ position: 2, tries: 1, ready_at: dueAt - 60_000 }])
-    expect(await nextDueAt(database, { jobId: job.id, operator: 'op' })).toBeNull()
+    expect(await dueAtOf(bench)).toBeNull()
   })
 
   test('that was cut off is made again when the job is taken up', async () => {
@@ -98,6 +113,62 @@ describe('a claim', () => {
     expect(await claim(bench)).toHaveLength(2)
   })
 })
+
+describe('an item with an egress of its own', () => {
+  test('is taken by that egress alone; one without, by any', async () => {
+    const bench = await routed(['a@x.test', 'b@x.test', 'c@x.test'])
+    await claim(bench)
+    await postpone(bench, { position: 1, egress: 'a' }, { position: 2, egress: 'b' })
+    await postpone(bench, { position: 3 })
+    expect((await claimFor(bench, 'b')).map(({ position }) => position)).toEqual([2, 3])
+    expect(await claimFor(bench, 'c')).toEqual([])
+    expect(await dueAtOf(bench, 'c')).toBeNull()
+    expect(await dueAtOf(bench, 'a')).toBe(bench.clock.now())
+    expect((await claimFor(bench, 'a')).map(({ position }) => position)).toEqual([1])
+  })
+
+  test('can be taken apart from those that any may ask, due or not', async () => {
+    const bench = await routed(['a@x.test', 'b@x.test'])
+    const { database, job, clock } = bench
+    const own = { jobId: job.id, operator: 'op', egress: 'a', ownOnly: true }
+    expect(await nextDueAt(database, own)).toBeNull()
+    await claim(bench, 1)
+    await postpone(bench, { position: 1, egress: 'a', dueAt: clock.now() + 60_000 })
+    const claimed = await claimItems(database, { ...own, max: 9, now: Number.MAX_SAFE_INTEGER })
+    expect(claimed.map(({ position }) => position)).toEqual([1])
+  })
+
+  test('tells which it is and who was turned away before', async () => {
+    const bench = await routed(['a@x.test', 'b@x.test'])
+    expect(await claim(bench)).toMatchObject(Array(2).fill({ egress: null, refused_by: null }))
+    await postpone(bench, { position: 1, egress: 'c', refusedBy: ['a', 'b'] })
+    expect(await claimFor(bench, 'c')).toMatchObject([{ egress: 'c', refused_by: 'a b' }])
+    await postpone(bench, { position: 1 })
+    expect(await claimFor(bench, 'c')).toMatchObject([{ egress: null, refused_by: null }])
+  })
+
+  test('is known by its operator, and may be given to any, due at once and begun anew', async () => {
+    const bench = await routed(['a@x.test', 'b@x.test', 'c@x.test'])
+    const { database, job, clock } = bench
+    await claim(bench)
+    const dueAt = clock.now() + 60_000
+    await postpone(bench, { position: 1, egress: 'gone', dueAt, tries: 2, refusedBy: ['a'] })
+    await postpone(bench, { position: 2, egress: 'b', dueAt, tries: 2 }, { position: 3 })
+    expect((await boundItems(database, job.id)).toSorted(byEgress)).toEqual([
+      { operator: 'op', egress: 'b' },
+      { operator: 'op', egress: 'gone' },
+    ])
+    await freeItems(database, { jobId: job.id, operator: 'op', egress: 'gone' })
+    expect(await boundItems(database, job.id)).toEqual([{ operator: 'op', egress: 'b' }])
+    expect(await claimFor(bench, 'a')).toMatchObject([
+      { position: 1, tries: 0, egress: null, refused_by: 'a' },
+      { position: 3, tries: 1 },
+    ])
+    expect(await dueAtOf(bench, 'b')).toBe(dueAt)
+  })
+})
+
+const byEgress = (a: { egress: string }, b: { egress: string }) => (a.egress < b.egress ? -1 : 1)
 
 describe('a result', () => {
   const record = ({ database, job }: Bench, position: number, result: string) =>
@@ -118,8 +189,7 @@ describe('a result', () => {
     const bench = await routed(['a@x.test'])
     await claim(bench)
     await record(bench, 1, '"first"')
-    const late = { position: 1, dueAt: 0, tries: 1 }
-    await write(bench.database, trx => postponeItems(trx, bench.job.id, [late]))
+    await postpone(bench, { position: 1 })
     await startJob(bench.database, bench.job.id)
     expect(await statesOf(bench)).toEqual(['done'])
     expect(await claim(bench)).toEqual([])

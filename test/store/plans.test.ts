@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { forgetAnswers, recallAnswers } from '../../src/store/answers.ts'
 import { type Database, write } from '../../src/store/database.ts'
 import {
+  boundItems,
   claimItems,
+  freeItems,
   nextDueAt,
   postponeItems,
   queuedItems,
@@ -17,16 +19,30 @@ import { fileAll, queuedJob } from './temp-database.ts'
 /** An index that is not used makes nothing wrong, only slow, and a list of a million rows shows it too late. */
 describe('a statement on a long list goes by its index', () => {
   const job = { jobId: 'job_a' }
+  const share = { ...job, operator: 'op', egress: 'a' }
+  const put = { position: 2, dueAt: 0, tries: 1, egress: null, refusedBy: [] }
   const counts = { deliverable: 1, risky: 0, undeliverable: 0, unknown: 0 }
 
   test.each<[string, (database: Database) => Promise<unknown>, RegExp]>([
     ['what is queued', db => queuedItems(db, { ...job, after: 0, max: 9 }), /item_queued/],
     [
       'a claim',
-      db => claimItems(db, { ...job, operator: 'op', max: 9, now: 0 }),
-      /INDEX item_routed \(job_id=\? AND operator=\?/,
+      db => claimItems(db, { ...share, max: 9, now: 0 }),
+      /COVERING INDEX item_routed \(job_id=\? AND operator=\?/,
     ],
-    ['the next due time', db => nextDueAt(db, { ...job, operator: 'op' }), /item_routed/],
+    [
+      'a claim of what is bound to one egress',
+      db => claimItems(db, { ...share, ownOnly: true, max: 9, now: 0 }),
+      /COVERING INDEX item_bound \(job_id=\? AND operator=\? AND egress=\?/,
+    ],
+    ['the next due time', db => nextDueAt(db, share), /COVERING INDEX item_routed/],
+    [
+      'the next due time of what is bound to one egress',
+      db => nextDueAt(db, { ...share, ownOnly: true }),
+      /COVERING INDEX item_bound/,
+    ],
+    ['the egresses that items are bound to', db => boundItems(db, 'job_a'), /item_bound/],
+    ['freeing what is bound', db => freeItems(db, share), /item_bound \(job_id=\? AND operator/],
     ['the operators that wait', db => waitingOperators(db, 'job_a'), /item_routed/],
     ['taking a job up', db => startJob(db, 'job_a'), /item_probing/],
     [
@@ -39,7 +55,7 @@ describe('a statement on a long list goes by its index', () => {
     ],
     [
       'a postponement',
-      db => write(db, trx => postponeItems(trx, 'job_a', [{ position: 2, dueAt: 0, tries: 1 }])),
+      db => write(db, trx => postponeItems(trx, 'job_a', [put])),
       /item_probing|\(job_id=\? AND position=\?\)/,
     ],
     ['counting', db => write(db, trx => countResults(trx, 'job_a', counts, 0)), /job.* \(id=\?\)/],
@@ -56,6 +72,7 @@ describe('a statement on a long list goes by its index', () => {
     await fileAll(database, 'job_a')
     const plan = await plansOf(database, run)
     expect(plan.join('\n')).toMatch(index)
+    expect(plan.filter(line => /TEMP B-TREE/.test(line))).toEqual([])
     expect(plan.filter(line => /^SCAN (item|job|answer)\b(?!.*USING)/.test(line))).toEqual([])
   })
 })

@@ -36,6 +36,7 @@ const GOOD: Evidence = {
   operator: null,
   answer: { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY },
   catchAll: false,
+  egress: 'default',
   host: 'mx.a.test',
   ip: '192.0.2.1',
   tls: false,

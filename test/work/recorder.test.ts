@@ -104,7 +104,9 @@ describe('a recorder', () => {
     await clock.advance(50)
     const set = database.db.updateTable('item').set({ state: 'probing' })
     await set.where('position', '=', 2).execute()
-    void recorder.add({ postponed: [{ position: 2, dueAt: 77, tries: 2 }] })
+    void recorder.add({
+      postponed: [{ position: 2, dueAt: 77, tries: 2, egress: null, refusedBy: [] }],
+    })
     await clock.advance(50)
     await recorder.flushed()
     const rows = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
