@@ -232,6 +232,17 @@ describe('the end of our time', () => {
     },
   )
 
+  test('by abort while the DNS is asked is no failure of the exchangers', async () => {
+    const home = house(knows(), { zone: { 'mx.test': { A: 'never' } } })
+    for (let i = 0; i < 3; i++) {
+      const walk = home.begin(['p00@a.test'], { single: true })
+      await home.clock.advance(5_000)
+      walk.abort()
+      await walk.end()
+      expect(walk.only().asked).toBe(true)
+    }
+  })
+
   test('by abort in a pause ends the wait', async () => {
     const home = house({ greeting: '421 4.7.0 You talk too fast' })
     await home.run(['ann@a.test'])

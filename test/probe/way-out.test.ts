@@ -33,9 +33,13 @@ function street(
   options: { wellKnown?: Fate | 'unheard-of'; zone?: Record<string, ZoneEntry> } = {},
 ) {
   const { wellKnown = 'silent' } = options
-  const lot = { fate, wellKnown: wellKnown === 'unheard-of' ? ('silent' as const) : wellKnown }
+  const lot: { fate: typeof fate; wellKnown: Fate | null } = {
+    fate,
+    wellKnown: wellKnown === 'unheard-of' ? null : wellKnown,
+  }
   const dialled: Target[] = []
   const notices: string[] = []
+  const hanging = new Set<AbortSignal>()
   const note = (message: string) => void notices.push(message)
   const log: Log = { ...silentLog, info: note, warn: note }
   const home = house(knows(), {
@@ -46,17 +50,26 @@ function street(
       ...near,
       connect: (to, signal) => {
         dialled.push(to)
-        return meet(isWellKnown(to) ? lot.wellKnown : lot.fate(to), near, to, signal)
+        hanging.add(signal)
+        signal.addEventListener('abort', () => hanging.delete(signal), { once: true })
+        return meet(
+          isWellKnown(to) ? (lot.wellKnown ?? lot.fate(to)) : lot.fate(to),
+          near,
+          to,
+          signal,
+        )
       },
     }),
   })
   /** One walk for each question, all at the same time. */
-  const together = (all: readonly Question[]) =>
-    all.map(one => home.begin([one], { patienceMs: MINUTE }))
+  const together = (all: readonly Question[], single = false) =>
+    all.map(one => home.begin([one], { patienceMs: MINUTE, single }))
   return {
     ...home,
     lot,
     notices,
+    /** Dials that were never given up. */
+    hanging,
     together,
     /** Dials to exchangers of those asked for, and to the well-known ones. */
     dials: () => dialled.filter(to => !isWellKnown(to)).length,
@@ -107,6 +120,23 @@ describe('a street where nobody answers', () => {
       count: 1,
     })
     expect(clock.pending).toBe(0)
+  })
+
+  test('is closed for a single address as for a list, whichever dial it is under way', async () => {
+    const { together, pass, begin, zone } = street(allSilent)
+    const [single] = together([ask('ann@a0.test', ['mx0.test', 'mx9.test'])], true)
+    const list = begin([question(1)])
+    await pass(3 * SECOND)
+    expect([single?.finished, list.finished]).toEqual([false, false])
+    await pass(4 * SECOND)
+    for (const walk of [single, list]) {
+      expect(walk?.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
+    }
+    expect(zone.asked).not.toContain('A mx9.test')
+    const alone = street(allSilent)
+    const second = alone.begin([question(0)])
+    await alone.pass(TIMEOUTS.connectMs + 7 * SECOND)
+    expect(second.only()).toMatchObject({ asked: false, answer: { detail: CLOSED } })
   })
 
   test('is closed for one who waits for a single address too, who hears it at once', async () => {
@@ -219,6 +249,19 @@ describe('a street where somebody answers', () => {
     expect(knocks()).toBe(5)
   })
 
+  test('makes forget who was down before', async () => {
+    const { together, begin, pass, lot, knocks } = street(allSilent)
+    together([question(0)])
+    await pass(9 * SECOND)
+    lot.fate = () => 'opens'
+    await begin([question(1)]).end()
+    lot.fate = allSilent
+    await pass(HOUR)
+    together([question(2)])
+    await pass(3 * SECOND)
+    expect(knocks()).toBe(0)
+  })
+
   test('while the well-known exchangers are tried is not closed', async () => {
     const { together, pass, lot, notices } = street(allSilent)
     together(questions(0, 3))
@@ -258,7 +301,17 @@ describe('a street where somebody answers', () => {
     await pass(3 * SECOND)
     expect(knocks()).toBe(4)
     await pass(4 * SECOND)
-    expect(notices).toHaveLength(1)
+    expect(notices).toEqual([])
+  })
+
+  test('is enough: the others of the well-known ones are given up', async () => {
+    const { together, pass, knocks, hanging } = street(
+      ({ ip }) => (ip === '198.51.100.1' ? 'opens' : 'silent'),
+      { wellKnown: 'unheard-of', zone: WELL_KNOWN },
+    )
+    together(questions(0, 2))
+    await pass(3 * SECOND)
+    expect({ knocks: knocks(), hanging: hanging.size }).toEqual({ knocks: 5, hanging: 2 })
   })
 })
 
