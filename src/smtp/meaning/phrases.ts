@@ -103,7 +103,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
     /(?:maximum|max) (?:number of )?(?:concurrent |simultaneous )?(?:conn|sess|message(?! size))/,
     /too many (?:(?:concurrent|simultaneous|parallel|open|smtp|active) ){0,2}(?:conn|sess|mess|e?-?mail)/,
     /too many (?:error|invalid|unknown|bad|command|request|attempt|non|wrong|fail|reject)/,
-    /too many recipients[^;]{0,20}(?:hour|minute|\bday)|(?:connections?|messages?) per (?:conn|sess|ip)/,
+    /too many recipients(?: from\b|[^;]{0,20}(?:hour|minute|\bday))|(?:connections?|messages?) per (?:conn|sess|ip)/,
   ),
   ...words(
     'deferred/too-many',
