@@ -1,16 +1,22 @@
+import { spawnSync } from 'node:child_process'
 import {
   existsSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { resumeBulk } from '../../src/cli/bulk/bulk.ts'
+import { openDatabase } from '../../src/store/database.ts'
 import { emptyFolder, type Ran, runEv, startEv } from '../cli/run-ev.ts'
-import { rowsIn } from './lists.ts'
+import { rowsIn, rowsOf } from './lists.ts'
 
 const LIST = [
   'id,email',
@@ -104,6 +110,25 @@ describe.concurrent('--split', () => {
     }
   })
 
+  test('keeps other runs from each of its files while it writes', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), LIST)
+    writeFileSync(join(home, 'other.csv'), 'email\nvalid9@x.example\n')
+    // Who writes to a pipe waits for its reader.
+    spawnSync('mkfifo', [join(home, 'out.risky.csv')])
+    const settings = ['--sandbox', '--data-dir', 'data']
+    const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', '--split', ...settings], { home })
+    while (!existsSync(join(home, 'out.deliverable.csv.partial'))) await setTimeout(5)
+    const args = ['bulk', 'other.csv', '-o', 'out.unknown.csv', ...settings]
+    const second = await runEv(args, { home })
+    expect(second.stderr).toMatch(/^ev: Another ev writes to out\.unknown\.csv\. Wait for it/m)
+    expect(second.code).toBe(74)
+    const piped = readFile(join(home, 'out.risky.csv'), 'utf8')
+    expect(await first.ended).toMatchObject({ code: 0 })
+    expect(rowsOf(await piped).map(row => row.id)).toEqual(['3'])
+    expect(await runEv(args, { home })).toMatchObject({ code: 0 })
+  })
+
   /** The files of `-o out.csv`, and where the rows for them stand among each four of the list above. */
   const SPLIT = {
     'out.deliverable.csv': 0,
@@ -154,6 +179,37 @@ describe.concurrent('--format', () => {
       result: { email: 'timeout4@x.example', reason: 'timeout', flags: {}, evidence: {} },
     })
   })
+
+  test.runIf(existsSync('/dev/full'))(
+    'of a list from stdin is finished by its id too, and no copy is kept then',
+    async () => {
+      const home = emptyFolder()
+      symlinkSync('/dev/full', join(home, 'out'))
+      const args = [
+        'bulk',
+        '-',
+        '-o',
+        'out',
+        '--format',
+        'ndjson',
+        '--sandbox',
+        '--data-dir',
+        'data',
+      ]
+      const full = await runEv(args, { home, stdin: LIST, offline: true })
+      expect(full).toMatchObject({ code: 73, stdout: '' })
+      rmSync(join(home, 'out'))
+      const copies = () => readdirSync(join(home, 'data/stdin')).length
+      expect(copies()).toBe(1)
+      const dataDir = join(home, 'data')
+      const database = await openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)
+      const { id } = await database.db.selectFrom('job').select('id').executeTakeFirstOrThrow()
+      await database.close()
+      expect(await resumeBulk(id, { dataDir, quiet: true })).toBe(0)
+      expect(readFileSync(join(home, 'out'), 'utf8').split('\n')).toHaveLength(7)
+      expect(copies()).toBe(0)
+    },
+  )
 
   test('json is an array of them, also in parts', async () => {
     const { home, files } = await bulk(['-o', 'out.json', '--format', 'json', '--split'])

@@ -106,7 +106,7 @@ async function digestOf(path: string): Promise<string> {
 }
 
 async function keepStdin(dataDir: string): Promise<string> {
-  const dir = join(dataDir, 'stdin')
+  const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
