@@ -217,6 +217,7 @@ export async function countResults(
   now: number,
 ): Promise<Job> {
   const added = counts.deliverable + counts.risky + counts.undeliverable + counts.unknown
+  refuseCancelled(await jobIn(trx, jobId))
   const job = await trx
     .updateTable('job')
     .set(eb => ({
@@ -229,7 +230,6 @@ export async function countResults(
     .where('id', '=', jobId)
     .returningAll()
     .executeTakeFirstOrThrow()
-  refuseCancelled(job)
   return job.done === job.total ? finishJob(trx, jobId, now) : job
 }
 

@@ -3,6 +3,7 @@ import { write } from '../../src/store/database.ts'
 import { queuedItems, recordResults } from '../../src/store/items.ts'
 import {
   addItems,
+  cancelJob,
   countResults,
   createJob,
   deleteJob,
@@ -13,6 +14,7 @@ import {
   startJob,
   unfinishedJob,
 } from '../../src/store/jobs.ts'
+import { listLock, lockJob } from '../../src/store/lock.ts'
 import { addJob, queuedJob, tempDatabase, tempFolder } from './temp-database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
@@ -128,6 +130,53 @@ describe('a job at work', () => {
   })
 })
 
+describe('a job that is cancelled', () => {
+  test('is finished for good: its source begins anew', async () => {
+    const { database, job, clock } = await queuedJob(['a'], 'job_a')
+    expect(await cancelJob(database, job.id)).toBe(true)
+    expect(await readJob(database, job.id)).toMatchObject({
+      ...{ state: 'cancelled', finished_at: clock.now(), written_at: null },
+    })
+    expect(await unfinishedJob(database, 'source of job_a')).toBeNull()
+  })
+
+  test('takes no more results: nothing of the transaction that brings them is written', async () => {
+    const { database, job, clock } = await queuedJob(['a', 'b'])
+    await startJob(database, job.id)
+    await cancelJob(database, job.id)
+    const recording = write(database, async trx => {
+      await recordResults(trx, job.id, [{ position: 1, result: '{}', class: 'risky' }])
+      await countResults(trx, job.id, { ...NONE, risky: 1 }, clock.now())
+    })
+    await expect(recording).rejects.toMatchObject({
+      code: 'interrupted',
+      message: expect.stringMatching(/cancelled by “ev jobs cancel job_a” with 0 of 2 rows done/),
+    })
+    expect(await readJob(database, job.id)).toMatchObject({ state: 'cancelled', done: 0, risky: 0 })
+    expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toHaveLength(2)
+  })
+
+  test('is neither queued after its loading nor taken up', async () => {
+    const database = await tempDatabase()
+    await createJob(database, { id: 'j', sourceKey: 's', source: '{}' })
+    await addItems(database, 'j', [{ position: 1, text: 'a', dedupeKey: 'a' }])
+    await cancelJob(database, 'j')
+    await expect(queueJob(database, 'j')).rejects.toMatchObject({ code: 'interrupted' })
+    await expect(startJob(database, 'j')).rejects.toMatchObject({ code: 'interrupted' })
+    expect(await readJob(database, 'j')).toMatchObject({ state: 'cancelled' })
+  })
+
+  test('stays what it is when it was finished before', async () => {
+    const { database, job, clock } = await queuedJob([])
+    const finishedAt = clock.now()
+    await clock.advance(1_000)
+    expect(await cancelJob(database, job.id)).toBe(false)
+    expect(await readJob(database, job.id)).toMatchObject({
+      ...{ state: 'completed', finished_at: finishedAt },
+    })
+  })
+})
+
 describe('jobs that go', () => {
   test('take their items with them and leave those of others', async () => {
     const { database } = await queuedJob(['a', 'b'], 'job_a')
@@ -146,5 +195,17 @@ describe('jobs that go', () => {
     await deleteJobsBefore(database, tempFolder(), clock.now())
     const left = await database.db.selectFrom('job').select('id').orderBy('id').execute()
     expect(left.map(({ id }) => id)).toEqual(['new', 'open'])
+  })
+
+  test('are not those that a process holds: it may be about to write them', async () => {
+    const { database, clock, job } = await queuedJob([], 'held')
+    await addJob(database, [], 'free')
+    await clock.advance(1_000)
+    const folder = tempFolder()
+    const lock = lockJob(folder, listLock(job.source_key))
+    const deleted = await deleteJobsBefore(database, folder, clock.now())
+    expect(deleted.map(({ id }) => id)).toEqual(['free'])
+    lock?.release()
+    expect(await deleteJobsBefore(database, folder, clock.now())).toMatchObject([{ id: 'held' }])
   })
 })

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { lockJob } from '../../src/store/lock.ts'
+import { isLocked, lockJob } from '../../src/store/lock.ts'
 import { tempFolder } from './temp-database.ts'
 
 const LOCK = join(import.meta.dirname, '../../src/store/lock.ts')
@@ -47,6 +47,17 @@ test('locks of two names, or of two data directories, are two locks', () => {
   ]
   expect(locks).not.toContain(null)
   for (const lock of locks) lock?.release()
+})
+
+test('whether it is held can be seen without taking it, or making its file', () => {
+  const dataDir = tempFolder()
+  expect(isLocked(dataDir, 'job_a')).toBe(false)
+  expect(readdirSync(dataDir)).toEqual([])
+  const lock = lockJob(dataDir, 'job_a')
+  expect(isLocked(dataDir, 'job_a')).toBe(true)
+  lock?.release()
+  expect(isLocked(dataDir, 'job_a')).toBe(false)
+  lockJob(dataDir, 'job_a')?.release()
 })
 
 test('another process is excluded, until the holder releases', async () => {
