@@ -1,11 +1,11 @@
 /** An IP address as a number, to compare and to cut into ranges. */
 export type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
 
-export const isIpv6 = (ip: string): boolean => ip.includes(':')
+export const isIpv6 = (ip: string): boolean => parseIp(ip)?.bits === 128
 
 /** Reads an IP address of either family; an IPv4 address mapped into IPv6 is read as IPv4. Null where it is none. */
 export function parseIp(text: string): Ip | null {
-  return isIpv6(text) ? parseIpv6(text) : parseIpv4(text)
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 
 export const isSameIp = (one: string, other: string): boolean => isWithin(one, other, null)

@@ -10,18 +10,16 @@ export type SpfQuestion = {
 
 /** Fills in the macros of RFC 7208 §7; null where one is none. `domain` is the one whose record it is. */
 export function filledIn(text: string, domain: string, question: SpfQuestion): string | null {
-  if (/%(?![{%_-])/.test(text)) return null
-  let good = true
-  const filled = text.replace(/%(?:\{([^}]*)\}?|([%_-]))/g, (_, macro, sign: '%' | '_' | '-') => {
-    if (sign !== undefined) return SIGNS[sign]
-    const expanded = expandMacro(macro, domain, question)
-    good &&= expanded !== null
-    return expanded ?? ''
+  let isGood = true
+  const filled = text.replace(/%(?:\{([^}]*)\}|(.?))/g, (_, macro?: string, sign = '') => {
+    const stands = macro === undefined ? SIGNS[sign] : expandMacro(macro, domain, question)
+    isGood &&= typeof stands === 'string'
+    return stands ?? ''
   })
-  return good ? shortened(filled) : null
+  return isGood ? shortened(filled) : null
 }
 
-const SIGNS = { '%': '%', _: ' ', '-': '%20' } as const
+const SIGNS: Readonly<Record<string, string>> = { '%': '%', _: ' ', '-': '%20' }
 
 function expandMacro(macro: string, domain: string, question: SpfQuestion): string | null {
   const [, letter, keep = '', turn = '', delimiters = '.'] =

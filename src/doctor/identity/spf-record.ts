@@ -20,22 +20,22 @@ export const isSpf = (text: string): boolean => /^v=spf1( |$)/i.test(text)
 /** Reads a record whole, as a mistake anywhere in it makes it void (§4.6); a mistake is told as text. */
 export function parseSpf(text: string): SpfRecord | string {
   const mechanisms: Mechanism[] = []
-  let redirect: string | null = null
+  const names = new Map<string, string>()
   for (const term of text.split(/ +/).slice(1)) {
-    if (term === '') continue
-    const [, name, value = ''] = /^([a-z][a-z0-9_.-]*)=(.*)$/i.exec(term) ?? []
-    if (name === undefined) {
+    const [, modifier, value = ''] = /^([a-z][a-z0-9_.-]*)=(.*)$/i.exec(term) ?? []
+    if (modifier !== undefined) {
+      // §6: modifiers that nobody knows say nothing.
+      if (!/^(redirect|exp)$/i.test(modifier)) continue
+      if (names.has(modifier.toLowerCase())) return `“${modifier}” stands twice`
+      if (!isDomainSpec(value)) return `“${term}” names no domain`
+      names.set(modifier.toLowerCase(), value)
+    } else if (term !== '') {
       const mechanism = parseMechanism(term)
       if (mechanism === null) return `“${term}” is no term of SPF`
       mechanisms.push(mechanism)
-    } else if (name.toLowerCase() === 'redirect') {
-      if (redirect !== null || value === '')
-        return '“redirect” stands there twice, or without a name'
-      redirect = value
     }
-    // §6: "exp" and modifiers that nobody knows say nothing of who may send.
   }
-  return { mechanisms, redirect }
+  return { mechanisms, redirect: names.get('redirect') ?? null }
 }
 
 const RESULTS = { '+': 'pass', '-': 'fail', '~': 'softfail', '?': 'neutral' } as const
@@ -59,6 +59,7 @@ function parseMechanism(term: string): Mechanism | null {
   if (known === undefined || found === null) return null
   const { value = null, four = null, six = null } = found.groups ?? {}
   if (Number(four) > 32 || Number(six) > 128) return null
+  if (value !== null && !known.startsWith('ip') && !isDomainSpec(value)) return null
   return {
     result: RESULTS[sign as keyof typeof RESULTS],
     name: known,
@@ -67,3 +68,7 @@ function parseMechanism(term: string): Mechanism | null {
     prefix6: six === null ? null : Number(six),
   }
 }
+
+/** §7.1: visible characters that end with a macro or, behind a dot, a label that may stand at the top. */
+const isDomainSpec = (text: string) =>
+  /^[!-~]*(%\{[^}]*\}|\.(?=[a-z0-9-]*[a-z-])[a-z0-9]([a-z0-9-]*[a-z0-9])?\.?)$/i.test(text)

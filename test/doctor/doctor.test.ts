@@ -1,0 +1,156 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Resolver } from '../../src/dns/resolver.ts'
+import { type Check, type DoctorWorld, examine, type Patient } from '../../src/doctor/doctor.ts'
+import type { Dial } from '../../src/smtp/dial.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { scriptedMx } from '../fake/mx.ts'
+import { countedRandom } from '../fake/random.ts'
+import { zone } from '../fake/zone.ts'
+
+const NAMES = {
+  'mx.test': { A: ['192.0.2.1'] },
+  'probe.example.com': { A: ['192.0.2.9'] },
+  '9.2.0.192.in-addr.arpa': { PTR: ['probe.example.com'] },
+}
+const PATIENT: Omit<Patient, 'dial'> = {
+  name: 'default',
+  helo: 'probe.example.com',
+  mailFrom: '',
+  sourceAddress: null,
+  proxied: false,
+}
+/** A date, as the doctor knows the year in which it was written. */
+const START = Date.UTC(2027, 1, 2)
+
+const speaks = (from: string) =>
+  scriptedMx(line =>
+    line.startsWith('EHLO') ? `250-mx.test at your service, [${from}]\n250 PIPELINING` : undefined,
+  )
+/** Takes nothing and gives nothing, until we give up. */
+const silentDial: Dial = {
+  connect: (_, signal) =>
+    new Promise((_, reject) =>
+      signal.addEventListener('abort', () => reject(new Error('given up'))),
+    ),
+  secure: async socket => socket,
+}
+const silentResolver: Resolver = {
+  resolve: (_, __, signal) =>
+    new Promise(resolve => {
+      const giveUp = () => resolve({ fault: 'timeout' })
+      if (signal?.aborted) giveUp()
+      else signal?.addEventListener('abort', giveUp, { once: true })
+    }),
+}
+
+function house(egresses: readonly Patient[], resolver: Resolver = zone(NAMES)) {
+  const clock = fakeClock(START)
+  const dataDir = join(tmpdir(), 'ev-doctor-test-that-is-not-there')
+  const world: DoctorWorld = {
+    clock,
+    random: countedRandom(),
+    resolver,
+    dnsServers: [{ name: '192.0.2.53', resolver }],
+    egresses,
+    isPublic: () => true,
+    smtpPort: 25,
+    exchangers: ['mx.test'],
+    machine: { freeBytes: async () => 5e9, openFilesMax: 1_000 },
+    concurrency: 200,
+    dataDir,
+    databaseUrl: `sqlite:${join(dataDir, 'ev.sqlite')}`,
+  }
+  return { clock, world }
+}
+
+async function gathered(world: DoctorWorld): Promise<Check[]> {
+  const checks: Check[] = []
+  for await (const check of examine(world)) checks.push(check)
+  return checks
+}
+
+const ORDER = [
+  'dns',
+  'port-25',
+  'address',
+  'ptr',
+  'helo',
+  'mail-from',
+  'spf',
+  'blocklists',
+  'clock',
+  'disk',
+  'open-files',
+  'data-directory',
+]
+
+describe('the doctor', () => {
+  test('looks at everything, in a fixed order', async () => {
+    const { world, clock } = house([{ ...PATIENT, dial: speaks('192.0.2.9') }])
+    const checks = await gathered(world)
+    expect(checks.map(({ check }) => check)).toEqual(ORDER)
+    expect(checks.every(({ egress }) => egress === null)).toBe(true)
+    // The zone has no blocklists.
+    expect(checks.filter(({ state }) => state !== 'ok').map(({ check }) => check)).toEqual([
+      'blocklists',
+    ])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('looks at each egress by its name, and at the machine once', async () => {
+    const { world } = house([
+      { ...PATIENT, name: 'one', dial: speaks('192.0.2.9') },
+      { ...PATIENT, name: 'two', dial: speaks('192.0.2.10') },
+    ])
+    const checks = await gathered(world)
+    const states = (name: string) =>
+      checks.filter(({ check }) => check === name).map(({ egress, state }) => [egress, state])
+    expect(states('ptr')).toEqual([
+      ['one', 'ok'],
+      ['two', 'fail'],
+    ])
+    expect(states('disk')).toEqual([[null, 'ok']])
+    expect(states('port-25').map(([egress]) => egress)).toEqual(['one', 'two'])
+  })
+
+  test('says what it knows within 20 seconds, however silent everybody is', async () => {
+    const { world, clock } = house([{ ...PATIENT, dial: silentDial }], silentResolver)
+    const gathering = gathered({ ...world, exchangers: ['mx.test', '192.0.2.1'] })
+    await clock.advance(20_000)
+    // What is left needs the disk, and no time of this clock.
+    const checks = await gathering
+    expect(checks.map(({ check }) => check)).toEqual(ORDER)
+    expect(checks.filter(({ state }) => state === 'fail').map(({ check }) => check)).toEqual([
+      'dns',
+      'port-25',
+    ])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('gives a remedy wherever something is not well, and none where all is', async () => {
+    const { world, clock } = house([{ ...PATIENT, helo: 'vm', dial: silentDial }], silentResolver)
+    const gathering = gathered(world)
+    await clock.advance(60_000)
+    for (const { state, todo } of await gathering) expect(todo === null).toBe(state === 'ok')
+  })
+
+  test('that nobody listens to any more leaves nothing open', async () => {
+    const { world, clock } = house([{ ...PATIENT, dial: silentDial }], silentResolver)
+    const run = examine(world)
+    const first = run.next()
+    await clock.advance(30_000)
+    await first
+    await run.return(undefined)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('shows nothing of what others say unclean', async () => {
+    const dial = scriptedMx({ greeting: '554 no\u001b[2J \u0007you' })
+    const { world } = house([{ ...PATIENT, dial }])
+    const text = JSON.stringify(await gathered(world))
+    expect(text).toContain('554 no\uFFFD[2J')
+    expect(text).not.toMatch(/\\u001b|\\u0007/)
+  })
+})

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest'
+import {
+  isIpv6,
+  isSameIp,
+  isWithin,
+  parseIp,
+  reversed,
+  reverseZoneName,
+} from '../../../src/doctor/identity/ip.ts'
+
+describe('an address', () => {
+  test.each(['192.0.2.256', '192.0.2', '192.0.2.1.5', '1:2', '::1%lo', '[::1]', 'a.test', '', ':'])(
+    'is not %j',
+    text => {
+      expect(parseIp(text)).toBeNull()
+    },
+  )
+
+  test('of IPv6 is the same however it is written, and one mapped is of IPv4', () => {
+    expect(isSameIp('2001:DB8:0:0::1', '2001:db8::1')).toBe(true)
+    expect(isSameIp('2001:db8::192.0.2.1', '2001:db8::c000:201')).toBe(true)
+    expect(isSameIp('::ffff:192.0.2.1', '192.0.2.1')).toBe(true)
+    expect(isIpv6('::ffff:192.0.2.1')).toBe(false)
+    expect(isSameIp('2001:db8::1', '2001:db8:1::')).toBe(false)
+  })
+
+  test.each([
+    ['192.0.2.77', '192.0.2.0', 24, true],
+    ['192.0.3.77', '192.0.2.0', 24, false],
+    ['192.0.2.1', '192.0.2.0', 31, true],
+    ['192.0.2.2', '192.0.2.0', 31, false],
+    ['192.0.2.2', '203.0.113.9', 0, true],
+    ['2001:db8::ff', '2001:db8::', 64, true],
+    ['2001:db8:0:1::ff', '2001:db8::', 64, false],
+    ['192.0.2.1', '::c000:201', 0, false],
+  ])('%s within %s/%i: %s', (ip, net, prefix, within) => {
+    expect(isWithin(ip, net, prefix)).toBe(within)
+  })
+
+  test('turned around is the name of its PTR record', () => {
+    expect(reversed('192.0.2.17')).toBe('17.2.0.192')
+    expect(reverseZoneName('192.0.2.17')).toBe('17.2.0.192.in-addr.arpa')
+    expect(reverseZoneName('2001:db8::567:89ab')).toBe(
+      'b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa',
+    )
+  })
+})

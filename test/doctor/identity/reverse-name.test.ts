@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { reverseName } from '../../../src/doctor/identity/reverse-name.ts'
+import { type ZoneEntry, zone } from '../../fake/zone.ts'
+
+const SIGNAL = new AbortController().signal
+const IP = '192.0.2.9'
+const PTR = '9.2.0.192.in-addr.arpa'
+type Names = Readonly<Record<string, ZoneEntry>>
+
+describe('the name of our address', () => {
+  const GOOD: Names = { [PTR]: { PTR: ['Probe.example.com.'] }, 'probe.example.com': { A: [IP] } }
+  const ptr = (names: Names, helo = 'probe.example.com') =>
+    reverseName(zone(names), IP, helo, SIGNAL)
+
+  test('that leads back and is our HELO name is well', async () => {
+    expect(await ptr(GOOD)).toMatchObject({ state: 'ok', says: expect.stringContaining('HELO') })
+  })
+
+  test('need not be the HELO name where that leads to us too', async () => {
+    const names = { ...GOOD, 'mail.example.com': { A: ['192.0.2.8', IP] } }
+    expect(await ptr(names, 'mail.example.com')).toMatchObject({ state: 'ok' })
+    expect(await ptr(GOOD, 'mail.example.com')).toMatchObject({
+      state: 'warn',
+      todo: 'Set --helo probe.example.com.',
+    })
+  })
+
+  test('that there is none fails, with a name to ask for', async () => {
+    expect(await ptr({})).toMatchObject({
+      state: 'fail',
+      todo: expect.stringContaining('probe.example.com'),
+    })
+  })
+
+  test('that does not lead back fails', async () => {
+    expect(await ptr({ ...GOOD, 'probe.example.com': { A: ['192.0.2.10'] } })).toMatchObject({
+      state: 'fail',
+      says: '192.0.2.9 is called probe.example.com, but probe.example.com does not lead back to it',
+    })
+  })
+
+  test('of several one that leads back is enough', async () => {
+    const several = { ...GOOD, [PTR]: { PTR: ['gone.example.com', 'probe.example.com'] } }
+    expect(await ptr(several)).toMatchObject({ state: 'ok' })
+  })
+
+  test('that the DNS cannot tell is not known', async () => {
+    expect(await ptr({ [PTR]: 'timeout' })).toMatchObject({ state: 'warn' })
+    expect(await ptr({ ...GOOD, 'probe.example.com': 'server' })).toMatchObject({ state: 'warn' })
+  })
+
+  test.each([
+    '192-0-2-9.isp.example',
+    'static.9.2.0.192.clients.hoster.example',
+    'host-192-000-002-009.isp.example',
+    'c0000209.isp.example',
+    'dyn.isp.example',
+    'pool7.isp.example',
+    'x.adsl.isp.example',
+  ])('looks like one of many: %s', async name => {
+    expect(await ptr({ [PTR]: { PTR: [name] }, [name]: { A: [IP] } }, name)).toMatchObject({
+      state: 'warn',
+      says: expect.stringContaining('many customers'),
+    })
+  })
+
+  test.each(['mx9.example.com', 'carpool.example.com', 'a192.0.example.com'])(
+    'looks like one of its own: %s',
+    async name => {
+      expect(await ptr({ [PTR]: { PTR: [name] }, [name]: { A: [IP] } }, name)).toMatchObject({
+        state: 'ok',
+      })
+    },
+  )
+
+  test('of IPv6 is asked by its nibbles', async () => {
+    const names = zone({
+      '1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa': {
+        PTR: ['six.example.com'],
+      },
+      'six.example.com': { AAAA: ['2001:DB8:0::1'] },
+    })
+    expect(await reverseName(names, '2001:db8::1', 'six.example.com', SIGNAL)).toMatchObject({
+      state: 'ok',
+    })
+  })
+})

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { checkSpf } from '../../../src/doctor/identity/spf.ts'
+import { type ZoneEntry, zone } from '../../fake/zone.ts'
+
+const SIGNAL = new AbortController().signal
+const ASKED = { ip: '192.0.2.3', sender: 'strong-bad@a.test', helo: 'probe.test' }
+
+async function spf(
+  record: string | readonly string[],
+  names: Readonly<Record<string, ZoneEntry>> = {},
+  asked: Partial<typeof ASKED> = {},
+) {
+  const records = typeof record === 'string' ? [record] : record
+  const resolver = zone({
+    'a.test': { TXT: records, A: ['192.0.2.3'], MX: [[10, 'mx.a.test']] },
+    'mx.a.test': { A: ['192.0.2.40'], AAAA: ['2001:db8::40'] },
+    ...names,
+  })
+  const found = await checkSpf(resolver, 'a.test', { ...ASKED, ...asked }, SIGNAL)
+  return { ...found, asked: resolver.asked }
+}
+
+describe('SPF', () => {
+  // Record, and what it says of 192.0.2.3.
+  test.each([
+    ['v=spf1 -all', 'fail'],
+    ['v=spf1 ~all', 'softfail'],
+    ['v=spf1 ?all', 'neutral'],
+    ['V=SPF1 ALL', 'pass'],
+    ['v=spf1', 'neutral'],
+    ['v=spf1 ip4:192.0.2.3 -all', 'pass'],
+    ['v=spf1 ip4:192.0.2.0/30 -all', 'pass'],
+    ['v=spf1 ip4:192.0.2.4/30 -all', 'fail'],
+    ['v=spf1 ip6:2001:db8::/32 -all', 'fail'],
+    ['v=spf1 a -all', 'pass'],
+    ['v=spf1 a:mx.a.test -all', 'fail'],
+    ['v=spf1 a:mx.a.test/24 -all', 'pass'],
+    ['v=spf1 mx -all', 'fail'],
+    ['v=spf1 mx/26 -all', 'pass'],
+    ['v=spf1 -a +all', 'fail'],
+    ['v=spf1 foo=bar unknown=%{d} ip4:192.0.2.3 -all', 'pass'],
+    ['v=spf1 ip4:192.0.2.300 -all', 'permerror'],
+    ['v=spf1 ip4:192.0.2.3/33 -all', 'permerror'],
+    ['v=spf1 ip4:2001:db8::1 -all', 'permerror'],
+    ['v=spf1 ip4:192.0.2.3 -al', 'permerror'], // A mistake anywhere makes all of it void, §4.6.
+    ['v=spf1 include -all', 'permerror'],
+    ['v=spf1 a:192.0.2.3 -all', 'permerror'],
+    ['v=spf1 redirect=a.test redirect=a.test', 'permerror'],
+    ['v=spf1 exists:%{q}.a.test -all', 'permerror'],
+    ['v=spf10 -all', 'none'],
+    ['spf2.0/mfrom +all', 'none'],
+  ])('%s: %s', async (record, result) => {
+    expect((await spf(record)).result).toBe(result)
+  })
+
+  test('of an IPv6 address looks at addresses of its kind', async () => {
+    const asked = { ip: '2001:db8::41' }
+    expect((await spf('v=spf1 mx//120 -all', {}, asked)).result).toBe('pass')
+    expect((await spf('v=spf1 mx -all', {}, asked)).result).toBe('fail')
+    expect((await spf('v=spf1 ip6:2001:db8::/64 -all', {}, asked)).result).toBe('pass')
+  })
+
+  test('goes on behind an include that does not pass, and ends with one that does', async () => {
+    const names = {
+      'yes.test': { TXT: ['v=spf1 ip4:192.0.2.3 -all'] },
+      'no.test': { TXT: ['v=spf1 -all'] },
+    }
+    expect((await spf('v=spf1 include:no.test ~all', names)).result).toBe('softfail')
+    expect((await spf('v=spf1 ?include:yes.test -all', names)).result).toBe('neutral')
+    expect((await spf('v=spf1 include:gone.test -all', names)).result).toBe('permerror')
+    expect((await spf('v=spf1 redirect=no.test', names)).result).toBe('fail')
+    expect((await spf('v=spf1 redirect=gone.test', names)).result).toBe('permerror')
+    expect((await spf('v=spf1 ~all redirect=no.test', names)).result).toBe('softfail')
+  })
+
+  test('fills in macros as RFC 7208 §7.4 shows', async () => {
+    const { asked } = await spf(
+      'v=spf1 exists:%{ir}.%{v}.%{d2} exists:%{lr-}.lp.%{o}._spf.%{h} -all',
+      { 'bad.strong.lp.a.test._spf.probe.test': { A: ['127.0.0.2'] } },
+    )
+    expect(asked.slice(1)).toEqual([
+      'A 3.2.0.192.in-addr.a.test',
+      'A bad.strong.lp.a.test._spf.probe.test',
+    ])
+  })
+
+  test('knows who is named below a domain, and has that name back', async () => {
+    const names = {
+      '3.2.0.192.in-addr.arpa': { PTR: ['evil.test', 'Probe.A.test'] },
+      'probe.a.test': { A: ['192.0.2.3'] },
+    }
+    expect((await spf('v=spf1 ptr -all', names)).result).toBe('pass')
+    expect((await spf('v=spf1 ptr:evil.test -all', names)).result).toBe('fail')
+  })
+
+  test('takes ten lookups over all records and not eleven', async () => {
+    const chain = (length: number) =>
+      Object.fromEntries(
+        Array.from({ length }, (_, i) => [
+          `s${i}.test`,
+          { TXT: [i === length - 1 ? 'v=spf1 +all' : `v=spf1 include:s${i + 1}.test -all`] },
+        ]),
+      )
+    expect((await spf('v=spf1 include:s0.test -all', chain(10))).result).toBe('pass')
+    expect(await spf('v=spf1 include:s0.test -all', chain(11))).toMatchObject({
+      result: 'permerror',
+      fault: 'it takes more than 10 DNS lookups',
+    })
+  })
+
+  test('of a record that includes itself ends', async () => {
+    expect((await spf('v=spf1 include:a.test -all')).result).toBe('permerror')
+  })
+
+  test('bears two names that do not exist and not three', async () => {
+    expect((await spf('v=spf1 a:b.test a:c.test -all')).result).toBe('fail')
+    expect((await spf('v=spf1 a:b.test a:c.test a:d.test -all')).result).toBe('permerror')
+  })
+
+  test('that the DNS cannot tell is no verdict, and two records are a mistake', async () => {
+    expect((await spf('v=spf1 a:slow.test -all', { 'slow.test': 'timeout' })).result).toBe(
+      'temperror',
+    )
+    expect((await spf([], { 'a.test': 'server' })).result).toBe('temperror')
+    expect((await spf(['v=spf1 -all', 'v=spf1 +all'])).result).toBe('permerror')
+    expect(await spf([])).toMatchObject({ result: 'none', record: null })
+  })
+})

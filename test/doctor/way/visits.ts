@@ -1,0 +1,33 @@
+import type { Outcome, Visit } from '../../../src/doctor/way/visit.ts'
+import type { Reply } from '../../../src/smtp/reply.ts'
+
+/** A visit of which only this matters. */
+export const visited = (host: string, outcome: Outcome, more: Partial<Visit> = {}): Visit => ({
+  host,
+  ip: '192.0.2.25',
+  outcome,
+  localAddress: null,
+  ...more,
+})
+
+export const reply = (code: number, text: string, enhanced: string | null = null): Reply => ({
+  code,
+  enhanced,
+  text,
+})
+
+/** A server that says this to EHLO, and in its greeting. */
+export const greeted = (ehlo = 'mx.test', greeting = 'mx.test ESMTP', at = 0): Outcome => ({
+  kind: 'greeted',
+  greeting: reply(220, greeting),
+  ehlo: reply(250, ehlo),
+  at,
+})
+
+export const refused = (text: string): Outcome => ({ kind: 'refused', reply: reply(554, text) })
+
+export const unreached = (code: string, detail = `connect ${code}`): Outcome => ({
+  kind: 'unreached',
+  code,
+  detail,
+})
