@@ -69,7 +69,8 @@ const called = (world: World) =>
 
 const count = ({ stderr }: Ran, text: string) => stderr.split(text).length - 1
 
-describe.concurrent('a list of a thousand domains', () => {
+// One after the other: their times are measured.
+describe('a list of a thousand domains', () => {
   test('behind a wall that drops is told so within 15 s and ends without a timeout for each', async () => {
     const ran = await bulk(dropped)
     expect(count(ran, NOTICE), ran.stderr).toBe(1)
@@ -81,7 +82,7 @@ describe.concurrent('a list of a thousand domains', () => {
     expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
     // As many as may be dialled at the same time.
     expect(called(dropped).length).toBeLessThanOrEqual(200)
-  })
+  }, 60_000)
 
   test('behind a wall that rejects is told so, and the rest is not dialled', async () => {
     const ran = await bulk(rejected)
