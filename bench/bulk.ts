@@ -1,5 +1,5 @@
 // A long list through `ev bulk --sandbox`: what reading, storing, resuming and writing cost, without any network.
-// `node bench/bulk.ts [rows]`
+// `node bench/bulk.ts [rows] [options of ev bulk for its output, such as --split --only deliverable,risky --format ndjson]`
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -14,7 +14,8 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-const rows = Number(process.argv[2] ?? 1_000_000)
+const given = process.argv.slice(2)
+const rows = /^\d+$/.test(given[0] ?? '') ? Number(given.shift()) : 1_000_000
 const ev = join(import.meta.dirname, '../bin/ev.js')
 const dir = mkdtempSync(join(tmpdir(), 'ev-bulk-'))
 const list = join(dir, 'list.csv')
@@ -24,7 +25,18 @@ await writeList()
 const begunAt = performance.now()
 const child = spawn(
   process.execPath,
-  [ev, 'bulk', list, '-o', output, '--sandbox', '--json', '--data-dir', join(dir, 'data')],
+  [
+    ev,
+    'bulk',
+    list,
+    '-o',
+    output,
+    '--sandbox',
+    '--json',
+    '--data-dir',
+    join(dir, 'data'),
+    ...given,
+  ],
   { stdio: ['ignore', 'pipe', 'inherit'] },
 )
 const peak = watchMemory(child)
@@ -35,17 +47,23 @@ child.stdout.on('data', chunk => {
 const [code] = await once(child, 'exit')
 const seconds = (performance.now() - begunAt) / 1_000
 const summary = code === 0 ? JSON.parse(printed) : null
-const written = code === 0 ? await countRows() : 0
-console.log(`| rows | seconds | rows/s | peak RSS | input | output |`)
-console.log(`|---|---|---|---|---|---|`)
+const files: { path: string; rows: number }[] = summary?.files ?? []
+const written = await Promise.all(files.map(file => countRows(file.path)))
+console.log(`| rows | options | seconds | rows/s | peak RSS | input | output |`)
+console.log(`|---|---|---|---|---|---|---|`)
 console.log(
-  `| ${rows} | ${seconds.toFixed(1)} | ${Math.round(rows / seconds)} | ${Math.round(peak.bytes / 2 ** 20)} MB | ` +
-    `${megabytes(list)} MB | ${megabytes(output)} MB |`,
+  `| ${rows} | ${given.join(' ')} | ${seconds.toFixed(1)} | ${Math.round(rows / seconds)} | ` +
+    `${Math.round(peak.bytes / 2 ** 20)} MB | ${megabytes(list)} MB | ` +
+    `${files.map(file => `${megabytes(file.path)} MB`).join(' + ')} |`,
 )
 console.log(`\nNode ${process.versions.node}, ${availableParallelism()} cores`)
 rmSync(dir, { recursive: true, force: true })
-if (summary?.total !== rows || written !== rows) {
-  console.error(`${rows} rows went in, ${summary?.total} were counted, ${written} came out`)
+const told = files.map(file => file.rows)
+const expected = given.includes('--only') ? summary?.written : rows
+if (summary?.total !== rows || `${written}` !== `${told}` || sum(written) !== expected) {
+  console.error(
+    `${rows} rows went in, ${summary?.total} were counted; ${told} told, ${written} came out`,
+  )
   process.exitCode = 1
 }
 
@@ -85,10 +103,16 @@ function watchMemory({ pid }: ChildProcess) {
 }
 
 /** Records, not lines: the notes hold no line breaks. */
-async function countRows(): Promise<number> {
+async function countRows(file: string): Promise<number> {
   let lines = 0
-  for await (const _ of createInterface({ input: createReadStream(output) })) lines++
-  return lines - 1
+  for await (const _ of createInterface({ input: createReadStream(file) })) lines++
+  // A header; nothing; an array's brackets.
+  const others = { csv: 1, ndjson: 0, json: 2 }[given[given.indexOf('--format') + 1] ?? ''] ?? 1
+  return lines - others
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, one) => all + one, 0)
 }
 
 function megabytes(file: string): number {

@@ -11,6 +11,7 @@ import { listPlan } from '../../wire.ts'
 import { databaseUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { reloadOnHangup } from '../hangup.ts'
+import { forgetStdin } from '../jobs/stdin-copy.ts'
 import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings.ts'
 import { type ListFile, openList } from './list-file.ts'
@@ -127,7 +128,7 @@ async function finish(database: Database, config: Config, run: Run): Promise<num
   const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
   const written = await writeOutput(run.files, list, { database, jobId: job.id }, text)
   await markWritten(database, job.id)
-  await list.forget()
+  await forgetStdin(database, config, now)
   say(summary(now, now.done - job.done, clock.ticks() - begunAt, written))
   if (flags.json && flags.output !== '-') {
     process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)

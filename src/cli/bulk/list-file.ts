@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { EvError, messageOf } from '../../base/error.ts'
@@ -16,8 +16,6 @@ export type ListFile = {
   readonly kept: boolean
   /** Its content; throws at the end of what is not the same content any more. */
   bytes(): AsyncIterable<Uint8Array>
-  /** Removes the copy. */
-  forget(): Promise<void>
 }
 
 export type ListFileOptions = {
@@ -47,7 +45,6 @@ export async function openList(
       dialect,
       kept,
       bytes: () => sameBytes(given, path, digest),
-      forget: async () => (kept ? rm(path, { force: true }) : undefined),
     }
   } catch (error) {
     throw unreadable(given, error)
