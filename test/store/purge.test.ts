@@ -97,6 +97,8 @@ describe('the file', () => {
       .filter(path => statSync(path, { throwIfNoEntry: false }) !== undefined)
       .map(path => readFileSync(path, 'latin1'))
       .join('')
+  const found = (file: string, ...texts: string[]) =>
+    texts.map(text => bytesOf(file).includes(text))
 
   test('holds no byte of what was erased, and is smaller, once it is compact', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
@@ -106,14 +108,12 @@ describe('the file', () => {
     await writtenJob(database, ['ann@example.com', 'ben@example.com'], 'small')
     expect(await compact(database)).toBe(true)
     const size = statSync(file).size
-    expect(bytesOf(file)).toContain('user2999@somewhere')
-    expect(bytesOf(file)).toContain('ann@example')
+    expect(found(file, 'user2999@somewhere', 'ann@example')).toEqual([true, true])
     await secureDelete(database)
     await deleteJob(database, 'big')
     await eraseTraces(database, await tracesOf(database, ANN))
     expect(await compact(database)).toBe(true)
-    expect(bytesOf(file)).not.toMatch(/somewhere|ann@example/)
-    expect(bytesOf(file)).toContain('ben@example')
+    expect(found(file, 'somewhere', 'ann@example', 'ben@example')).toEqual([false, false, true])
     expect(statSync(file).size).toBeLessThan(size / 2)
   })
 })

@@ -101,7 +101,10 @@ function addDelete(jobs: Command): void {
     .command('delete')
     .description('remove one with its addresses; its output stays where it is')
     .argument('<id>', 'its ID, or the beginning of it')
-    .addHelpText('after', '\nExamples:\n  ev jobs delete job_4kq2')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev jobs delete job_4kq2\n\nAnswers of mail servers stay remembered for a while: “ev purge --all” forgets them.',
+    )
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../jobs/change.ts')
       process.exitCode = await deleteCommand(id, flags)

@@ -1,5 +1,5 @@
 import { EvError } from '../../base/error.ts'
-import { secureDelete } from '../../store/database.ts'
+import { compact, secureDelete } from '../../store/database.ts'
 import { cancelJob, deleteJob } from '../../store/jobs.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
 import { readConfig } from '../settings.ts'
@@ -54,6 +54,7 @@ export function deleteCommand(id: string, flags: Flags): Promise<number> {
     } finally {
       lock.release()
     }
+    await compact(database)
     process.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
     return 0
   })
