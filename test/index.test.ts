@@ -63,9 +63,54 @@ describe('createEngine', () => {
     ['a proxy of another kind', { proxy: 'http://proxy.example.com' }, /socks5/],
     ['a file that is not there', { disposableFile: '/nowhere/list' }, /\/nowhere\/list/],
     ['a misspelled option', JSON.parse('{"smtp_port": 25}'), /smtp_port/],
+    ['egresses that are no list', JSON.parse('{"egresses": "a"}'), /"egresses" takes a list/],
+    ['an egress without a name', JSON.parse('{"egresses": [{}]}'), /"egresses" .* "name"/],
+    ['an egress from nowhere', { egresses: [{ name: 'a', sourceAddress: 'x' }] }, /not "x"/],
+    [
+      'an egress that is not there',
+      { egresses: [{ name: 'a' }, { name: 'b' }], egress: 'c' },
+      /"egresses" takes the egress "c"/,
+    ],
+    [
+      'an operator that none may ask',
+      { egresses: [{ name: 'a' }], operators: { google: { egresses: ['b'] } } },
+      /"operators" takes for "google" .*not \["b"\]/,
+    ],
+    ['an operator without a pace', { operators: { google: { sessionsPerSecond: 0 } } }, /not 0/],
   ])('refuses %s, and says so', (_, options, message) => {
     expect(() => createEngine({ ...doors(), resolver: zone(), ...options })).toThrow(message)
     expect(() => createEngine(options)).toThrow(EvError)
+  })
+
+  test('takes several egresses, and what is said of one operator', async () => {
+    const dialled: string[] = []
+    const engine = createEngine({
+      ...doors(),
+      egresses: [
+        { name: 'a', helo: 'a.example.com', sourceAddress: null, proxy: null },
+        { name: 'b', mailFrom: 'probe@example.com', sourceAddress: '192.0.2.7' },
+      ],
+      operators: { google: { hosts: [], title: null, sessionsPerOperator: 3, egresses: ['b'] } },
+      dial: ({ name, helo, mailFrom, sourceAddress }) => {
+        dialled.push(`${name} ${helo} <${mailFrom}> ${sourceAddress}`)
+        return scriptedMx({})
+      },
+      helo: 'probe.example.com',
+    })
+    expect(engine.egresses).toEqual(['a', 'b'])
+    expect(dialled).toEqual([
+      'a a.example.com <> null',
+      'b probe.example.com <probe@example.com> 192.0.2.7',
+    ])
+    expect(engine.fleet.inOrder('google')).toEqual(['b'])
+    expect(engine.pace('google').row).toMatchObject({ sessionsMax: 3, recipientsPerSession: 50 })
+    expect(engine.pace('outlook').row).toMatchObject({ sessionsMax: 2 })
+    await engine.close()
+  })
+
+  test('picks one of several egresses by its name', () => {
+    const egresses = [{ name: 'a' }, { name: 'b' }]
+    expect(createEngine({ ...doors(), egresses, egress: 'b' }).egresses).toEqual(['b'])
   })
 
   test('reads lists of one’s own: one name a line, comments aside', async () => {

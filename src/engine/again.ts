@@ -55,24 +55,24 @@ export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | nu
 export function insteadOf(
   turnedAway: readonly string[],
   answer: Answer,
-  asked: boolean,
   willing: () => readonly string[],
 ): string | null {
-  // A demand for TLS that cannot be met is the same for all of us.
-  const refused = answer.kind === 'refused-us' && answer.why !== 'tls'
-  const unheard = answer.kind === 'silent' && !asked
-  if (!refused && !unheard) return null
-  const others = willing()
-  // Nobody was asked because nobody answers there, not because this egress cannot get out.
-  if (unheard && others.includes(turnedAway.at(-1) ?? '')) return null
-  return others.find(name => !turnedAway.includes(name)) ?? null
+  if (!mayDifferElsewhere(answer, turnedAway.length)) return null
+  return willing().find(name => !turnedAway.includes(name)) ?? null
+}
+
+/** A demand for TLS that cannot be met is the same for all of us, and a host that two cannot reach is down. */
+function mayDifferElsewhere(answer: Answer, tried: number): boolean {
+  if (answer.kind === 'refused-us') return answer.why !== 'tls'
+  const isUnreached = answer.kind === 'silent' && answer.stage === 'connect'
+  return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2
 }
 
 /** Another egress is another sender: its tries begin anew. */
-function handOver({ result, asked, egress }: Outcome, past: Past, terms: Terms): Again | null {
+function handOver({ result, egress }: Outcome, past: Past, { willing }: Terms): Again | null {
   const { answer } = result.evidence
   const refusedBy = [...past.refusedBy, egress]
-  const other = answer === null ? null : insteadOf(refusedBy, answer, asked, terms.willing)
+  const other = answer === null ? null : insteadOf(refusedBy, answer, willing)
   return other === null ? null : { delayMs: 0, tries: 0, egress: other, refusedBy }
 }
 

@@ -152,7 +152,7 @@ export class Inquirer {
       const onProbed = (_: Inquiry, probed: Probed) => {
         const heard: Probed = refusal === null ? probed : after(refusal, probed)
         turnedAway.push(prober.egressName)
-        next = insteadOf(turnedAway, probed.answer, probed.asked, willing)
+        next = insteadOf(turnedAway, probed.answer, willing)
         if (next === null) options.onProbed(inquiry, heard)
         else refusal = heard
       }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../src/address/address.ts'
 import { HOUR, MINUTE } from '../../src/base/clock.ts'
-import { askAgainAfter, retryAfterSeconds } from '../../src/engine/again.ts'
+import { askAgain, askAgainAfter, insteadOf, retryAfterSeconds } from '../../src/engine/again.ts'
 import { evidenceOf, resultOf } from '../../src/engine/prepare.ts'
 import type { Answer } from '../../src/smtp/answer.ts'
 import { fakeClock } from '../fake/clock.ts'
@@ -57,6 +57,81 @@ describe('an item of a list is asked again', () => {
   ])('never when it was %s', (_, answer) => {
     expect(askAgainAfter(result(answer), true, FIRST, null)).toBeNull()
     expect(retryAfterSeconds(result(answer))).toBeNull()
+  })
+})
+
+const refused = (why: 'blocklist' | 'tls' | 'sender'): Answer => ({
+  ...{ kind: 'refused-us', why, stage: 'rcpt', reply: REPLY },
+})
+const silent = (why: 'connect' | 'timeout' | 'no-address', stage: 'connect' | 'rcpt'): Answer => ({
+  ...{ kind: 'silent', why, stage, detail: '' },
+})
+
+describe('another egress asks', () => {
+  const willing = () => ['a', 'b', 'c']
+
+  test.each<[string, Answer, string | null]>([
+    ['a refusal of us', refused('blocklist'), 'b'],
+    ['a refusal of our sender, which may be another there', refused('sender'), 'b'],
+    ['not a demand for TLS', refused('tls'), null],
+    ['a host that was not reached', silent('connect', 'connect'), 'b'],
+    ['a host that was not reached in time', silent('timeout', 'connect'), 'b'],
+    ['not a host that keeps silent', silent('timeout', 'rcpt'), null],
+    ['not a host without an address', silent('no-address', 'connect'), null],
+    ['not a greylist', deferred('greylist', null), null],
+    ['not a wish to be asked slowly', deferred('rate', null), null],
+  ])('after %s', (_, answer, next) => {
+    expect(insteadOf(['a'], answer, willing)).toBe(next)
+  })
+
+  test('each once, and only those that may', () => {
+    expect(insteadOf(['a', 'b'], refused('blocklist'), willing)).toBe('c')
+    expect(insteadOf(['a', 'b', 'c'], refused('blocklist'), willing)).toBeNull()
+    expect(insteadOf(['a'], refused('blocklist'), () => ['c', 'b'])).toBe('c')
+    expect(insteadOf(['a'], refused('blocklist'), () => [])).toBeNull()
+  })
+
+  test('about a host that was not reached once and no more', () => {
+    expect(insteadOf(['a', 'b'], silent('connect', 'connect'), willing)).toBeNull()
+  })
+})
+
+describe('an item of a list', () => {
+  const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
+  const TERMS = { wait: true, greylistDelayMs: null, willing: () => ['a', 'b'] }
+  const heard = (answer: Answer | null, asked = true) => ({
+    ...{ result: result(answer), asked, egress: 'a' },
+  })
+
+  test('that was turned away goes to another egress at once, and begins anew there', () => {
+    const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'] }
+    expect(askAgain(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
+    expect(askAgain(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
+  })
+
+  test('that every egress was turned away for is done with', () => {
+    const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
+    expect(askAgain(heard(refused('blocklist')), past, TERMS)).toBeNull()
+  })
+
+  test('that was asked in vain stays with the egress that did', () => {
+    const past = { ...PAST, tries: 0, refusedBy: ['b'] }
+    const again = { delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'] }
+    expect(askAgain(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
+    expect(askAgain(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
+  })
+
+  test('that waits for a pause to end, unasked, is with whom it was', () => {
+    const pause = heard(deferred('rate', MINUTE), false)
+    const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [] }
+    expect(askAgain(pause, PAST, TERMS)).toEqual(again)
+    expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
+  })
+
+  test('that was answered, or never asked, is done with', () => {
+    const accepted: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
+    expect(askAgain(heard(accepted), PAST, TERMS)).toBeNull()
+    expect(askAgain(heard(null), PAST, TERMS)).toBeNull()
   })
 })
 

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type Log, silentLog } from '../../src/base/log.ts'
-import { toConfig } from '../../src/config/config.ts'
+import { type RawSettings, toConfig } from '../../src/config/config.ts'
 import { toEntry } from '../../src/job/submission.ts'
 import type { Database } from '../../src/store/database.ts'
 import { resultPage } from '../../src/store/items.ts'
 import { addItems, createJob, type Job, queueJob, readJob } from '../../src/store/jobs.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
-import { wireEngine } from '../../src/wire.ts'
+import { type Doors, wireEngine } from '../../src/wire.ts'
 import { Recorder } from '../../src/work/recorder.ts'
 import { runJob } from '../../src/work/run-job.ts'
 import { mail, quiet } from '../engine/house.ts'
@@ -23,14 +23,23 @@ const DAY_MS = 86_400_000
 
 type ListHouse = {
   readonly texts: readonly string[]
-  readonly script: MxScript | NonNullable<MxScript['answer']>
+  readonly script?: MxScript | NonNullable<MxScript['answer']>
   /** Beside `a.test` and `b.test`, each with an exchanger of its own. */
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly flags?: Readonly<Record<string, string>>
+  readonly structures?: NonNullable<RawSettings['structures']>
+  /** In place of servers that play `script`. */
+  readonly dial?: NonNullable<Doors['dial']>
+}
+
+type Work = {
+  readonly wait?: boolean
+  readonly stopping?: AbortSignal
+  readonly structures?: NonNullable<RawSettings['structures']>
 }
 
 /** A list, its database and the mail it meets, with a clock that moves when told. */
-export async function listHouse({ texts, script, flags = {}, ...given }: ListHouse) {
+export async function listHouse({ texts, script = {}, flags = {}, ...given }: ListHouse) {
   const clock = fakeClock()
   const file = join(tempFolder(), 'ev.sqlite')
   const database = await tempDatabase({ clock, file })
@@ -43,18 +52,21 @@ export async function listHouse({ texts, script, flags = {}, ...given }: ListHou
   const mx = scriptedMx(script)
   const complaints: string[] = []
   const log: Log = { ...silentLog, error: message => void complaints.push(message) }
-  const config = toConfig({
-    flags: {
-      ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
-      ...{ sessionsPerSecond: '1000', ...flags },
-    },
-    environment: {},
-    file: null,
-  })
-  const doors = { clock, random: countedRandom(), resolver: names, dial: mx, log }
+  const configWith = (structures: NonNullable<RawSettings['structures']>) =>
+    toConfig({
+      flags: {
+        ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
+        ...{ sessionsPerSecond: '1000', ...flags },
+      },
+      environment: {},
+      file: null,
+      structures,
+    })
+  const doors = { clock, random: countedRandom(), resolver: names, dial: given.dial ?? mx, log }
 
   /** Works on the job as a process of its own would, until it is finished or `stopping` aborts. */
-  async function work(options: { wait?: boolean; stopping?: AbortSignal } = {}): Promise<Job> {
+  async function work(options: Work = {}): Promise<Job> {
+    const config = configWith(options.structures ?? given.structures ?? {})
     const finished = Promise.withResolvers<Job>()
     finished.promise.catch(() => {})
     const recorder = new Recorder(database, JOB, {
