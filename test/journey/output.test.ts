@@ -40,7 +40,8 @@ const filesIn = (home: string) =>
 
 const idsIn = (home: string, file: string) => rowsIn(join(home, file)).map(row => Number(row.id))
 
-describe.concurrent('--split', () => {
+// Several runs one after the other: a busy machine takes its time over them.
+describe.concurrent('--split', { timeout: 60_000 }, () => {
   test('writes a file for each class, each with its header, and says which', async () => {
     const { code, home, files, stdout, stderr } = await bulk(
       ['-o', 'out.csv', '--split', '--json'],
