@@ -131,7 +131,7 @@ describe.concurrent('what ev was set wrong', () => {
 })
 
 describe.concurrent('help', () => {
-  test.each(['verify', 'bulk'])('of %s shows examples and every setting', async command => {
+  test.each(['verify', 'bulk', 'doctor'])('of %s shows examples and every setting', async command => {
     const { code, stdout } = await runEv(['help', command], { home: emptyFolder() })
     expect(code).toBe(0)
     expect(stdout).toMatch(new RegExp(`Examples:\n  ev ${command} \\S`))

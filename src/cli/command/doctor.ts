@@ -3,9 +3,8 @@ import { addSettings } from '../settings.ts'
 
 const EXAMPLES = `
 Examples:
-  ev doctor
-  ev doctor --json
   ev doctor --helo probe.example.com --mail-from probe@example.com
+  ev doctor --json
   ev doctor --ask mx.example.com,192.0.2.25
 
 Exit codes: 0 fit, perhaps with warnings; 1 something must be mended first.`

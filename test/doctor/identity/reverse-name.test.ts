@@ -19,6 +19,8 @@ describe('the name of our address', () => {
   test('need not be the HELO name where that leads to us too', async () => {
     const names = { ...GOOD, 'mail.example.com': { A: ['192.0.2.8', IP] } }
     expect(await ptr(names, 'mail.example.com')).toMatchObject({ state: 'ok' })
+    const elsewhere = { ...GOOD, 'mail.example.com': { A: ['192.0.2.8'] } }
+    expect(await ptr(elsewhere, 'mail.example.com')).toMatchObject({ state: 'warn' })
     expect(await ptr(GOOD, 'mail.example.com')).toMatchObject({
       state: 'warn',
       todo: 'Set --helo probe.example.com.',

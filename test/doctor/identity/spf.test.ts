@@ -64,8 +64,10 @@ describe('SPF', () => {
     const names = {
       'yes.test': { TXT: ['v=spf1 ip4:192.0.2.3 -all'] },
       'no.test': { TXT: ['v=spf1 -all'] },
+      'perhaps.test': { TXT: ['v=spf1 ?all'] },
     }
     expect((await spf('v=spf1 include:no.test ~all', names)).result).toBe('softfail')
+    expect((await spf('v=spf1 include:perhaps.test -all', names)).result).toBe('fail')
     expect((await spf('v=spf1 ?include:yes.test -all', names)).result).toBe('neutral')
     expect((await spf('v=spf1 include:gone.test -all', names)).result).toBe('permerror')
     expect((await spf('v=spf1 redirect=no.test', names)).result).toBe('fail')
@@ -75,11 +77,11 @@ describe('SPF', () => {
 
   test('fills in macros as RFC 7208 §7.4 shows', async () => {
     const { asked } = await spf(
-      'v=spf1 exists:%{ir}.%{v}.%{d2} exists:%{lr-}.lp.%{o}._spf.%{h} -all',
+      'v=spf1 exists:%{ir}.%{v}._spf.%{d1} exists:%{lr-}.lp.%{o}._spf.%{h} -all',
       { 'bad.strong.lp.a.test._spf.probe.test': { A: ['127.0.0.2'] } },
     )
     expect(asked.slice(1)).toEqual([
-      'A 3.2.0.192.in-addr.a.test',
+      'A 3.2.0.192.in-addr._spf.test',
       'A bad.strong.lp.a.test._spf.probe.test',
     ])
   })
