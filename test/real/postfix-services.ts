@@ -44,6 +44,7 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
   // What stands in access maps and policy services.
   'told.test': { smtpd_recipient_restrictions: 'check_recipient_access $maps/told' },
   'grey.test': { smtpd_recipient_restrictions: 'check_policy_service $grey' },
+  'grey-list.test': { smtpd_recipient_restrictions: 'check_policy_service $grey' },
   'lookup-down.test': { smtpd_recipient_restrictions: 'check_recipient_access fail:always' },
   'policy-down.test': {
     smtpd_recipient_restrictions: 'check_policy_service inet:127.0.9.1:1',
@@ -118,12 +119,12 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
     maps_rbl_reject_code: '450',
   },
   'listed-helo.test': { smtpd_helo_restrictions: 'reject_rhsbl_helo dnsbl.test' },
-  'no-mail-host.test': {
-    smtpd_client_restrictions: 'check_client_access static:{521 5.3.2 This host accepts no mail}',
+  'hung-up.test': {
+    smtpd_client_restrictions: 'check_client_access static:{521 5.7.1 Blocked}',
     smtpd_delay_reject: 'no',
   },
-  'closing.test': {
-    smtpd_client_restrictions: 'check_client_access static:{421 4.3.2 Closing for maintenance}',
+  'busy.test': {
+    smtpd_client_restrictions: 'check_client_access static:{421 4.7.0 Your network sends too fast}',
     smtpd_delay_reject: 'no',
   },
 
@@ -136,16 +137,12 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
   'errors.test': {
     smtpd_soft_error_limit: '2',
     smtpd_hard_error_limit: '4',
-    smtpd_error_sleep_time: '100ms',
+    smtpd_error_sleep_time: '0s',
   },
   'tarpit.test': { smtpd_soft_error_limit: '1', smtpd_error_sleep_time: '1s' },
   'rcpt-rate.test': { smtpd_client_recipient_rate_limit: '4' },
   'mail-rate.test': { smtpd_client_message_rate_limit: '1' },
   'connect-rate.test': { smtpd_client_connection_rate_limit: '1' },
-  'new-tls-rate.test': {
-    smtpd_client_new_tls_session_rate_limit: '1',
-    smtpd_tls_security_level: 'encrypt',
-  },
 }
 
 /** Domains that are not like the others, which Postfix knows as its own virtual ones: the parameter that names them. */
@@ -158,7 +155,7 @@ export const NOT_HOSTED = ['elsewhere.test', 'elsewhere-soft.test']
 
 /** Domains of fixtures/real/test.zone that the server of known.test takes mail for too. */
 export const GUESTS = [
-  'alias alias-of-alias broken-first equal implicit many nomail-first nowhere-first null-beside',
+  'alias alias-of-alias broken-first equal hangs-up-first implicit many nowhere-first null-beside',
   'number-beside odd-name refuses-first six-first some.wild to-alias two two-addresses upper',
   'xn--bcher-kva',
 ].flatMap(names => names.split(' ').map(name => `${name}.test`))
@@ -204,7 +201,7 @@ quota@told.test 552 5.2.2 Quota exceeded (mailbox for user is full)
 soft-quota@told.test 452 4.2.2 Mailbox is over quota
 storage@told.test 452 4.3.1 Insufficient system storage
 disabled@told.test 550 5.2.1 This mailbox has been disabled
-suspended@told.test 550 5.7.1 Account suspended for non-payment
+suspended@told.test 550 5.2.1 This account has been suspended
 inactive@told.test 554 5.2.1 Mailbox is inactive
 rejected@told.test REJECT
 reasoned@told.test REJECT no longer with the company

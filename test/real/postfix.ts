@@ -178,7 +178,7 @@ function mainCf(dir: string): string {
     smtpd_tls_chain_files: join(dir, 'etc/tls.pem'),
     address_verify_map: `btree:${dir}/data/verify`,
     // A minute in truth, and as long would a test take.
-    anvil_rate_time_unit: '4s',
+    anvil_rate_time_unit: '2s',
   }
   return Object.entries(parameters)
     .map(([name, value]) => `${name} = ${value}\n`)

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { EngineOptions, Result } from '../../src/index.ts'
 import { missingOf, REQUIRED, type RealHouse, startHouse } from './house.ts'
-import { postfix } from './postfix.ts'
+import { postfix, postfixLog } from './postfix.ts'
 import { ask, casesOf, findingsOf, storyOf } from './table.ts'
 
 // The engine against mail and DNS servers that others wrote, run from Debian packages on loopback: each row of
@@ -8,26 +9,87 @@ import { ask, casesOf, findingsOf, storyOf } from './table.ts'
 
 const SERVERS = [postfix]
 const TABLES = ['dns', ...SERVERS.map(({ name }) => name)]
+const CASE_MS = 60_000
 const missing = missingOf(SERVERS)
+const title = missing === null ? 'real servers' : `real servers (${missing})`
 
 let house: RealHouse
 
-describe.skipIf(missing !== null && !REQUIRED)(
-  `real servers${missing ? ` (${missing})` : ''}`,
-  () => {
-    beforeAll(async () => {
-      if (missing !== null) throw new Error(missing)
-      house = await startHouse(SERVERS)
-    }, 60_000)
-    afterAll(() => house?.close())
+describe.skipIf(missing !== null && !REQUIRED)(title, () => {
+  beforeAll(async () => {
+    if (missing !== null) throw new Error(missing)
+    house = await startHouse(SERVERS)
+  }, CASE_MS)
+  afterAll(() => house?.close())
 
-    describe.each(TABLES)('%s', table => {
-      test.concurrent.each(casesOf(table))('$name', { timeout: 60_000 }, async row => {
-        const results = await ask(house, row)
-        expect(results.map(({ email }) => email).toSorted()).toEqual(row.addresses.toSorted())
-        for (const result of results)
-          expect(findingsOf(result), storyOf(result)).toEqual(row.expected)
-      })
+  describe.each(TABLES)('%s', table => {
+    test.concurrent.each(casesOf(table))('$name', { timeout: CASE_MS }, async row => {
+      const results = await ask(house, row)
+      expect(results.map(({ email }) => email).toSorted()).toEqual(row.addresses.toSorted())
+      for (const result of results) {
+        expect(findingsOf(result, row), storyOf(result)).toEqual(row.expected)
+      }
     })
-  },
-)
+  })
+
+  test.concurrent('a list of 200 takes ten connections, and no error that counts', {
+    timeout: CASE_MS,
+  }, async () => {
+    const results = await gathered(namesOf(200).map(name => `${name}@list.test`))
+    expect(countsOf(results)).toEqual({ 'user accepted_email': 160, 'zoe rejected_email': 40 })
+    const log = await untilLogged('list.test', / disconnect from .* quit=1 /, 10)
+    expect(log.filter(line => line.includes(' connect from '))).toHaveLength(10)
+    expect(log.filter(isTrouble)).toEqual([])
+    // Everybody once, and a name that nobody has.
+    expect(recipientsIn(log)).toBe(201)
+  })
+
+  test.concurrent('a list of 40 that postgrey holds back is right in the end', {
+    timeout: CASE_MS,
+  }, async () => {
+    const results = await gathered(
+      namesOf(40).map(name => `${name}@grey-list.test`),
+      // Each that is held back is an error to Postfix, which slows down at ten.
+      { greylistDelayMs: 3_000, recipientsPerSession: 8 },
+    )
+    expect(countsOf(results)).toEqual({ 'user accepted_email': 32, 'zoe rejected_email': 8 })
+    const log = await untilLogged('grey-list.test', / disconnect from /, 6)
+    expect(log.filter(line => /Greylisted.* to=<(user|zoe)/.test(line))).toHaveLength(40)
+    expect(log.filter(isTrouble)).toEqual([])
+  })
+})
+
+/** One in five is nobody's. */
+const namesOf = (count: number) =>
+  Array.from({ length: count }, (_, n) => (n % 5 === 4 ? `zoe${n}` : `user${n + 1}`))
+
+async function gathered(texts: readonly string[], options: EngineOptions = {}): Promise<Result[]> {
+  const results: Result[] = []
+  for await (const result of house.engine(options).verifyMany(texts)) results.push(result)
+  return results
+}
+
+function countsOf(results: readonly Result[]): Record<string, number> {
+  const kind = ({ email, verdict }: Result) => `${email.replace(/\d*@.*/, '')} ${verdict.reason}`
+  const groups = Map.groupBy(results, kind)
+  return Object.fromEntries([...groups].map(([name, those]) => [name, those.length]))
+}
+
+/** What Postfix holds against a client. */
+const isTrouble = (line: string) => /too many errors|lost connection|improper command/.test(line)
+
+/** How many RCPT commands were heard in all: `rcpt=16/20` are twenty, of which sixteen were taken. */
+const recipientsIn = (log: readonly string[]) =>
+  log
+    .map(line => Number(/ rcpt=(?:\d+\/)?(\d+)/.exec(line)?.[1] ?? 0))
+    .reduce((sum, count) => sum + count)
+
+/** The log of a domain, once it has so many lines of this kind: they are written after the client has gone. */
+async function untilLogged(domain: string, kind: RegExp, count: number): Promise<string[]> {
+  const read = () => postfixLog(house.dirOf(postfix), domain)
+  await vi.waitFor(
+    () => expect(read().filter(line => kind.test(line)).length).toBeGreaterThanOrEqual(count),
+    { timeout: 10_000 },
+  )
+  return read()
+}

@@ -23,7 +23,7 @@ export type Findings = {
   readonly stage: string
   readonly code: string
   readonly enhanced: string
-  /** The exchanger spoken with; `+tls` after it when TLS was on. */
+  /** The exchanger spoken with, `+tls` after it when TLS was on; `*` where chance decides. */
   readonly host: string
 }
 
@@ -39,7 +39,7 @@ export function casesOf(table: string): Case[] {
     const [verdict, reason, stage, code, enhanced, host] = found as [string, ...string[]]
     return {
       name,
-      addresses: addresses.split(' ').flatMap(spelledOut),
+      addresses: (addresses.match(/(?:"[^"]*"|\S)+/g) ?? []).flatMap(spelledOut),
       options: options === '-' ? [] : options.split(' '),
       expected: { class: verdict, reason, stage, code, enhanced, host } as Findings,
     }
@@ -66,8 +66,8 @@ export async function ask(house: RealHouse, { addresses, options }: Case): Promi
 
 const DIALOGUE = { include: ['dialogue'] } as const
 
-/** What is compared with the row. */
-export function findingsOf({ verdict, evidence }: Result): Findings {
+/** What is compared with the row; where that says `*`, so does this. */
+export function findingsOf({ verdict, evidence }: Result, { expected }: Case): Findings {
   const { answer, host, tls } = evidence
   const reply = answer === null || answer.kind === 'silent' ? null : answer.reply
   return {
@@ -76,7 +76,7 @@ export function findingsOf({ verdict, evidence }: Result): Findings {
     stage: answer?.stage ?? '-',
     code: String(reply?.code ?? '-'),
     enhanced: reply?.enhanced ?? '-',
-    host: `${host ?? '-'}${tls ? '+tls' : ''}`,
+    host: expected.host === '*' ? '*' : `${host ?? '-'}${tls ? '+tls' : ''}`,
   }
 }
 
