@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { program } from '../../src/cli/program.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { EV, emptyFolder, type Ran, runEv, startEv } from './run-ev.ts'
 
@@ -131,13 +132,30 @@ describe.concurrent('what ev was set wrong', () => {
 })
 
 describe.concurrent('help', () => {
-  test.each(['verify', 'bulk', 'doctor'])('of %s shows examples and every setting', async command => {
-    const { code, stdout } = await runEv(['help', command], { home: emptyFolder() })
-    expect(code).toBe(0)
-    expect(stdout).toMatch(new RegExp(`Examples:\n  ev ${command} \\S`))
-    for (const { flag } of SETTINGS) expect(stdout).toContain(`  ${flag}`)
-    expect(stdout).toContain('  --config <FILE>')
-  })
+  test.each(['verify', 'bulk', 'doctor'])(
+    'of %s shows examples and every setting',
+    async command => {
+      const { code, stdout } = await runEv(['help', command], { home: emptyFolder() })
+      expect(code).toBe(0)
+      expect(stdout).toMatch(new RegExp(`Examples:\n  ev ${command} \\S`))
+      for (const { flag } of SETTINGS) expect(stdout).toContain(`  ${flag}`)
+      expect(stdout).toContain('  --config <FILE>')
+    },
+  )
+
+  test('is there for every command and those below it, with an example that is one', async () => {
+    const home = emptyFolder()
+    const below = program().commands.flatMap(command => [
+      ['help', command.name()],
+      ...command.commands.map(one => [command.name(), one.name(), '--help']),
+    ])
+    expect(below.length).toBeGreaterThan(10)
+    for (const args of below) {
+      const { code, stdout, stderr } = await runEv(args, { home, offline: true })
+      expect({ code, stderr }, args.join(' ')).toEqual({ code: 0, stderr: '' })
+      expect(stdout, args.join(' ')).toMatch(new RegExp(`Examples:\\n  .*ev ${nameOf(args)}`))
+    }
+  }, 60_000)
 
   test('of ev names its commands, and --version the version of the package', async () => {
     const home = emptyFolder()
@@ -227,6 +245,9 @@ describe.concurrent('the launcher', () => {
     })
   })
 })
+
+const nameOf = (args: readonly string[]) =>
+  args.filter(word => !/^(help|--help)$/.test(word)).join(' ')
 
 function lonelyLauncher() {
   const root = emptyFolder()

@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { program } from '../../src/cli/program.ts'
+import { EV, emptyFolder, runEv } from './run-ev.ts'
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+const scripts = {} as Record<(typeof SHELLS)[number], string>
+beforeAll(async () => {
+  const home = emptyFolder()
+  for (const shell of SHELLS) {
+    const { code, stdout, stderr } = await runEv(['completion', shell], { home, offline: true })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    scripts[shell] = stdout
+  }
+})
+
+/** What bash offers for the last of the words, in a folder with a few files; `ev` is the true one. */
+function offered(words: readonly string[], home = folderWithFiles()): string[] {
+  const script = `
+    ${scripts.bash}
+    ev() { "$NODE" "$EV" "$@"; }
+    COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')})
+    COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+    _ev
+    printf '%s\\n' "\${COMPREPLY[@]}"`
+  const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', script], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, EV_DATA_DIR: 'data', NODE: process.execPath, EV },
+    encoding: 'utf8',
+  })
+  expect(stderr).toBe('')
+  return stdout.split('\n').filter(line => line !== '')
+}
+
+function folderWithFiles(): string {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), '')
+  writeFileSync(join(home, 'my list.csv'), '')
+  mkdirSync(join(home, 'lists'))
+  return home
+}
+
+describe('bash', () => {
+  test('offers the commands, those below a command, and those that help explains', () => {
+    const commands = program().commands.map(command => command.name())
+    expect(commands.length).toBeGreaterThan(5)
+    expect(offered(['ev', ''])).toEqual([...commands, 'help'])
+    expect(offered(['ev', 'pu'])).toEqual(['purge'])
+    expect(offered(['ev', 'jobs', ''])).toEqual([
+      ...['list', 'show', 'resume', 'cancel', 'delete', 'help'],
+    ])
+    expect(offered(['ev', 'help', 'co'])).toEqual(['config', 'completion'])
+    expect(offered(['ev', 'completion', ''])).toEqual([...SHELLS])
+  })
+
+  test('offers the options of the command at hand, and of no other', () => {
+    expect(offered(['ev', 'bulk', '--sp'])).toEqual(
+      expect.arrayContaining(['--split', '--special-domains']),
+    )
+    expect(offered(['ev', 'verify', '--spl'])).toEqual([])
+    expect(offered(['ev', 'verify', 'a@b.example', '--js'])).toEqual(['--json'])
+    expect(offered(['ev', 'jobs', 'show', '--j'])).toEqual(['--json'])
+  })
+
+  test('offers files where a file is taken, folders where a folder is, and names with blanks whole', () => {
+    expect(offered(['ev', 'bulk', 'l']).sort()).toEqual(['list.csv', 'lists'])
+    expect(offered(['ev', 'bulk', 'my'])).toEqual(['my list.csv'])
+    expect(offered(['ev', 'bulk', 'list.csv', '-o', 'l']).sort()).toEqual(['list.csv', 'lists'])
+    expect(offered(['ev', 'verify', '--allow-file', 'li']).sort()).toEqual(['list.csv', 'lists'])
+    expect(offered(['ev', 'bulk', '--data-dir', 'l'])).toEqual(['lists'])
+  })
+
+  test('offers the words that an option takes, and nothing for one that takes any text', () => {
+    expect(offered(['ev', 'bulk', '--format', ''])).toEqual(['csv', 'ndjson', 'json'])
+    expect(offered(['ev', 'verify', '--cache', 'o'])).toEqual(['on', 'off'])
+    expect(offered(['ev', 'verify', '--helo', ''])).toEqual([])
+    expect(offered(['ev', 'verify', ''])).toEqual([])
+  })
+
+  test('offers the IDs of jobs where one is taken', async () => {
+    const home = emptyFolder()
+    expect(offered(['ev', 'jobs', 'show', ''], home)).toEqual([])
+    writeFileSync(join(home, 'list.csv'), 'valid@x.example\n')
+    await runEv(['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data'], { home })
+    expect(offered(['ev', 'jobs', 'show', 'job_'], home)).toEqual([
+      expect.stringMatching(/^job_[a-z0-9]{16}$/),
+    ])
+  })
+})
+
+describe('every shell', () => {
+  test.each(SHELLS)('%s is told of each command and each option', shell => {
+    for (const command of program().commands) {
+      expect(scripts[shell]).toContain(command.name())
+      for (const { long } of command.options) {
+        expect(scripts[shell]).toContain(shell === 'fish' ? ` -l ${long?.slice(2)} ` : long)
+      }
+    }
+  })
+
+  const installed = SHELLS.filter(shell => spawnSync(shell, ['-c', 'true']).status === 0)
+  test.each(installed)('%s can read its script', shell => {
+    const file = join(emptyFolder(), 'script')
+    writeFileSync(file, scripts[shell])
+    const { status, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  })
+
+  test('one that there is not is answered with those there are', async () => {
+    const ran = await runEv(['completion', 'csh'], { home: emptyFolder() })
+    expect(ran).toMatchObject({ code: 64, stdout: '' })
+    expect(ran.stderr).toMatch(/'csh' is invalid.*bash, zsh, fish/)
+  })
+})

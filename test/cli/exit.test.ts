@@ -1,0 +1,149 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, openSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { EV, type EvOptions, emptyFolder, type Ran, runEv, startEv, towards } from './run-ev.ts'
+
+// Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({
+    domains: Object.fromEntries(
+      ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
+        `${name}.test`,
+        { mx: [[10, `mx.${name}.test`]] as const },
+      ]),
+    ),
+    hosts: {
+      'mx.good.test': { temper: 'polite' },
+      'mx.open.test': { temper: 'catch-all' },
+      'mx.dead.test': { temper: 'dead' },
+      'mx.silent.test': { temper: 'silent' },
+      'mx.mute.test': { temper: 'silent' },
+    },
+  })
+})
+afterAll(() => world.close())
+
+const BROKEN_CLOCK = { NODE_OPTIONS: `--import=${join(import.meta.dirname, 'broken-clock.mjs')}` }
+const hasFull = existsSync('/dev/full')
+
+type Case = [code: number, when: string, args: readonly string[], options?: Partial<EvOptions>]
+
+/** Runs ev towards the world, in a folder with a list, and one without addresses. */
+async function run(args: readonly string[], options: Partial<EvOptions> = {}): Promise<Ran> {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
+  writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
+  return runEv([...args, ...towards(world)], {
+    home,
+    ...options,
+    environment: { EV_DATA_DIR: 'data', ...options.environment },
+  })
+}
+
+/** The exit code behind a pipe whose reader leaves at once. */
+function intoClosedPipe(args: string): string {
+  const home = emptyFolder()
+  writeFileSync(
+    join(home, 'list.csv'),
+    Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`).join('\n'),
+  )
+  const script = `"$0" "$1" ${args} --sandbox | head -1 >/dev/null; echo "\${PIPESTATUS[0]}"`
+  const { stdout } = spawnSync('bash', ['-c', script, process.execPath, EV], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, EV_DATA_DIR: 'data' },
+    encoding: 'utf8',
+  })
+  return stdout.trim()
+}
+
+/** The exit code of a run that is stopped while a server keeps it waiting. */
+async function stopped(name: string, args: readonly string[]): Promise<number | null> {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
+  const running = startEv([...args, ...towards(world), '--greeting-timeout', '2000'], {
+    ...{ home, environment: { EV_DATA_DIR: 'data' } },
+  })
+  while ((world.counters().hosts[`mx.${name}`]?.connections ?? 0) === 0) {
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  running.child.kill('SIGINT')
+  return (await running.ended).code
+}
+
+describe.concurrent('ev verify', { timeout: 60_000 }, () => {
+  test.each<Case>([
+    [0, 'all are deliverable', ['user1@good.test', 'user2@good.test']],
+    [1, 'one is not deliverable', ['user1@good.test', 'gone@good.test']],
+    [1, 'one is risky, and another unknown', ['user1@open.test', 'user1@dead.test']],
+    [2, 'none is bad and one is unknown', ['user1@good.test', 'user1@dead.test']],
+    [64, 'it was called wrong', ['user1@good.test', '--nonsense']],
+    [70, 'the fault is ours', ['user1@good.test'], { environment: BROKEN_CLOCK }],
+    [78, 'it was set wrong', ['user1@good.test'], { environment: { EV_MAIL_FROM: 'nobody' } }],
+  ])('ends with %i when %s', async (code, _, args, options) => {
+    const ran = await run(['verify', ...args], options)
+    expect(ran.code, ran.stderr).toBe(code)
+  })
+
+  test.runIf(hasFull)('ends with 73 when its output cannot be written', async () => {
+    const ran = await run(['verify', 'user1@good.test'], { stdout: openSync('/dev/full', 'w') })
+    expect(ran.code, ran.stderr).toBe(73)
+  })
+
+  test('ends with 74 when its reader leaves', () => {
+    expect(intoClosedPipe('verify --ndjson - <list.csv')).toBe('74')
+  })
+
+  test('ends with 130 when it is stopped', async () => {
+    expect(await stopped('silent.test', ['verify', 'user1@silent.test'])).toBe(130)
+  })
+})
+
+describe.concurrent('ev bulk', { timeout: 60_000 }, () => {
+  test.each<Case>([
+    [0, 'the list is done, whatever its addresses are', ['list.csv', '-o', 'out.csv']],
+    [64, 'it was called wrong', ['list.csv']],
+    [65, 'the list holds no addresses', ['plain.csv', '-o', 'out.csv']],
+    [66, 'there is no such list', ['none.csv', '-o', 'out.csv']],
+    [73, 'its output cannot be written', ['list.csv', '-o', 'none/out.csv']],
+    [74, 'its data cannot be kept', ['list.csv', '-o', 'out.csv', '--data-dir', 'list.csv/x']],
+    [
+      78,
+      'it was set wrong',
+      ['list.csv', '-o', 'out.csv'],
+      { environment: { EV_MAIL_FROM: 'nobody' } },
+    ],
+  ])('ends with %i when %s', async (code, _, args, options) => {
+    const ran = await run(['bulk', ...args], options)
+    expect(ran.code, ran.stderr).toBe(code)
+    expect(ran.stderr).not.toMatch(/^ +at /m)
+  })
+
+  test('ends with 70 when the fault is ours', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), 'email\nvalid1@x.example\nvalid2@x.example\n')
+    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
+    expect(await runEv(args, { home })).toMatchObject({ code: 0 })
+    // A job that lost one of its items.
+    const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+    await database.db.updateTable('job').set({ written_at: null }).execute()
+    await database.db.deleteFrom('item').where('position', '=', 2).execute()
+    await database.close()
+    const ran = await runEv(args, { home })
+    expect(ran.code, ran.stderr).toBe(70)
+    expect(ran.stderr).not.toMatch(/^ +at /m)
+  })
+
+  test('ends with 74 when its reader leaves', () => {
+    expect(intoClosedPipe('bulk list.csv -o - --quiet')).toBe('74')
+  })
+
+  test('ends with 130 when it is stopped', async () => {
+    expect(await stopped('mute.test', ['bulk', 'list.csv', '-o', 'out.csv'])).toBe(130)
+  })
+})

@@ -1,0 +1,208 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { rowsIn } from '../journey/lists.ts'
+import { emptyFolder, runEv, towards } from './run-ev.ts'
+
+const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({
+    mailboxes: ['ann', 'ben', 'joann'],
+    domains: { 'good.test': { mx: [[10, 'mx.good.test']] } },
+    hosts: { 'mx.good.test': { temper: 'polite' } },
+  })
+})
+afterAll(() => world.close())
+
+/** A folder in which a list is done: its addresses stand in the database, as items and as answers. */
+async function homeAfter(list = LIST): Promise<string> {
+  const home = emptyFolder()
+  await bulk(home, list)
+  expect(holds(home, 'good.test')).toBe(true)
+  return home
+}
+
+async function bulk(home: string, list: string, output = 'out.csv') {
+  writeFileSync(join(home, 'list.csv'), list)
+  const args = ['bulk', 'list.csv', '-o', output, '--quiet', '--data-dir', 'data']
+  return runEv([...args, ...towards(world)], { home })
+}
+
+const purge = (home: string, ...args: string[]) =>
+  runEv(['purge', '--data-dir', 'data', ...args], { home, offline: true })
+
+const purged = async (home: string, ...args: string[]) =>
+  JSON.parse((await purge(home, '--json', ...args)).stdout)
+
+const jobsOf = async (home: string) =>
+  JSON.parse((await runEv(['jobs', '--json', '--data-dir', 'data'], { home })).stdout)
+
+/** Whether any file of the data directory has these bytes. */
+function holds(home: string, text: string): boolean {
+  const folder = join(home, 'data')
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const files = names.filter(name => /\.(sqlite(-\w+)?|csv|partial)$/.test(name))
+  return files.some(name => readFileSync(join(folder, name)).includes(text))
+}
+
+async function inDatabase(home: string, work: (database: Database) => Promise<unknown>) {
+  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+  await work(database).finally(() => database.close())
+}
+
+const DAY_MS = 86_400_000
+
+describe.concurrent('ev purge', { timeout: 60_000 }, () => {
+  test('where nothing was begun removes nothing, and makes nothing', async () => {
+    const home = emptyFolder()
+    expect(await purge(home, '--all')).toMatchObject({
+      ...{ code: 0, stdout: 'There is nothing to remove.\n', stderr: '' },
+    })
+    expect(readdirSync(join(home, 'data'))).toEqual([])
+  })
+
+  test('removes lists that were finished longer ago than --keep-results, and answers that expired', async () => {
+    const home = await homeAfter()
+    expect(await purged(home, '--keep-results', '2')).toMatchObject({ jobs: [], answers: 0 })
+    const now = systemClock.now()
+    await inDatabase(home, async ({ db }) => {
+      await db
+        .updateTable('job')
+        .set({ finished_at: now - 3 * DAY_MS })
+        .execute()
+      await db
+        .updateTable('answer')
+        .set({ keep_until: now - 1 })
+        .where('address_key', 'like', 'ann%')
+        .execute()
+    })
+    expect(await purged(home, '--keep-results', '4')).toMatchObject({ jobs: [], answers: 1 })
+    expect(await purged(home, '--keep-results', '2')).toMatchObject({
+      ...{ jobs: [expect.stringMatching(/^job_/)], rows: 3, answers: 0 },
+    })
+    expect(await jobsOf(home)).toEqual([])
+    expect([holds(home, 'ann@good.test'), holds(home, 'ben@good.test')]).toEqual([false, true])
+    expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
+  })
+
+  test('--all removes every finished list and every answer: no byte of an address stays, and the file is smaller', async () => {
+    const rows = Array.from({ length: 1_500 }, (_, n) => `nobody ${n} at good.test`)
+    const home = await homeAfter(`${LIST}${rows.join('\n')}\n`)
+    const { stdout } = await purge(home, '--all')
+    expect(stdout).toMatch(
+      /^Removed:\n {2}1 finished list of 1503 rows: job_[a-z0-9]+\n {2}3 remembered answers\n/,
+    )
+    expect(stdout).toMatch(/The database went from 1\.\d MB to 0\.\d MB\.\n$/)
+    expect(holds(home, 'good.test')).toBe(false)
+    expect(await jobsOf(home)).toEqual([])
+  })
+
+  test('--dry-run says the same and removes nothing', async () => {
+    const home = await homeAfter()
+    const { stdout } = await purge(home, '--all', '--dry-run')
+    expect(stdout).toMatch(
+      /^Would remove:\n {2}1 finished list of 3 rows: job_.*\n {2}3 remembered answers\n$/,
+    )
+    expect(await jobsOf(home)).toHaveLength(1)
+    expect(await purged(home, '--all')).toMatchObject({ rows: 3, answers: 3 })
+  })
+
+  test('leaves lists that are not finished, even with --all, and says so', async () => {
+    const home = await homeAfter()
+    await inDatabase(home, ({ db }) =>
+      db
+        .updateTable('job')
+        .set({ state: 'processing', finished_at: null, written_at: null })
+        .execute(),
+    )
+    expect((await purge(home, '--all')).stdout).toMatch(
+      /Unfinished lists stay, here 1; see “ev jobs”\./,
+    )
+    expect(await jobsOf(home)).toMatchObject([{ state: 'stopped' }])
+  })
+
+  test('removes copies of stdin that no list needs, but for young ones and files of others', async () => {
+    const home = emptyFolder()
+    const folder = join(home, 'data/stdin')
+    mkdirSync(folder)
+    const old = systemClock.now() / 1_000 - 3_600
+    const put = (name: string, age: 'old' | 'young') => {
+      writeFileSync(join(folder, name), 'ann@good.test\n')
+      if (age === 'old') utimesSync(join(folder, name), old, old)
+    }
+    put(`${'a'.repeat(32)}.csv`, 'old')
+    put(`${'b'.repeat(32)}.csv`, 'young')
+    put('notes.csv', 'old')
+    put('4194304999.partial', 'old') // No process has this number.
+    put(`${process.pid}.partial`, 'old')
+    expect(await purged(home, '--dry-run')).toMatchObject({ leftover_files: 2, young_files: 1 })
+    expect((await purge(home)).stdout).toBe(
+      'Removed:\n  2 leftover copies of a list from stdin\n' +
+        'What came from stdin less than 10 minutes ago stays: 1 copy.\n',
+    )
+    expect(readdirSync(folder).sort()).toEqual(
+      [`${'b'.repeat(32)}.csv`, 'notes.csv', `${process.pid}.partial`].sort(),
+    )
+  })
+
+  test('keeps the copy of stdin that an unfinished list is made from', async () => {
+    const home = emptyFolder()
+    const args = ['bulk', '-', '-o', '/dev/full', '--sandbox', '--quiet', '--data-dir', 'data']
+    expect(await runEv(args, { home, stdin: LIST })).toMatchObject({ code: 73 })
+    const [copy = ''] = readdirSync(join(home, 'data/stdin'))
+    utimesSync(join(home, 'data/stdin', copy), 1, 1)
+    expect(await purged(home)).toMatchObject({ leftover_files: 0 })
+    expect(existsSync(join(home, 'data/stdin', copy))).toBe(true)
+    // With its list it goes.
+    expect(await purged(home, '--all')).toMatchObject({ rows: 3, leftover_files: 1 })
+  })
+})
+
+describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
+  test('forgets that address and no other: no byte of it stays, and the counts of the list do', async () => {
+    const home = await homeAfter(`${LIST}joann@good.test\n`)
+    const [before] = await jobsOf(home)
+    const { code, stdout } = await purge(home, '--address', 'Ann@GOOD.test')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /^Removed:\n {2}1 remembered answer of the address\n {2}what 1 row of 1 finished list held of the address\n/,
+    )
+    const file = readFileSync(join(home, 'data/ev.sqlite'), 'latin1')
+    expect(/(?<!jo)ann@good\.test/.test(file)).toBe(false)
+    expect(holds(home, 'joann@good.test')).toBe(true)
+    expect(await jobsOf(home)).toEqual([before])
+  })
+
+  test('is refused while a list that is not finished holds it, and then nothing is forgotten', async () => {
+    const home = await homeAfter()
+    await bulk(home, 'email\nann@good.test\nann@good.test\n', '/dev/full')
+    const { code, stdout, stderr } = await purge(home, '--address', 'ann@good.test')
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' })
+    expect(stderr).toMatch(
+      /^ev: ann@good\.test stands in a list that is not finished: (job_\w+)\. .*“ev jobs cancel \1”.*Nothing was forgotten\.$/m,
+    )
+    expect(await purged(home, '--all', '--dry-run')).toMatchObject({ answers: 3 })
+  })
+
+  test('takes an address and not together with --all', async () => {
+    const home = emptyFolder()
+    const bad = await purge(home, '--address', 'nobody')
+    expect(bad.code).toBe(65)
+    expect(bad.stderr).toMatch(/^ev: “nobody” is no address\. .* --address takes one such as/m)
+    const both = await purge(home, '--address', 'a@good.test', '--all')
+    expect(both.code).toBe(64)
+    expect(both.stderr).toMatch(/--address.*cannot be used with.*--all/)
+  })
+})
