@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
-import { type FaultCode, faultAt, hiddenFault, type SyntaxFault } from './fault.ts'
+import { LRUCache } from 'lru-cache'
+import { type FaultCode, faultAt, hiddenFault, isFault, type SyntaxFault } from './fault.ts'
 import { parseLiteral } from './literal.ts'
 
 /** A domain in both its forms, so that nobody converts twice. */
@@ -49,7 +50,18 @@ function plainDomain(text: string): Domain {
   return { ascii, unicode: ascii, kind: kindOf(ascii) }
 }
 
+/** A list names the same domains again and again, and to convert one costs as much as to read twenty others. */
+const CONVERTED = new LRUCache<string, Domain>({ max: 500 })
+
 function internationalName(text: string, shift: number): Domain | SyntaxFault {
+  const known = CONVERTED.get(text)
+  if (known !== undefined) return known
+  const domain = convertedName(text, shift)
+  if (!isFault(domain)) CONVERTED.set(text, domain)
+  return domain
+}
+
+function convertedName(text: string, shift: number): Domain | SyntaxFault {
   const hidden = hiddenFault(text, shift)
   if (hidden !== null) return hidden
   const empty = emptyLabelFault(text, shift)

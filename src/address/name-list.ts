@@ -11,6 +11,7 @@ const bytesOf = new Map<ListName, Buffer>()
  * a Set of 138,000 names would cost every start 60 ms and 15 MB.
  */
 export function isListed(list: ListName, name: string): boolean {
+  if (list === 'role') return roleNames().has(name)
   const bytes = load(list)
   let low = 0
   let high = bytes.length
@@ -19,7 +20,7 @@ export function isListed(list: ListName, name: string): boolean {
     const order = compareLine(bytes, start, name)
     if (order === 0) return true
     if (order > 0) high = start
-    else low = bytes.indexOf(NEWLINE, start) + 1
+    else low = nextLine(bytes, start)
   }
   return false
 }
@@ -28,6 +29,13 @@ function lineStart(bytes: Buffer, at: number): number {
   let start = at
   while (start > 0 && bytes[start - 1] !== NEWLINE) start--
   return start
+}
+
+/** By hand: for a dozen bytes a call of `indexOf` costs ten times as much. */
+function nextLine(bytes: Buffer, at: number): number {
+  let end = at
+  while (end < bytes.length && bytes[end] !== NEWLINE) end++
+  return end + 1
 }
 
 /** Below zero if the line that starts at `start` sorts before `name`. */
@@ -41,8 +49,21 @@ function compareLine(bytes: Buffer, start: number, name: string): number {
 
 /** The name itself and the domains above it, the longest first; not the last label alone. */
 export function withParents(domain: string): string[] {
-  const labels = domain.split('.')
-  return labels.slice(0, -1).map((_, index) => labels.slice(index).join('.'))
+  const names: string[] = []
+  let start = 0
+  for (let dot = domain.indexOf('.'); dot >= 0; dot = domain.indexOf('.', start)) {
+    names.push(domain.slice(start))
+    start = dot + 1
+  }
+  return names
+}
+
+let roles: ReadonlySet<string> | undefined
+
+/** Short, and asked for every word of every address: this one is worth a Set (0.3 ms). */
+function roleNames(): ReadonlySet<string> {
+  roles ??= new Set(load('role').toString('latin1').trimEnd().split('\n'))
+  return roles
 }
 
 function load(list: ListName): Buffer {

@@ -76,3 +76,12 @@ describe('parseDomain', () => {
     )
   })
 })
+
+test('an international name read again is the same, wherever it stands', () => {
+  const first = parseDomain('Bücher.example', 4)
+  expect(first).toMatchObject({ ascii: 'xn--bcher-kva.example', unicode: 'bücher.example' })
+  expect(parseDomain('Bücher.example', 40)).toEqual(first)
+  // What is wrong is told with its place, so it is not remembered.
+  expect(parseDomain('bü€cher.example', 4)).toMatchObject({ at: 6 })
+  expect(parseDomain('bü€cher.example', 40)).toMatchObject({ at: 42 })
+})

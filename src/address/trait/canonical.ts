@@ -40,9 +40,12 @@ const READINGS: readonly Reading[] = [
   { domains: /^(tuta\.(com|io)|tutanota\.(com|de)|tutamail\.com|t-online\.de|freenet\.de)$/ },
 ]
 
+/** Most domains are none of these, and one look tells. */
+const ANY_READING = new RegExp(READINGS.map(({ domains }) => domains.source).join('|'))
+
 /** The one address under which the provider delivers all spellings of this one; of unknown providers, the address itself. */
 export function canonicalAddress({ local, domain }: Address): string {
-  const reading = READINGS.find(({ domains }) => domains.test(domain.ascii))
+  const reading = readingOf(domain.ascii)
   if (reading === undefined || local.startsWith('"')) return `${local}@${domain.ascii}`
   const { tag, ignores, dotIsHyphen } = reading
   const tagAt = tag === undefined ? -1 : local.indexOf(tag, 1)
@@ -51,3 +54,6 @@ export function canonicalAddress({ local, domain }: Address): string {
   const name = dotIsHyphen ? spelled.replaceAll('.', '-') : spelled
   return `${name || untagged}@${reading.domain ?? domain.ascii}`
 }
+
+const readingOf = (name: string) =>
+  ANY_READING.test(name) ? READINGS.find(({ domains }) => domains.test(name)) : undefined

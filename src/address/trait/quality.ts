@@ -17,8 +17,17 @@ const WALK_LENGTH_MIN = 6
 /** From the left edge of a row, as `asdf` and `qwer`, four keys are plain. */
 const EDGE_WALK_LENGTH_MIN = 4
 
+const backwards = (row: string) => [...row].reverse().join('')
+/** Three letters that begin a walk in either direction; hardly any name begins so. */
+const STEPS: ReadonlySet<string> = new Set(
+  ROWS.flatMap(row => [row, backwards(row)]).flatMap(row =>
+    Array.from({ length: row.length - 2 }, (_, at) => row.slice(at, at + 3)),
+  ),
+)
+
 /** Letters along a row, perhaps again and again, perhaps with digits after: `asdf`, `qwertyuiop`, `asdasd`, `qwe123`. */
 function isKeyboardWalk(name: string): boolean {
+  if (!STEPS.has(name.slice(0, 3))) return false
   const [, letters = '', digits = ''] = /^([a-z]+)(\d*)$/.exec(name) ?? []
   if (letters === '' || (digits !== '' && !DIGITS.startsWith(digits.slice(0, 10)))) return false
   const unit = /^(.{3,}?)\1+$/.exec(letters)?.[1] ?? letters
@@ -28,8 +37,7 @@ function isKeyboardWalk(name: string): boolean {
   return unit.length >= WALK_LENGTH_MIN && ROWS.some(row => isAlong(row, unit))
 }
 
-const isAlong = (row: string, unit: string) =>
-  row.includes(unit) || [...row].reverse().join('').includes(unit)
+const isAlong = (row: string, unit: string) => row.includes(unit) || backwards(row).includes(unit)
 
 /** Shorter strings may be initials, a phone number, a name with a birthday. */
 const RANDOM_LENGTH_MIN = 20

@@ -14,9 +14,10 @@ export function isRole(local: string, more: ReadonlySet<string>): boolean {
   const name = local.toLowerCase().split('+', 1)[0] ?? ''
   const knows = (word: string) => more.has(word) || isListed('role', word)
   if (knows(name) || MACHINE.test(name) || NUMBERED.test(name)) return true
-  const words = name.split(/[._-]/)
-  if (words.length < 2) return false
-  const squeezed = words.join('')
+  const end = name.search(/[._-]/)
+  if (end < 0) return false
+  const squeezed = name.replace(/[._-]/g, '')
   if (squeezed.length >= SQUEEZED_LENGTH_MIN && knows(squeezed)) return true
-  return knows(words.join('-')) || words.every(knows)
+  if (knows(name.replace(/[._]/g, '-'))) return true
+  return knows(name.slice(0, end)) && name.split(/[._-]/).every(knows)
 }
