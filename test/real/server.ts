@@ -76,18 +76,17 @@ export type DaemonOptions = {
 export function startDaemon(options: DaemonOptions): Daemon {
   const { name, dir, command, args } = options
   const file = join(dir, `${name}.log`)
-  const child = spawn(command.startsWith('/') ? command : installed(command), args, {
+  const program = command.startsWith('/') ? command : installed(command)
+  const child = spawn('/bin/sh', ['-c', MORTAL, 'sh', program, ...args], {
     detached: true,
     cwd: dir,
     env: { ...ENVIRONMENT, ...options.environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
   })
   const kept = createWriteStream(file)
   child.stdout.pipe(kept, { end: false })
   child.stderr.pipe(kept, { end: false })
   const log = () => (existsSync(file) ? readFileSync(file, 'utf8') : '')
-  const killAtExit = () => kill(child, 'SIGKILL')
-  process.once('exit', killAtExit)
   const over = new Promise<string>(resolve => {
     child.once('error', error => resolve(error.message))
     child.once('exit', (code, signal) => resolve(`ended with ${signal ?? code}`))
@@ -106,11 +105,13 @@ export function startDaemon(options: DaemonOptions): Daemon {
       clearTimeout(late)
       // Children that outlive their master.
       kill(child, 'SIGKILL')
-      process.removeListener('exit', killAtExit)
       kept.end()
     },
   }
 }
+
+/** Becomes the daemon; beside it somebody listens for the end of the tests, however they end, and ends the whole group. */
+const MORTAL = 'exec 3<&0; (cat <&3 > /dev/null; kill -TERM 0) & exec "$@" < /dev/null 3<&-'
 
 /** How long a daemon may take to end by itself. */
 const STOP_MS = 3_000
