@@ -14,7 +14,7 @@ export async function senderPolicy(
   const domain = mailFrom === '' ? helo : domainOf(mailFrom)
   const sender = mailFrom === '' ? `postmaster@${helo}` : mailFrom
   if (domain.startsWith('[')) return ok('an address as HELO and no sender: SPF does not apply')
-  const spf = await checkSpf(resolver, domain, { ip, sender, helo }, signal)
+  const spf = await checkSpf(resolver, { ip, sender, helo }, signal)
   // Names that only say HELO rarely have a record, and nobody asks for one.
   if (spf.result === 'none' && mailFrom === '')
     return ok(`${domain} has no SPF record, and needs none`)

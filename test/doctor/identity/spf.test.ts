@@ -16,7 +16,7 @@ async function spf(
     'mx.a.test': { A: ['192.0.2.40'], AAAA: ['2001:db8::40'] },
     ...names,
   })
-  const found = await checkSpf(resolver, 'a.test', { ...ASKED, ...asked }, SIGNAL)
+  const found = await checkSpf(resolver, { ...ASKED, ...asked }, SIGNAL)
   return { ...found, asked: resolver.asked }
 }
 
@@ -106,7 +106,7 @@ describe('SPF', () => {
     expect((await spf('v=spf1 include:s0.test -all', chain(10))).result).toBe('pass')
     expect(await spf('v=spf1 include:s0.test -all', chain(11))).toMatchObject({
       result: 'permerror',
-      fault: 'it takes more than 10 DNS lookups',
+      fault: 'Too many DNS requests',
     })
   })
 
