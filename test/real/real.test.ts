@@ -11,11 +11,13 @@ const SERVERS = [postfix]
 const TABLES = ['dns', ...SERVERS.map(({ name }) => name)]
 const CASE_MS = 60_000
 const missing = missingOf(SERVERS)
-const title = missing === null ? 'real servers' : `real servers (${missing})`
+
+// The reporter tells how many tests were skipped, not why.
+if (missing !== null && !REQUIRED) console.warn(`No test against real servers: ${missing}`)
 
 let house: RealHouse
 
-describe.skipIf(missing !== null && !REQUIRED)(title, () => {
+describe.skipIf(missing !== null && !REQUIRED)('real servers', () => {
   beforeAll(async () => {
     if (missing !== null) throw new Error(missing)
     house = await startHouse(SERVERS)
