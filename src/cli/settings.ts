@@ -47,7 +47,8 @@ export function readSettings(flags: Readonly<Record<string, unknown>>): RawSetti
 
 /** A hint where the name that we give ourselves will make servers refuse us. */
 export function helloHint(config: Config): string | null {
-  if (config.helo.includes('.') || config.helo.startsWith('[')) return null
+  const isFull = (helo: string) => helo.includes('.') || helo.startsWith('[')
+  if (config.egresses.every(({ helo }) => isFull(helo))) return null
   return (
     `Note: this machine calls itself “${hostname()}”, which is no full host name; many mail servers ` +
     'refuse that. Give your own with --helo probe.example.com (its PTR record should match).'

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../src/base/clock.ts'
+import type { EgressConfig } from '../../src/config/egresses.ts'
 import type { EngineOptions } from '../../src/index.ts'
+import type { Dial } from '../../src/smtp/dial.ts'
 import type { MxScript } from '../fake/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../fake/mx-by-egress.ts'
 import { house, isUnguessable, knows, mail, toRecipients } from './house.ts'
@@ -93,6 +95,22 @@ describe('one address', () => {
     expect(clock.ticks() - before).toBeLessThanOrEqual(10 * SECOND)
   })
 
+  test('that nobody answered in time tells of the egress that asked, not of one that did not', async () => {
+    const hangs: Dial = {
+      connect: (_, signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(new Error('given up')), { once: true })
+        }),
+      secure: async socket => socket,
+    }
+    const mx = mxByEgress({ a: friendly, b: friendly })
+    const dial = (egress: EgressConfig) => (egress.name === 'a' ? hangs : mx.dial(egress))
+    const { verify } = house({ engine: { egresses: mx.egresses, dial } })
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect([verdict.risk, evidence.egress]).toEqual(['unknown', 'a'])
+    expect(mx.of('b').dialled).toEqual([])
+  })
+
   test('shows what was said by each', async () => {
     const { verify } = twoEgresses({ a: BLOCKS_US, b: friendly })
     const { evidence } = await verify('ann@a.test', { include: ['dialogue'] })
@@ -156,7 +174,11 @@ describe('a list', () => {
   })
 
   test('of few addresses is asked by one identity of ours', async () => {
-    const { many, mx, dials } = twoEgresses({ a: friendly, b: friendly })
+    const { many, mx, dials } = twoEgresses(
+      { a: friendly, b: friendly },
+      // What does not fit into its one connection waits for it.
+      { sessionsPerOperator: 1 },
+    )
     await many(users(25))
     expect(mx.asked('a')).toHaveLength(25)
     expect(dials.b).toEqual([])
@@ -175,6 +197,9 @@ describe('a list', () => {
     const results = await home.many(users(400))
     expect(results.filter(({ verdict }) => verdict.reason === 'accepted_email')).toHaveLength(400)
     expect(peak).toEqual({ a: 2, b: 2 })
+    // What a domain takes does not hang on who asks.
+    const said = [...home.mx.of('a').lines(), ...home.mx.of('b').lines()]
+    expect(said.filter(line => isUnguessable(line.replace('RCPT TO:<', '')))).toHaveLength(1)
     expect(home.mx.asked('a').length + home.mx.asked('b').length).toBe(400)
   })
 

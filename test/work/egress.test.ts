@@ -189,6 +189,19 @@ describe('an item that is greylisted', () => {
     expect(home.dials.b).toEqual([])
   })
 
+  test('stays over a stop with an egress that is not the first of its operator', async () => {
+    const stopping = new AbortController()
+    const home = await twoEgresses(['user1@a.test'], {
+      a: refusesFor('user1@a.test'),
+      b: greylists(),
+    })
+    home.clock.after(MINUTE, () => stopping.abort())
+    await home.work({ stopping: stopping.signal })
+    expect(await home.items()).toMatchObject([{ egress: 'b', tries: 1, refused_by: 'a' }])
+    expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 1 })
+    expect([home.mx.asked('a').length, home.mx.asked('b').length]).toEqual([1, 2])
+  })
+
   test('goes to the other, without a further wait, when its own is refused meanwhile', async () => {
     const texts = users(8)
     const greylisted = texts.slice(0, 5)
