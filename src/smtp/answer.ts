@@ -127,7 +127,42 @@ function firstThatHolds(stage: Stage, reply: Reply, text: string): Phrase | null
     (phrase.code?.test(code) ?? true) &&
     (phrase.enhanced?.test(enhanced) ?? true) &&
     (phrase.pattern?.test(text) ?? true)
-  return PHRASES.find(holds) ?? null
+  for (const { any, phrases } of chunks()) {
+    const found = any?.test(text) === false ? undefined : phrases.find(holds)
+    if (found !== undefined) return found
+  }
+  return null
+}
+
+/** Rows that follow one another, and an expression that matches wherever the pattern of one of them does; null where they have none. */
+type Chunk = { readonly any: RegExp | null; readonly phrases: readonly Phrase[] }
+
+let cut: readonly Chunk[] | undefined
+
+/** Hardly any of some 300 patterns matches a text: asked sixteen at once, they say so in a quarter of the time. */
+function chunks(): readonly Chunk[] {
+  cut ??= runs(PHRASES).map(phrases => ({ any: anyOf(phrases), phrases }))
+  return cut
+}
+
+const CHUNK_LENGTH = 16
+
+/** Rows in their order, in runs of those with a pattern and of those without. */
+function runs(phrases: readonly Phrase[]): Phrase[][] {
+  const all: Phrase[][] = []
+  for (const phrase of phrases) {
+    const last = all.at(-1)
+    const goesOn = last !== undefined && last.length < CHUNK_LENGTH
+    if (goesOn && (last[0]?.pattern === undefined) === (phrase.pattern === undefined)) {
+      last.push(phrase)
+    } else all.push([phrase])
+  }
+  return all
+}
+
+function anyOf(phrases: readonly Phrase[]): RegExp | null {
+  const sources = phrases.flatMap(({ pattern }) => pattern?.source ?? [])
+  return sources.length === 0 ? null : new RegExp(sources.map(one => `(?:${one})`).join('|'))
 }
 
 /** Before RCPT nobody has heard of the mailbox; only RFC 7504's codes speak of the host at whatever stage they come. */

@@ -65,6 +65,13 @@ describe('the table of phrases', () => {
     )
   })
 
+  test('no pattern has flags or refers back, so that several can be asked as one', () => {
+    const alone = PHRASES.flatMap(({ pattern }) => pattern ?? []).filter(
+      ({ flags, source }) => flags !== '' || /\\[1-9k]|\(\?<\w/.test(source),
+    )
+    expect(alone).toEqual([])
+  })
+
   test('no pattern repeats without bound, so that no text makes it slow', () => {
     const unbounded = PHRASES.filter(({ pattern }) => /(?<!\\)[*+]|\{\d+,\}/.test(bare(pattern)))
     expect(unbounded.map(({ pattern }) => pattern)).toEqual([])

@@ -11,25 +11,38 @@ const RETRY_AFTER_MAX_MS = DAY
  * the recipient's own domain goes, so that a name such as `spamhaus@blocked.example` cannot sway the meaning.
  */
 export function plainText(reply: Reply, recipient?: string): string {
-  const folded = reply.text
-    .slice(0, TEXT_LENGTH_MAX)
-    .split(/\r?\n/)
-    .map(line => line.trimStart().replace(LEADING_CODES, ''))
-    .join(' ')
+  const folded = fold(withoutCodes(reply.text.slice(0, TEXT_LENGTH_MAX)))
+  const { domains, locals } = namesIn(folded, recipient)
+  const short = folded.includes('<') ? folded.replaceAll(BRACKETED, '<>') : folded
+  const rest = domains.reduce((text, domain) => text.replaceAll(domain, ' '), short)
+  return withoutNames(rest, locals).trim()
+}
+
+function withoutCodes(text: string): string {
+  const bare = (line: string) => line.trimStart().replace(LEADING_CODES, '')
+  return text.includes('\n') ? text.split(/\r?\n/).map(bare).join(' ') : bare(text)
+}
+
+/** Lower case, no accents. Nearly every reply is ASCII, and lists hear many: that way is short. */
+function fold(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'")
+  return text
     .normalize('NFD')
     .replace(/[\u0300-\u036f]/g, '')
     .normalize('NFC')
     .toLowerCase()
     .replace(/[’‘`´]/g, "'")
-  const { domains, locals } = namesIn(folded, recipient)
-  const short = folded.replaceAll(BRACKETED, '<>')
-  return domains
-    .reduce((rest, domain) => rest.replaceAll(domain, ' '), short)
+}
+
+/** Addresses and the given local parts become `<>`, and what is between words one blank. */
+function withoutNames(text: string, locals: ReadonlySet<string>): string {
+  const named = text.includes('@') || [...locals].some(local => text.includes(local))
+  if (!named) return UNTIDY.test(text) ? text.replace(/\s+/g, ' ') : text
+  return text
     .split(/\s+/)
     .map(word => (word.includes('@') ? word.replace(ADDRESS, '<>') : word))
     .map(word => (locals.has(word.replace(PUNCTUATION, '')) ? '<>' : word))
     .join(' ')
-    .trim()
 }
 
 /** The enhanced code: the reply's own, else the first of the code's class that stands in the text, as qmail's `(#5.1.1)`. */
@@ -60,7 +73,7 @@ const unitMs = (unit: string) =>
 
 /** The names of whoever stands in angle brackets, and of the recipient. */
 function namesIn(text: string, recipient: string | undefined) {
-  const addresses = [...text.matchAll(BRACKETED)].map(match => match[1] ?? '').slice(0, NAMES_MAX)
+  const addresses = text.includes('<') ? bracketed(text) : []
   if (recipient !== undefined) addresses.push(recipient.toLowerCase())
   const split = addresses.map(address => [
     address.slice(0, Math.max(address.lastIndexOf('@'), 0)),
@@ -73,6 +86,12 @@ function namesIn(text: string, recipient: string | undefined) {
   }
 }
 
+const bracketed = (text: string) =>
+  [...text.matchAll(BRACKETED)].map(match => match[1] ?? '').slice(0, NAMES_MAX)
+
+const ASCII = /^[\0-\x7F]*$/
+/** Anything between words but one blank. */
+const UNTIDY = /\s\s|[^\S ]/
 const LEADING_CODES = /^(?:[2-5]\d\d(?:[ -]|$))?\s?(?:#?[245]\.\d{1,3}\.\d{1,3}[ :-]{0,3})?/
 const ENHANCED_IN_TEXT = /(?<![\d.])([245]\.\d\.\d{1,3})(?![\d.]\d)(?!\d)/
 const BRACKETED = /<([^<>\s]{1,320})>/g

@@ -1,0 +1,79 @@
+/** What a refusal can mean to a tool of the usual kind. */
+export type Kind = 'accepted' | 'rejected' | 'refused-us' | 'deferred'
+
+/**
+ * The usual way: one list of expressions over the text of the reply, first match wins, and the digits where nothing
+ * matched. The words are those that well-known verifiers and bounce parsers look for; the order is theirs, too: first
+ * what is about the sender, then what is for a while, then the mailbox.
+ */
+export function plainMeaning(code: number, enhanced: string | null, text: string): Kind {
+  if (code < 400) return 'accepted'
+  const whole = `${code} ${enhanced ?? ''} ${text}`
+  for (const [expression, kind] of LIST) if (expression.test(whole)) return kind
+  return code < 500 ? 'deferred' : 'rejected'
+}
+
+const LIST: readonly (readonly [RegExp, Kind])[] = [
+  [/spamhaus|spamcop|barracuda|sorbs|uceprotect|\brbl\b|dnsbl/i, 'refused-us'],
+  [/black ?list|block ?list|deny ?list/i, 'refused-us'],
+  [/client host .*blocked|(?:ip|host|address|sender) .*(?:blocked|banned|denied)/i, 'refused-us'],
+  [/blocked (?:by|using|due|because)|has been blocked/i, 'refused-us'],
+  [/poor reputation|bad reputation|low reputation|reputation/i, 'refused-us'],
+  [/reverse dns|rdns|\bptr\b|cannot find your (?:hostname|reverse)/i, 'refused-us'],
+  [/helo|ehlo command rejected/i, 'refused-us'],
+  [/\bspf\b|\bdkim\b|\bdmarc\b/i, 'refused-us'],
+  [/sender (?:address )?(?:rejected|denied|refused|not allowed|verify failed)/i, 'refused-us'],
+  [/starttls|tls required|must issue/i, 'refused-us'],
+  [/authentication required|auth(?:entication)? (?:is )?needed|not authenticated/i, 'refused-us'],
+  [/relay(?:ing)? (?:access )?(?:denied|not permitted|prohibited)|unable to relay/i, 'refused-us'],
+  [/spam|junk|unsolicited/i, 'refused-us'],
+  [/policy|security reasons|not authorized|unauthorized/i, 'refused-us'],
+  [/access denied|permission denied|administratively prohibited/i, 'refused-us'],
+  [/gr[ae]y ?list/i, 'deferred'],
+  [/try again|try later|retry later|come back later/i, 'deferred'],
+  [/too many (?:connections|recipients|messages|concurrent|requests|errors)/i, 'deferred'],
+  [/rate limit|throttl|too fast|exceeded .*(?:rate|limit)/i, 'deferred'],
+  [/temporar(?:y|ily)|deferred/i, 'deferred'],
+  [/service (?:not |un)available|server (?:is )?busy|resources|overload/i, 'deferred'],
+  [/internal error|local error|lookup fail|timed? ?out|connection (?:reset|refused)/i, 'deferred'],
+  [/mailbox (?:is )?full|full mailbox|over ?quota|quota exceeded|exceeded .*quota/i, 'rejected'],
+  [/insufficient (?:storage|space)|out of (?:storage|space)|storage allocation/i, 'rejected'],
+  [
+    /(?:account|mailbox|user|recipient) .*(?:disabled|suspended|inactive|deactivated|closed)/i,
+    'rejected',
+  ],
+  [/(?:disabled|inactive|suspended) (?:account|mailbox|user|recipient)/i, 'rejected'],
+  [
+    /user unknown|unknown user|unknown recipient|recipient unknown|unknown (?:local|mailbox)/i,
+    'rejected',
+  ],
+  [/no such (?:user|recipient|mailbox|address|person|account|local)/i, 'rejected'],
+  [
+    /(?:user|mailbox|recipient|account|address|alias) .*(?:not found|not exist|unavailable|invalid)/i,
+    'rejected',
+  ],
+  [/(?:does not|doesn't|doesnt) exist|not exist/i, 'rejected'],
+  [
+    /invalid (?:recipient|mailbox|user|address|account)|bad (?:recipient|destination|address)/i,
+    'rejected',
+  ],
+  [
+    /recipient (?:address )?(?:rejected|refused|not (?:found|known|ok))|rejected recipient/i,
+    'rejected',
+  ],
+  [
+    /no (?:mailbox|user) here|not (?:a )?(?:valid|known|local) (?:user|mailbox|recipient)/i,
+    'rejected',
+  ],
+  [
+    /not our customer|no longer (?:valid|available|exists|employed)|has (?:moved|left)/i,
+    'rejected',
+  ],
+  [/undeliverable|cannot be delivered|address unknown|unrouteable|unroutable/i, 'rejected'],
+  [/utilisateur inconnu|adresse inconnue|n'existe pas/i, 'rejected'],
+  [/unbekannt|existiert nicht|nicht vorhanden/i, 'rejected'],
+  [/no existe|desconocid|destinatario/i, 'rejected'],
+  [/\b5\.7\.\d/, 'refused-us'],
+  [/\b[45]\.2\.[12]|\b5\.1\.\d/, 'rejected'],
+  [/\b4\.\d\.\d/, 'deferred'],
+]
