@@ -42,6 +42,7 @@ export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
     'rejected/moved',
     'RFC 5321 §3.4 (551), RFC 5248 (x.1.6)',
     /(?:mail ?box|user|recipient|account|address) (?:has |have |was |is )?(?:been )?(?:moved|migrated|changed)/,
+    /^<> has moved/,
     /not local[;,]? (?:please )?(?:try|forward)|new (?:e-?mail )?address is/,
   ),
   ...words(

@@ -52,7 +52,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
     'refused-us/sender',
     'RFC 7208 §8.4, RFC 7489 §10.3',
     /\bspf|\bdkim|\bdmarc|sender policy framework|domain authentication/,
-    /spoof|\bforged (?!\[)|forgery|impersonat/,
+    /spoof|\bforged (?!\[|helo|ehlo)|forgery|impersonat/,
     /unauthenticated (?:e?mail|message|sender)/,
     /(?:sender|message|e?mail) (?:is |was )?(?:unauthenticated|not authenticated)/,
   ),
@@ -94,7 +94,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
   ...words(
     'deferred/rate',
     'RFC 5321 §4.5.4.1, Postfix anvil(8)',
-    /frequency (?:is )?limit|rate[- ]limit|rate has been limited|\bthrottl|slow down|slower/,
+    /frequency (?:is )?limit|rate[- ]limit|rate has been limited|rate over-?limit|\bthrottl|slow down|slower/,
     /too (?:fast|quickly|frequent|often|much)\b/,
     /unusual rate|excessive (?:volume|rate|connection|message|e?mail|unknown|reject|number|invalid)/,
     /(?:hourly|daily|connection|session|concurrency|sending|relay|message|rate) (?:limit|quota)/,

@@ -41,6 +41,8 @@ const netease = of('netease', 'NetEase postmaster error codes')
 const titan = of('titan', 'smtp-codes')
 const improvmx = of('improvmx', 'ImprovMX error codes')
 const zerospam = of('zerospam', 'smtp-field-manual')
+const exim = of('exim', 'Exim specification: host_reject_connection; its default configuration')
+const cpanel = of('cpanel', 'cPanel: what cannot be routed')
 const sendmail = of('sendmail', 'Sendmail cf/README')
 const qmail = of('qmail', 'qmail-smtpd, chkuser')
 const spectrum = of('charter', 'Spectrum email error codes')
@@ -201,6 +203,9 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   qmail('rejected/no-mailbox', /no mailbox here by that name|(?:badrcptto|validrcptto)/),
   qmail('rejected/not-hosted', /list of allowed rcpthosts|couldn't find any host named/),
   zerospam('rejected/no-mailbox', /recipient address rejected: not in recipient list/),
+  exim('refused-us/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
+  exim('rejected/no-mailbox', /restricted characters in address/),
+  cpanel('rejected/no-mailbox', /^the mail server could not deliver mail to <>/),
   sendmail('refused-us/auth', /relaying denied\. proper authentication/),
   sendmail('refused-us/rdns', /invalid domain name/, { code: /^501$/ }),
   sendmail('refused-us/rdns', /relaying denied\. ip name/),
