@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { selfSigned } from '../../src/world/certificate.ts'
@@ -90,16 +90,11 @@ function startPostgrey({ dir }: Place, port: number): Daemon {
 const GREY_DELAY_S = 2
 const PERL_FOLDERS = ['usr/share/perl5', ...perlFolders()]
 
-/** Where this Perl looks for compiled modules, such as usr/lib/x86_64-linux-gnu/perl5/5.36. */
+/** Where this Perl looks for modules, its own among them, which a small system lacks: usr/share/perl/5.36 and the like. */
 function perlFolders(): string[] {
-  try {
-    const found = execFileSync('perl', ['-MConfig', '-e', 'print $Config{vendorarch}'], {
-      encoding: 'utf8',
-    })
-    return [found.slice(1)]
-  } catch {
-    return []
-  }
+  const script = 'print join " ", @Config{qw(vendorarch archlib privlib)}'
+  const { stdout } = spawnSync('perl', ['-MConfig', '-e', script], { encoding: 'utf8' })
+  return (stdout ?? '').split(' ').filter(folder => folder !== '')
 }
 
 /** Folders and files of the instance, owned by whom Postfix wants. */
