@@ -43,6 +43,7 @@ const improvmx = of('improvmx', 'ImprovMX error codes')
 const zerospam = of('zerospam', 'smtp-field-manual')
 const exim = of('exim', 'Exim specification: host_reject_connection; its default configuration')
 const cpanel = of('cpanel', 'cPanel: what cannot be routed')
+const opensmtpd = of('opensmtpd', 'OpenSMTPD smtp_session.c: an address that no virtual table has')
 const sendmail = of('sendmail', 'Sendmail cf/README')
 const qmail = of('qmail', 'qmail-smtpd, chkuser')
 const spectrum = of('charter', 'Spectrum email error codes')
@@ -206,6 +207,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   exim('refused-us/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('rejected/no-mailbox', /restricted characters in address/),
   cpanel('rejected/no-mailbox', /^the mail server could not deliver mail to <>/),
+  opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
   sendmail('refused-us/auth', /relaying denied\. proper authentication/),
   sendmail('refused-us/rdns', /invalid domain name/, { code: /^501$/ }),
   sendmail('refused-us/rdns', /relaying denied\. ip name/),
