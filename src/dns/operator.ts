@@ -1,4 +1,4 @@
-import { getDomain } from 'tldts'
+import { publicSuffixes } from '../base/public-suffixes.ts'
 import { operatorBySuffix, TABLE } from './operator-book.ts'
 import { type OwnOperator, ownOperators } from './own-operators.ts'
 
@@ -36,6 +36,6 @@ export function createOperators(said: Readonly<Record<string, OwnOperator>> = {}
 }
 
 function byDomain(host: string): Operator {
-  const domain = getDomain(host, { allowPrivateDomains: false }) ?? host
+  const domain = publicSuffixes().getDomain(host, { allowPrivateDomains: false }) ?? host
   return { name: domain, title: domain, truth: 'tells' }
 }

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import { publicSuffixes } from '../../base/public-suffixes.ts'
 import { SLIP, slips } from './slip.ts'
 
 /** Endings that people mean, the likeliest first. */
@@ -90,14 +90,4 @@ export function hasRealEnding(name: string): boolean {
   if (COMMON.has(name.slice(name.lastIndexOf('.') + 1))) return true
   const { isIcann, isPrivate } = publicSuffixes().parse(name)
   return isIcann === true || isPrivate === true
-}
-
-type PublicSuffixes = Pick<typeof import('tldts'), 'parse'>
-
-let loaded: PublicSuffixes | null = null
-
-/** Loaded when the first rare ending comes: its tables cost 8 ms. */
-function publicSuffixes(): PublicSuffixes {
-  loaded ??= createRequire(import.meta.url)('tldts') as PublicSuffixes
-  return loaded
 }
