@@ -7,6 +7,7 @@ import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
 import { addPurge } from './command/purge.ts'
 import { addVerify } from './command/verify.ts'
+import { addWorld } from './command/world.ts'
 
 const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
@@ -27,6 +28,7 @@ export function program(): Command {
     addConfig,
     addPurge,
     addCompletion,
+    addWorld,
   ])
     add(ev)
   return ev
