@@ -61,7 +61,8 @@ function presentEvidence(evidence: Evidence) {
     canonical: traits?.canonical ?? null,
     operator: evidence.operator?.name ?? null,
     route: presentRoute(evidence),
-    egress: evidence.egress,
+    // A result that an earlier ev stored does not tell it.
+    egress: evidence.egress ?? null,
     host: evidence.host,
     ip: evidence.ip,
     tls: evidence.tls,

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, sql, type Transaction } from 'kysely'
-import { type Database, write, writeLoosely } from './database.ts'
+import { type Database, writeLoosely } from './database.ts'
 import type { ItemTable, Schema } from './schema.ts'
 
 // SQLite uses a partial index only where the statement says its condition in so many words: states that
@@ -146,8 +146,9 @@ export async function freeItems(
   database: Database,
   o: { jobId: string; operator: string; egress: string },
 ): Promise<void> {
-  await write(database, trx =>
-    trx
+  // What a power cut undoes is done again when the job is taken up.
+  await writeLoosely(database, db =>
+    db
       .updateTable('item')
       .set({ egress: null, tries: 0, due_at: database.clock.now() })
       .where('job_id', '=', o.jobId)

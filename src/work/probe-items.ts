@@ -58,8 +58,8 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
 }
 
 /**
- * An egress that is refused where another is not leaves the operator's items to it. Its own it takes, due or not: they
- * are told of the refusal at once, and so go over to the others too.
+ * An egress that may not ask where another may leaves the operator's items to it. Its own it takes, due or not: they
+ * hear of it at once, unasked, and so go over to the others too.
  */
 async function standBack(work: ProbeWork, slot: Slot): Promise<NextDue> {
   const { engine, database, recorder, jobId } = work

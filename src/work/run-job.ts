@@ -111,7 +111,7 @@ class Slots {
     return ripeAt
   }
 
-  /** All of them, for every egress that is not refused; an entry that is there stays as it is. */
+  /** All of them, for every egress that may ask; an entry that is there stays as it is. */
   async putAll(operator: string): Promise<void> {
     const { fleet } = this.#work.engine
     const willing = fleet.willing(operator)
