@@ -36,7 +36,7 @@ function isEmailText(text: string): boolean {
   }
 }
 
-console.log(`Machine: ${machine()}; medians.`)
+console.log(`Machine: ${machine()}; medians, processor time.`)
 compare(`A list of ${LENGTH.toLocaleString('en')} as people have it`, usualList(LENGTH))
 compare(`The ${odd.length} odd ones of the fixtures`, odd)
 
