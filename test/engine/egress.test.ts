@@ -5,7 +5,7 @@ import type { EngineOptions } from '../../src/index.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
 import type { MxScript } from '../fake/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../fake/mx-by-egress.ts'
-import { house, isUnguessable, knows, mail, toRecipients } from './house.ts'
+import { house, isUnguessable, mail, toRecipients } from './house.ts'
 
 // Of two egresses, `a` is the one that should ask the operator a.test, and `b` b.test.
 
@@ -245,13 +245,13 @@ describe('a list', () => {
 
   test('is asked at the pace that the settings give one operator', async () => {
     const { many, mx } = twoEgresses(
-      { a: knows(), b: knows() },
+      { a: friendly, b: friendly },
       { operators: { 'a.test': { recipientsPerSession: 5, egresses: ['b'] } } },
     )
     await many([...users(10), ...users(10, 'b.test')])
     expect(mx.of('a').dialled).toEqual([])
     const lengths = mx.of('b').sessions.map(({ to, lines }) => {
-      const count = lines.filter(line => line.startsWith('RCPT')).length
+      const count = lines.filter(line => line.startsWith('RCPT TO:<user')).length
       return `${to.host} ${count}`
     })
     expect(lengths.toSorted()).toEqual(['mx.a.test 5', 'mx.a.test 5', 'mx.b.test 10'])
