@@ -10,6 +10,14 @@ import { needsSmtpUtf8, nextBatch, type Question } from './plan.ts'
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5
 
+/**
+ * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over each
+ * (smtpd_soft_error_limit); a refused MAIL and an unguessable recipient are two more.
+ */
+const REFUSALS_MAX = 8
+/** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
+const REFUSALS_BORNE = 20
+
 /** What is asked of one exchanger in one connection: transaction after transaction, RSET between. */
 export class Conversation<Q extends Question> {
   readonly #lane: Lane<Q>
@@ -18,6 +26,8 @@ export class Conversation<Q extends Question> {
   readonly #begunAt: number
   #asked = 0
   #transactions = 0
+  /** Commands refused, for whatever reason. */
+  #refusals = 0
   /** Met one unknown user too many in a row. */
   #strayed = false
   /** Somebody was refused for our sake: no success, though the conversation may go on. */
@@ -38,7 +48,7 @@ export class Conversation<Q extends Question> {
     while (!this.#over && this.#session.usable && this.#hasRoom()) {
       // Neither more than this connection may ask, nor past the unknown user at whom we leave.
       const room = pace.row.recipientsPerSession - this.#asked
-      const patience = single ? room : pace.unknownsLeft
+      const patience = single ? room : Math.min(pace.unknownsLeft, this.#bearable)
       const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
       await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
     }
@@ -46,10 +56,17 @@ export class Conversation<Q extends Question> {
     return this.#lost
   }
 
+  /** How many may go out in one write, so that the refusals to be expected among them do not annoy the server. */
+  get #bearable(): number {
+    const expected = (REFUSALS_MAX - this.#refusals) / this.#lane.options.pace.refusedShare
+    return Math.max(1, Math.min(REFUSALS_BORNE - this.#refusals, Math.floor(expected)))
+  }
+
   #hasRoom(): boolean {
     const { pace, world, drain } = this.#lane.options
     const { recipientsPerSession } = pace.row
     if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
+    if (this.#refusals >= REFUSALS_MAX) return false
     const age = world.clock.ticks() - this.#begunAt
     return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
   }
@@ -71,7 +88,7 @@ export class Conversation<Q extends Question> {
       const answer = mail === null ? null : this.#mailAnswer(await mail)
       const replies = await Promise.all(rcpts)
       const told = turn === null || random === null ? null : { turn, reply: await random }
-      if (answer !== null) await this.#mailFailed(answer)
+      if (answer !== null) await this.#mailFailed(answer, batch.length)
       else await this.#hear(batch, replies, told)
     } finally {
       turn?.drop()
@@ -112,13 +129,17 @@ export class Conversation<Q extends Question> {
     return !isBroken(reply) && reply.code === 250 ? null : answerTo('mail', reply)
   }
 
-  /** MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. */
-  async #mailFailed(answer: Answer): Promise<void> {
+  /**
+   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. The server has
+   * refused the recipients that went out `behind` it too.
+   */
+  async #mailFailed(answer: Answer, behind = 0): Promise<void> {
     if (answer.kind === 'silent') {
       this.#lost = answer
       this.#over = true
       return
     }
+    this.#refusals += 1 + behind
     if (isTlsDemand(answer) && (await this.#upgrade())) return
     this.#over = true
     // A second transaction refused where the first was taken: the host wants a new connection for each.
@@ -137,19 +158,23 @@ export class Conversation<Q extends Question> {
     if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
     this.#over = true
     this.#lost = answer
-    this.#lane.settleRest(answer, this.#facts())
+    this.#lane.settleRest(answer, this.facts)
   }
 
-  /** Puts TLS on because the server demands it; true when the same batch can be asked again. */
+  /**
+   * Puts TLS on because the server demands it. True when the demand is dealt with: the same batch can be asked again,
+   * or the server has no TLS for now, and everybody here is told so.
+   */
   async #upgrade(): Promise<boolean> {
     const { world, hosts, signal } = this.#lane.options
     if (world.startTls === 'never' || !this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
     this.#transactions = 0
     const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
-    if (trouble === null) return this.#session.secured
-    this.#lost = trouble
-    return false
+    if (trouble === null) return true
+    if (trouble.kind === 'silent') this.#lost = trouble
+    if (trouble.kind === 'deferred') this.#leave(trouble)
+    return trouble.kind === 'deferred'
   }
 
   /** Understands the replies to one batch of recipients. */
@@ -164,6 +189,7 @@ export class Conversation<Q extends Question> {
         continue
       }
       this.#asked++
+      this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade())) return
       if (isTooMany(answer) && this.#isFull(index)) continue
       if (this.#isAgainstAll(answer)) against = answer
@@ -190,6 +216,12 @@ export class Conversation<Q extends Question> {
     if (index === 0) this.#over = this.#asked > 1
     else if (!this.#over) this.#lane.narrow(index)
     return index > 0 || this.#over
+  }
+
+  #countRefusal({ kind }: Answer) {
+    const isRefused = kind !== 'accepted'
+    if (isRefused) this.#refusals++
+    this.#lane.options.pace.heard(isRefused)
   }
 
   /** A list must not look like a dictionary attack; single questions come from people, and count for nothing here. */
@@ -266,10 +298,11 @@ export class Conversation<Q extends Question> {
   }
 
   #settle(question: Q, answer: Answer, extra: { catchAll?: boolean | null } = {}) {
-    this.#lane.settle(question, answer, { ...this.#facts(), ...extra })
+    this.#lane.settle(question, answer, { ...this.facts, ...extra })
   }
 
-  #facts() {
+  /** Who was spoken with. */
+  get facts() {
     const { host, ip, connectMs } = this.#opened
     return { host, ip, connectMs, tls: this.#session.secured }
   }

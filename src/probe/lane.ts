@@ -51,8 +51,12 @@ export type LaneOptions<Q extends Question> = ProbeOptions<Q> & {
   readonly onFarewell: (closed: Promise<void>) => void
 }
 
-/** What one connection came to; `lost` is what ended it, when that was not its natural end. */
-type Visit = { readonly lost: Answer | null; readonly farewell: Promise<void> }
+/** What one connection came to: what ended it, when that was not its natural end, and who was spoken with. */
+type Visit = {
+  readonly lost: Answer | null
+  readonly facts: Facts
+  readonly farewell: Promise<void>
+}
 
 /** Conversations in a row that may end without one answer before the rest is given up. */
 const FRUITLESS_MAX = 2
@@ -94,13 +98,13 @@ export class Lane<Q extends Question> {
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
       const before = this.#pending.length
-      const { lost, farewell } = await this.#visit(start.permit)
+      const { lost, facts, farewell } = await this.#visit(start.permit)
       if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
       if (wayOut.closedAnswer !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
-      if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, {})
+      if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, facts)
     }
   }
 
@@ -120,7 +124,8 @@ export class Lane<Q extends Question> {
     })
     if (!('session' in opened)) {
       release()
-      return { lost: this.#notOpened(opened), farewell: Promise.resolve() }
+      const { host, ip } = opened
+      return { lost: this.#notOpened(opened), facts: { host, ip }, farewell: Promise.resolve() }
     }
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
@@ -134,8 +139,9 @@ export class Lane<Q extends Question> {
       return farewell
     }
     try {
-      const lost = await new Conversation(this, opened).run()
-      return { lost, farewell: leave() }
+      const conversation = new Conversation(this, opened)
+      const lost = await conversation.run()
+      return { lost, facts: conversation.facts, farewell: leave() }
     } catch (error) {
       void leave()
       throw error

@@ -195,10 +195,13 @@ async function greet(
 ): Promise<Answer | null> {
   const ehlo = await session.ehlo(world.egress.helo)
   if (isBroken(ehlo) || ehlo.code !== 250) return answerTo('ehlo', ehlo)
-  return wantsTls && session.offersStartTls ? putTlsOn(session, world, host, signal) : null
+  if (!wantsTls || !session.offersStartTls) return null
+  const trouble = await putTlsOn(session, world, host, signal)
+  // RFC 3207 §4: refused, perhaps for now only; the conversation goes on in clear text.
+  return session.usable && !session.secured ? null : trouble
 }
 
-/** STARTTLS, and EHLO anew (RFC 3207 §4.2). Null when all went well, or when the server would rather not for now. */
+/** STARTTLS, and EHLO anew (RFC 3207 §4.2). Null when all went well. */
 export async function putTlsOn(
   session: Session,
   world: ProbeWorld,
@@ -207,8 +210,7 @@ export async function putTlsOn(
 ): Promise<Answer | null> {
   const started = await session.starttls(socket => world.egress.dial.secure(socket, host, signal))
   if (isBroken(started)) return answerTo('starttls', started)
-  // RFC 3207 §4: refused for now; the conversation goes on in clear text.
-  if (started.code !== 220) return null
+  if (started.code !== 220) return answerTo('starttls', started)
   const again = await session.ehlo(world.egress.helo)
   return isBroken(again) || again.code !== 250 ? answerTo('ehlo', again) : null
 }

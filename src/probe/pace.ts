@@ -26,6 +26,9 @@ const STREAK_PAUSE_MAX_MS = 2 * MINUTE
 /** The slowest that halving may make us: one connection in five minutes. */
 const RATE_MIN_PER_MS = 1 / (5 * MINUTE)
 
+/** Answers after which what was heard before counts half: a list comes to other parts of itself. */
+const HEARD_MAX = 200
+
 /** The right to hold one connection; `release` gives it back, and may be called twice. */
 export type Permit = { readonly release: () => void }
 
@@ -54,6 +57,9 @@ export class Pace {
   #streakPauseMs = STREAK_PAUSE_MIN_MS
   /** Unknown users in a row, over all connections. */
   #streak = 0
+  /** Recipients asked lately, and how many of them were refused. */
+  #heard = 0
+  #heardRefused = 0
   #refusal: { answer: Answer; until: number } | null = null
   #wakers = new Set<() => void>()
 
@@ -149,6 +155,20 @@ export class Pace {
   /** How many more unknown users in a row the operator may be asked about. */
   get unknownsLeft(): number {
     return this.row.unknownStreakMax - this.#streak
+  }
+
+  /** One more recipient was answered for. */
+  heard(isRefused: boolean): void {
+    this.#heard++
+    if (isRefused) this.#heardRefused++
+    if (this.#heard < HEARD_MAX) return
+    this.#heard /= 2
+    this.#heardRefused /= 2
+  }
+
+  /** Of the recipients asked lately, the share that was refused, for whatever reason; all, before anybody was asked. */
+  get refusedShare(): number {
+    return (this.#heardRefused + 1) / (this.#heard + 1)
   }
 
   /** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */

@@ -83,10 +83,12 @@ describe('a greylisted address', () => {
 
 describe('how a list is asked', () => {
   test('the recipients of one domain share a connection', async () => {
-    const { many, mx, recipients } = house()
+    const { many, mx, recipients } = house({
+      script: knows(...users(15).map(user => user.split('@')[0] ?? '')),
+    })
     await many(users(15))
     expect(mx.sessions).toHaveLength(1)
-    expect(recipients()).toHaveLength(15)
+    expect(recipients().filter(to => !isUnguessable(to))).toHaveLength(15)
   })
 
   test('never more connections at once than the settings allow', async () => {
