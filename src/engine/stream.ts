@@ -164,7 +164,7 @@ class Stream {
     this.#enqueue({ inquiry, since, tries: 0, egress: null, refusedBy: [] })
   }
 
-  #enqueue(waiting: Waiting) {
+  #enqueue(waiting: Waiting, isAgain = false) {
     const { operator, route } = waiting.inquiry
     let line = this.#lines.get(operator.name)
     if (line === undefined) {
@@ -173,7 +173,8 @@ class Stream {
       this.#engine.lookAhead(route)
     }
     line.add(waiting)
-    line.ripe = this.#isAllRouted
+    // What was put off together comes back together: it gathers anew, though nothing else is to come.
+    line.ripe = this.#isAllRouted && !isAgain
     line.lastAt = this.#options.clock.ticks()
     this.#walk(line)
     if (!line.isEmpty && !line.ripe && !line.gathering) this.#gather(line, GATHER_MS)
@@ -264,7 +265,7 @@ class Stream {
     if (again === null) return this.#ended(inquiry, outcome.result)
     const { delayMs, ...been } = again
     void sleep(clock, delayMs, this.#ending).then(() => {
-      if (!this.#ending.aborted) this.#enqueue({ inquiry, since, ...been })
+      if (!this.#ending.aborted) this.#enqueue({ inquiry, since, ...been }, true)
     })
   }
 

@@ -173,8 +173,9 @@ export class Conversation<Q extends Question> {
     const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
     if (trouble === null) return true
     if (trouble.kind === 'silent') this.#lost = trouble
-    if (trouble.kind === 'deferred') this.#leave(trouble)
-    return trouble.kind === 'deferred'
+    if (trouble.kind !== 'deferred' || trouble.stage !== 'starttls') return false
+    this.#leave(trouble)
+    return true
   }
 
   /** Understands the replies to one batch of recipients. */

@@ -143,5 +143,9 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedItem, outcome: Outc
   const { position, copies } = item
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again
-  return { postponed: [{ position, dueAt: now + delayMs, ...been }] }
+  return { postponed: [{ position, dueAt: dueTogether(now, delayMs), ...been }] }
 }
+
+/** To the full second: what was put off by one conversation comes due together, and shares a connection again. */
+const dueTogether = (now: number, delayMs: number) =>
+  delayMs === 0 ? now : Math.ceil((now + delayMs) / SECOND) * SECOND

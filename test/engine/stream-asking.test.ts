@@ -41,6 +41,15 @@ describe('a greylisted address', () => {
     expect(waitedMs).toBeLessThan(11 * MINUTE)
   })
 
+  test('comes back together with those that were put off with it: they share a connection', async () => {
+    let now = () => 0
+    const { script } = greylist(10 * MINUTE, () => now())
+    const { many, mx, clock } = house({ script })
+    now = clock.ticks
+    await many(users(8))
+    expect(mx.sessions).toHaveLength(2)
+  })
+
   test('is asked three times at most, and then ends as greylisted', async () => {
     const { script, asked } = greylist(24 * HOUR, () => 0)
     const { many } = house({ script })

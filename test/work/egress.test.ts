@@ -178,6 +178,15 @@ describe('an item that is greylisted', () => {
     expect(home.dials.b).toEqual([])
   })
 
+  test('comes due together with those that were put off with it', async () => {
+    const stopping = new AbortController()
+    const home = await twoEgresses(users(8), { a: greylists(), b: friendly })
+    home.clock.after(MINUTE, () => stopping.abort())
+    await home.work({ stopping: stopping.signal })
+    const dueAt = new Set((await home.items()).map(({ due_at }) => due_at))
+    expect([...dueAt].map(at => at % 1_000)).toEqual([0])
+  })
+
   test('stays with its egress over a stop', async () => {
     const stopping = new AbortController()
     const home = await twoEgresses(users(15), { a: greylists(), b: friendly })
