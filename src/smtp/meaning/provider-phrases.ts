@@ -205,6 +205,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   qmail('rejected/not-hosted', /list of allowed rcpthosts|couldn't find any host named/),
   zerospam('rejected/no-mailbox', /recipient address rejected: not in recipient list/),
   exim('refused-us/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
+  exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
   cpanel('rejected/no-mailbox', /^the mail server could not deliver mail to <>/),
   opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
