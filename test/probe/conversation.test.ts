@@ -70,35 +70,23 @@ describe('refusals in one connection of a list', () => {
 })
 
 describe('a server that demands TLS', () => {
-  test('and has none for now is asked again later', async () => {
-    const home = house({
-      answer: (line: string) => {
-        if (line.startsWith('EHLO')) return OFFERS_TLS
-        if (line === 'STARTTLS') return '454 4.7.0 TLS not available due to temporary reason'
-        return line.startsWith('MAIL') ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
-      },
-    })
-    const walk = await home.run(people(2))
-    for (const { probed } of walk.told) {
-      expect(probed.answer).toMatchObject({ kind: 'deferred', stage: 'starttls' })
-    }
-    expect(walk.told).toHaveLength(2)
-  })
-
-  test('at one recipient, and has none for now, has them all asked again later', async () => {
-    const home = house({
-      answer: (line: string) => {
-        if (line.startsWith('EHLO')) return OFFERS_TLS
-        if (line === 'STARTTLS') return '454 4.7.0 TLS not available due to temporary reason'
-        return line.startsWith('RCPT') ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
-      },
-    })
-    const walk = await home.run(people(2))
-    for (const { probed } of walk.told) {
-      expect(probed.answer).toMatchObject({ kind: 'deferred', stage: 'starttls' })
-    }
-    expect(walk.told).toHaveLength(2)
-  })
+  test.each(['MAIL', 'RCPT'])(
+    'at %s, and has none for now, has all asked again later',
+    async at => {
+      const home = house({
+        answer: (line: string) => {
+          if (line.startsWith('EHLO')) return OFFERS_TLS
+          if (line === 'STARTTLS') return '454 4.7.0 TLS not available due to temporary reason'
+          return line.startsWith(at) ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
+        },
+      })
+      const walk = await home.run(people(2))
+      expect(walk.told.map(({ probed }) => probed.answer)).toMatchObject([
+        { kind: 'deferred', stage: 'starttls' },
+        { kind: 'deferred', stage: 'starttls' },
+      ])
+    },
+  )
 })
 
 test('time that runs out in mid-conversation tells with whom it was', async () => {
