@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { EngineOptions, Result } from '../../src/index.ts'
+import { exim } from './exim.ts'
 import { missingOf, REQUIRED, type RealHouse, startHouse } from './house.ts'
+import { opensmtpd } from './opensmtpd.ts'
 import { postfix, postfixLog } from './postfix.ts'
 import { ask, casesOf, findingsOf, storyOf } from './table.ts'
 
 // The engine against mail and DNS servers that others wrote, run from Debian packages on loopback: each row of
 // fixtures/real is asked through the true engine, and gives this verdict with this evidence.
 
-const SERVERS = [postfix]
+const SERVERS = [postfix, exim, opensmtpd]
 const TABLES = ['dns', ...SERVERS.map(({ name }) => name)]
 const CASE_MS = 60_000
 const missing = missingOf(SERVERS)
