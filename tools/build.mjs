@@ -16,6 +16,9 @@ const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'],
   stdio: 'inherit',
 })
 if (compiled.status !== 0) process.exit(compiled.status ?? 1)
-cpSync(join(root, 'src/world/example.json'), join(root, 'dist/world/example.json'))
+cpSync(
+  join(root, 'src/world/scenario/example.json'),
+  join(root, 'dist/world/scenario/example.json'),
+)
 const lists = join(root, 'src/address/lists')
 if (existsSync(lists)) cpSync(lists, join(root, 'dist/address/lists'), { recursive: true })

@@ -1,6 +1,6 @@
 import { messageOf } from '../base/error.ts'
 import { answerLines } from './line-service.ts'
-import { readScenario } from './scenario.ts'
+import { readScenario } from './scenario/scenario.ts'
 import { startWorld } from './world.ts'
 
 /**

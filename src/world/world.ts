@@ -1,14 +1,14 @@
 import { Attendance } from './attendance.ts'
 import { addUp, type WorldCounters } from './counters.ts'
 import { startDnsServer } from './dns-server.ts'
-import { MailHost } from './mail-host.ts'
-import type { Scenario } from './scenario.ts'
-import { checkScenario } from './scenario-check.ts'
-import { allotAddresses, cannotListen, openStreet } from './street.ts'
+import { MailHost } from './host/host.ts'
+import { checkScenario } from './scenario/check.ts'
+import type { Scenario } from './scenario/scenario.ts'
+import { allotAddresses, cannotListen, openStreet } from './street/street.ts'
 import { createZone } from './zone.ts'
 
 export type { WorldCounters } from './counters.ts'
-export type { DomainPlan, HostPlan, Scenario } from './scenario.ts'
+export type { DomainPlan, HostPlan, Scenario } from './scenario/scenario.ts'
 
 /** A running mail world: everything listens on loopback addresses only. */
 export type World = {

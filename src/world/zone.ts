@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import type { DnsTrouble, DomainPlan } from './scenario.ts'
+import type { DnsTrouble, DomainPlan } from './scenario/scenario.ts'
 
 export type ZoneRecord =
   | { readonly type: 'MX'; readonly preference: number; readonly exchange: string }

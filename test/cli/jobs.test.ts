@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../src/world/scenario.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import { rowsIn } from '../journey/lists.ts'
 import { emptyFolder, type Ran, type Running, runEv, startEv, towards } from './run-ev.ts'

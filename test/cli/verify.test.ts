@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Scenario } from '../../src/world/scenario.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import { type EvOptions, emptyFolder, runEv, startEv, towards } from './run-ev.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/present.ts'
-import { readScenario, type Scenario } from '../../src/world/scenario.ts'
+import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import {
   EV,

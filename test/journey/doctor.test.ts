@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../src/doctor/identity/blocklist-table.ts'
-import type { DomainPlan } from '../../src/world/scenario.ts'
+import type { DomainPlan } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import { emptyFolder, type Ran, runEv } from '../cli/run-ev.ts'
 

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import type { HostCounters } from '../../src/world/counters.ts'
-import type { Rule } from '../../src/world/rule.ts'
+import type { Rule } from '../../src/world/host/rule.ts'
 import { type Scenario, startWorld, type World } from '../../src/world/world.ts'
 import { emptyFolder, runEv } from '../cli/run-ev.ts'
 

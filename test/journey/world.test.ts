@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createEngine } from '../../src/index.ts'
-import { EXAMPLE_FILE } from '../../src/world/example.ts'
-import { readScenario, type Scenario } from '../../src/world/scenario.ts'
+import { EXAMPLE_FILE } from '../../src/world/scenario/example.ts'
+import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 
 let world: World

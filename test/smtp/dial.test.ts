@@ -4,7 +4,7 @@ import { duplexPair } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type DialOptions, tcpDial } from '../../src/smtp/dial.ts'
-import { selfSigned } from '../../src/world/certificate.ts'
+import { selfSigned } from '../../src/world/host/certificate.ts'
 
 const DIRECT: DialOptions = { sourceAddress: null, proxy: null }
 const never = new AbortController().signal

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { checkScenario } from '../../src/world/scenario-check.ts'
-import { TEMPERS } from '../../src/world/tempers.ts'
+import { TEMPERS } from '../../src/world/host/tempers.ts'
+import { checkScenario } from '../../src/world/scenario/check.ts'
 
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/world.md'), 'utf8')
 const examples = [...DOCS.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => text)

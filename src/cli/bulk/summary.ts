@@ -1,5 +1,5 @@
 import type { Job } from '../../store/jobs.ts'
-import type { WrittenFile } from './list-output.ts'
+import type { WrittenFile } from './output/output.ts'
 import { duration } from './progress.ts'
 
 /** How a job ended, for people. */

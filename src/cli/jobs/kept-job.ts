@@ -5,7 +5,7 @@ import type { Database } from '../../store/database.ts'
 import { findJobs } from '../../store/job-list.ts'
 import type { Job } from '../../store/jobs.ts'
 import { isLocked, listLock } from '../../store/lock.ts'
-import type { BulkSource } from '../bulk/source.ts'
+import type { BulkSource } from '../bulk/list/source.ts'
 import { openKept } from '../database.ts'
 import { stdinCopyOf } from './stdin-copy.ts'
 

@@ -6,7 +6,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { unfinishedJobs } from '../../store/job-list.ts'
 import type { Job } from '../../store/jobs.ts'
-import type { BulkSource } from '../bulk/source.ts'
+import type { BulkSource } from '../bulk/list/source.ts'
 
 /** The name of the copy of stdin that a job was made from; null when it was made from a file. */
 export function stdinCopyOf({ source }: Job): string | null {

@@ -1,6 +1,6 @@
 import { cleanText } from '../../base/text.ts'
 import type { HostCounters, WorldCounters } from '../../world/counters.ts'
-import type { DomainPlan, Scenario } from '../../world/scenario.ts'
+import type { DomainPlan, Scenario } from '../../world/scenario/scenario.ts'
 import type { World } from '../../world/world.ts'
 import { table } from '../table.ts'
 

@@ -1,9 +1,9 @@
 import { fstatSync, readFileSync } from 'node:fs'
 import { EvError } from '../../base/error.ts'
 import { countersToJson } from '../../world/counters.ts'
-import { EXAMPLE_FILE } from '../../world/example.ts'
 import { answerLines } from '../../world/line-service.ts'
-import { readScenario, type Scenario } from '../../world/scenario.ts'
+import { EXAMPLE_FILE } from '../../world/scenario/example.ts'
+import { readScenario, type Scenario } from '../../world/scenario/scenario.ts'
 import { startWorld, type World } from '../../world/world.ts'
 import { farewell, welcome, whereabouts } from './print.ts'
 

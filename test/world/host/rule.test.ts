@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { addressMatcher, type Moment, ruleBook } from '../../src/world/rule.ts'
-import { startWorld } from '../../src/world/world.ts'
-import { Talk } from './talk.ts'
+import { addressMatcher, type Moment, ruleBook } from '../../../src/world/host/rule.ts'
+import { startWorld } from '../../../src/world/world.ts'
+import { Talk } from '../talk.ts'
 
 const MOMENT: Moment = {
   host: 'mx.a.test',

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { breathe } from '../../base/clock.ts'
-import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
-import { cleanText } from '../../base/text.ts'
-import type { Config } from '../../config/settings.ts'
-import { readList } from '../../job/csv.ts'
-import { toEntry } from '../../job/submission.ts'
-import type { Database } from '../../store/database.ts'
+import { breathe } from '../../../base/clock.ts'
+import { EvError } from '../../../base/error.ts'
+import { systemRandom } from '../../../base/random.ts'
+import { cleanText } from '../../../base/text.ts'
+import type { Config } from '../../../config/settings.ts'
+import { readList } from '../../../job/csv.ts'
+import { toEntry } from '../../../job/submission.ts'
+import type { Database } from '../../../store/database.ts'
 import {
   addItems,
   createJob,
@@ -17,10 +17,10 @@ import {
   queueJob,
   setSource,
   unfinishedJob,
-} from '../../store/jobs.ts'
-import type { JobState } from '../../store/schema.ts'
-import { openKept } from '../database.ts'
-import type { ListFile } from './list-file.ts'
+} from '../../../store/jobs.ts'
+import type { JobState } from '../../../store/schema.ts'
+import { openKept } from '../../database.ts'
+import type { ListFile } from './file.ts'
 import { type SourceFlags, toSource } from './source.ts'
 
 /** Rows stored in one transaction while a list is loaded. */

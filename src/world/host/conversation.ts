@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
-import type { Caller, MailHost } from './mail-host.ts'
+import type { Caller, MailHost } from './host.ts'
 import { Mouth } from './mouth.ts'
 import type { Rule } from './rule.ts'
 import { filledIn, Standing } from './standing.ts'

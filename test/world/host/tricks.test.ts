@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { HostPlan } from '../../src/world/scenario.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
-import { Talk } from './talk.ts'
+import type { HostPlan } from '../../../src/world/scenario/scenario.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { Talk } from '../talk.ts'
 
 const HOST = 'mx.a.test'
 let world: World | undefined

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { selfSigned } from '../../src/world/certificate.ts'
-import { TEMPERS } from '../../src/world/tempers.ts'
-import { startWorld, type World } from '../../src/world/world.ts'
-import { Talk } from './talk.ts'
+import { selfSigned } from '../../../src/world/host/certificate.ts'
+import { TEMPERS } from '../../../src/world/host/tempers.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { Talk } from '../talk.ts'
 
 const OVERLAID = { seconds: 3_600, max: 2, ms: 1, mailboxes: ['ann', 'bob.*'] }
 let world: World

@@ -1,6 +1,11 @@
-import { LIST_COLUMNS, listValues, presentResult } from '../../engine/present.ts'
-import { createRowObject, createRowWriter, type ListDialect, type ListRow } from '../../job/csv.ts'
-import type { Result } from '../../verdict/verdict.ts'
+import { LIST_COLUMNS, listValues, presentResult } from '../../../engine/present.ts'
+import {
+  createRowObject,
+  createRowWriter,
+  type ListDialect,
+  type ListRow,
+} from '../../../job/csv.ts'
+import type { Result } from '../../../verdict/verdict.ts'
 
 export type Format = 'csv' | 'ndjson' | 'json'
 

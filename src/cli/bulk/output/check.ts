@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
-import { EvError } from '../../base/error.ts'
-import type { OutputFile, OutputFlags } from './output-plan.ts'
-import { cannotWrite, partialOf, placeOf, truePath } from './output-sink.ts'
+import { EvError } from '../../../base/error.ts'
+import type { OutputFile, OutputFlags } from './plan.ts'
+import { cannotWrite, partialOf, placeOf, truePath } from './sink.ts'
 
 /** Tells before the work begins when its output could not be written after it; `list` may be `-`. */
 export async function checkOutput(

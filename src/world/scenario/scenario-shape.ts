@@ -1,6 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
-import { DAY } from '../base/clock.ts'
-import { type Rule, VERBS } from './rule.ts'
+import { DAY } from '../../base/clock.ts'
+import { type Rule, VERBS } from '../host/rule.ts'
+import { TEMPERS } from '../host/tempers.ts'
 import type { DnsTrouble, DomainPlan, HostPlan, Scenario } from './scenario.ts'
 import {
   flag,
@@ -15,7 +16,6 @@ import {
   text,
   whole,
 } from './shape.ts'
-import { TEMPERS } from './tempers.ts'
 
 /** A pause longer than that is a mistake, and more than a timer holds. */
 const pauseMs = number(0, DAY)

@@ -1,11 +1,11 @@
-import { EvError } from '../base/error.ts'
-import { cleanText } from '../base/text.ts'
-import type { Rule } from './rule.ts'
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Rule } from '../host/rule.ts'
+import { TEMPERS, type Temper } from '../host/tempers.ts'
+import { isLoopback } from '../street/street.ts'
 import type { HostPlan, Scenario } from './scenario.ts'
 import { SCENARIO } from './scenario-shape.ts'
 import { Misfit } from './shape.ts'
-import { isLoopback } from './street.ts'
-import { TEMPERS, type Temper } from './tempers.ts'
 
 /** Finds the mistakes that a person makes in writing a scenario; throws `bad_input` with the place and what it takes. */
 export function checkScenario(given: unknown): Scenario {

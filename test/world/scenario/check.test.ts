@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { EvError } from '../../src/base/error.ts'
-import { readScenario } from '../../src/world/scenario.ts'
-import { checkScenario } from '../../src/world/scenario-check.ts'
+import { EvError } from '../../../src/base/error.ts'
+import { checkScenario } from '../../../src/world/scenario/check.ts'
+import { readScenario } from '../../../src/world/scenario/scenario.ts'
 
 const withHost = (plan: unknown) => ({ domains: {}, hosts: { 'mx.a.test': plan } })
 const withRule = (rule: unknown) => withHost({ temper: 'polite', rules: [rule] })

@@ -1,4 +1,4 @@
-import type { Caller, MailHost } from './mail-host.ts'
+import type { Caller, MailHost } from './host.ts'
 import type { Moment } from './rule.ts'
 
 /**

@@ -1,5 +1,5 @@
+import type { HostPlan } from '../scenario/scenario.ts'
 import type { Rule } from './rule.ts'
-import type { HostPlan } from './scenario.ts'
 
 /** What a mail server is like: all that sets it apart from a plain one that takes everything. */
 export type Temper = {

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import { EvError } from '../base/error.ts'
+import { EvError } from '../../base/error.ts'
 import type { Line } from './conversation.ts'
-import type { Caller, Ending, MailHost } from './mail-host.ts'
+import type { Caller, Ending, MailHost } from './host.ts'
 import type { Rule } from './rule.ts'
 import { filledIn, Standing } from './standing.ts'
 

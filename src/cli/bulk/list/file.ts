@@ -3,8 +3,8 @@ import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:f
 import { open, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { EvError, messageOf } from '../../base/error.ts'
-import { detectDialect, HEAD_BYTES_MAX, type ListDialect } from '../../job/csv.ts'
+import { EvError, messageOf } from '../../../base/error.ts'
+import { detectDialect, HEAD_BYTES_MAX, type ListDialect } from '../../../job/csv.ts'
 
 /** A list on disk, read twice: for its addresses, and again when its rows are written with their results. */
 export type ListFile = {

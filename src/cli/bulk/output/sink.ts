@@ -1,7 +1,7 @@
 import { existsSync, realpathSync, renameSync, statSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { EvError, messageOf } from '../../base/error.ts'
+import { EvError, messageOf } from '../../../base/error.ts'
 
 /** Where rows go. What goes to a file has another name there until it is published. */
 export type OutputSink = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { planOutput } from '../../../src/cli/bulk/output-plan.ts'
+import { planOutput } from '../../../../src/cli/bulk/output/plan.ts'
 
 const ALL = ['deliverable', 'risky', 'undeliverable', 'unknown']
 

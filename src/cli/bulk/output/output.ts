@@ -1,12 +1,12 @@
-import { EvError } from '../../base/error.ts'
-import { type ListRow, readList } from '../../job/csv.ts'
-import type { Database } from '../../store/database.ts'
-import { resultPage } from '../../store/items.ts'
-import { type Class, classOf, type Result } from '../../verdict/verdict.ts'
-import type { ListFile } from './list-file.ts'
-import type { OutputFile } from './output-plan.ts'
-import { type OutputSink, openSink, publishAll } from './output-sink.ts'
+import { EvError } from '../../../base/error.ts'
+import { type ListRow, readList } from '../../../job/csv.ts'
+import type { Database } from '../../../store/database.ts'
+import { resultPage } from '../../../store/items.ts'
+import { type Class, classOf, type Result } from '../../../verdict/verdict.ts'
+import type { ListFile } from '../list/file.ts'
+import type { OutputFile } from './plan.ts'
 import type { RowText } from './row-text.ts'
+import { type OutputSink, openSink, publishAll } from './sink.ts'
 
 /** A file of the output, and how many rows went there. */
 export type WrittenFile = OutputFile & { readonly rows: number }

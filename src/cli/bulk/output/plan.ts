@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
-import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
-import type { Class } from '../../verdict/verdict.ts'
+import { EvError } from '../../../base/error.ts'
+import { cleanText } from '../../../base/text.ts'
+import type { Class } from '../../../verdict/verdict.ts'
 
 /** One file of an output, and the classes of the rows that go there; `-` is stdout. */
 export type OutputFile = { readonly path: string; readonly classes: readonly Class[] }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import { EvError } from '../base/error.ts'
+import { EvError } from '../../base/error.ts'
 import type { Pit } from './pit.ts'
 
 /** Addresses where connections are neither taken nor refused, as behind a firewall that drops packets. */

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
-import { DAY, systemClock } from '../base/clock.ts'
+import { DAY, systemClock } from '../../base/clock.ts'
 
 /**
  * A fresh key and a self-signed certificate for `name`, as most mail servers have one: made here

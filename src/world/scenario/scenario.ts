@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { EvError, messageOf } from '../base/error.ts'
-import { cleanText } from '../base/text.ts'
-import type { Rule } from './rule.ts'
-import { checkScenario } from './scenario-check.ts'
-import type { TemperName } from './tempers.ts'
+import { EvError, messageOf } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Rule } from '../host/rule.ts'
+import type { TemperName } from '../host/tempers.ts'
+import { checkScenario } from './check.ts'
 
 /** A small world of mail: its domains, its mail servers, and how far away it is. Plain data, so it may stand in a JSON file. */
 export type Scenario = {

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { EvError, messageOf } from '../base/error.ts'
+import { EvError, messageOf } from '../../base/error.ts'
+import type { Around, MailHost } from '../host/host.ts'
+import type { HostPlan } from '../scenario/scenario.ts'
 import { type BlackHole, digBlackHole } from './black-hole.ts'
-import type { Around, MailHost } from './mail-host.ts'
-import type { HostPlan } from './scenario.ts'
 
 /** All mail servers of the world, listening at one port. */
 export type Street = { readonly port: number; close(): Promise<void> }
