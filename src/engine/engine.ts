@@ -3,26 +3,26 @@ import { EvError, messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
 import { addressesOf } from '../dns/route.ts'
-import type { Fleet } from '../probe/fleet.ts'
+import type { Fleet } from '../probe/egress/fleet.ts'
 import type { Pace } from '../probe/pace.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { resultOfFailure, resultOfMemory, standIn } from './conclude.ts'
-import { Inquirer, type ProbeListOptions } from './inquirer.ts'
-import { limited, orAborted } from './limit.ts'
-import { isFresh, type ResultMemory } from './memory.ts'
+import { Inquirer, type ProbeListOptions } from './inquiry/inquirer.ts'
 import {
   type Inquiry,
   type Prepared,
   type PrepareWorld,
   prepare,
   resumeInquiry,
-} from './prepare.ts'
+} from './inquiry/prepare.ts'
+import { limited, orAborted } from './limit.ts'
+import { isFresh, type ResultMemory } from './memory.ts'
 import { Recaller } from './recall.ts'
+import { resultOfFailure, resultOfMemory, standIn } from './result/conclude.ts'
 import { sandboxResult } from './sandbox.ts'
-import { type ManyOptions, streamResults } from './stream.ts'
+import { type ManyOptions, streamResults } from './stream/stream.ts'
 
-export type { ProbeListOptions } from './inquirer.ts'
+export type { ProbeListOptions } from './inquiry/inquirer.ts'
 
 export type VerifyOptions = {
   readonly signal?: AbortSignal

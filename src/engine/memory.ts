@@ -1,6 +1,6 @@
 import { type Clock, DAY, HOUR } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
-import type { Probed } from '../probe/lane.ts'
+import type { Probed } from '../probe/lane/lane.ts'
 
 /** What a mail server said of an address, kept for a while. */
 export type Remembered = {

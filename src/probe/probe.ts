@@ -2,12 +2,12 @@ import { HOUR } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
 import type { Operator } from '../dns/operator.ts'
 import { CatchAllMemory } from './catch-all.ts'
-import type { ProbeWorld } from './egress.ts'
-import { HostMemory } from './host-memory.ts'
-import { Lane, type ProbeOptions } from './lane.ts'
+import type { ProbeWorld } from './egress/egress.ts'
+import { WayOut } from './egress/way-out.ts'
+import { HostMemory } from './lane/host-memory.ts'
+import { Lane, type ProbeOptions } from './lane/lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
 import { planLanes, type Question } from './plan.ts'
-import { WayOut } from './way-out.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000

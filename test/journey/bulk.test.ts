@@ -3,7 +3,7 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LIST_COLUMNS } from '../../src/engine/present.ts'
+import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
 import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/knock.ts'
+import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/egress/knock.ts'
 import type { DomainPlan } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import { emptyFolder, type Ran, startEv, towards } from '../cli/run-ev.ts'

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { isFault } from '../../address/address.ts'
 import { cleanText } from '../../base/text.ts'
-import { retryAfterSeconds } from '../../engine/again.ts'
+import { retryAfterSeconds } from '../../engine/inquiry/again.ts'
 import { reasonText } from '../../smtp/reason-text.ts'
 import { MEANINGS } from '../../verdict/reason.ts'
 import { type Class, classOf, type Evidence, type Result } from '../../verdict/verdict.ts'

@@ -1,6 +1,6 @@
 import type { Log } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
-import { closedNotice } from '../../probe/way-out.ts'
+import { closedNotice } from '../../probe/egress/way-out.ts'
 import type { Answer, SilentWhy } from '../../smtp/answer.ts'
 import type { Result } from '../../verdict/verdict.ts'
 

@@ -1,6 +1,6 @@
 import type { Resolver } from '../../dns/resolver.ts'
 import { addressesOf } from '../../dns/route.ts'
-import { WELL_KNOWN_EXCHANGERS } from '../../probe/knock.ts'
+import { WELL_KNOWN_EXCHANGERS } from '../../probe/egress/knock.ts'
 import { isIpv6, parseIp } from '../identity/ip.ts'
 import { type Outcome, type Visit, type VisitWorld, visit } from './visit.ts'
 

@@ -1,4 +1,4 @@
-import { LIST_COLUMNS, listValues, presentResult } from '../../../engine/present.ts'
+import { LIST_COLUMNS, listValues, presentResult } from '../../../engine/result/present.ts'
 import {
   createRowObject,
   createRowWriter,

@@ -1,0 +1,121 @@
+import { HOUR, MINUTE } from '../../base/clock.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import type { Result } from '../../verdict/verdict.ts'
+
+/** RFC 5321 §4.5.4.1 wants patience; three tries in four hours is what we allow ourselves. */
+const TRIES_MAX = 3
+const WAIT_IN_ALL_MAX_MS = 4 * HOUR
+/** postgrey's default, and that of most greylists. */
+const GREYLIST_DELAY_MS = 5 * MINUTE
+/** What a server may make us wait at most for one try. */
+const DELAY_MAX_MS = HOUR
+
+/** What an item of a list has been through before it was asked this time. */
+export type Past = {
+  /** How often a server was asked about it by the egress that it is with. */
+  readonly tries: number
+  /** Since it was ready to be asked for the first time, in ms. */
+  readonly waitedMs: number
+  /** The egress that must ask it, as greylists know sender, address and recipient together; null: any. */
+  readonly egress: string | null
+  /** The egresses that were turned away when they were to ask about it. */
+  readonly refusedBy: readonly string[]
+}
+
+/** What asking brought this time, and through which egress. */
+export type Outcome = {
+  readonly result: Result
+  /** False when no server was asked. */
+  readonly asked: boolean
+  readonly egress: string
+}
+
+/** What whoever works on the list allows. */
+export type Terms = {
+  /** False: what should be asked again later ends as it is. */
+  readonly wait: boolean
+  /** When set, it wins over what the server names. */
+  readonly greylistDelayMs: number | null
+  /** The egresses that may ask the operator at present, best first. */
+  readonly willing: () => readonly string[]
+}
+
+/** How an item of a list is asked again, and what it has been through by then. */
+export type Again = Omit<Past, 'waitedMs'> & { readonly delayMs: number }
+
+/** How an item of a list is asked again: by another egress at once, or by the same one later. Null: its result is final. */
+export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | null {
+  return handOver(outcome, past, terms) ?? (terms.wait ? askLater(outcome, past, terms) : null)
+}
+
+/**
+ * The egress to ask through in place of those that were turned away, the last of them with this answer. Null where
+ * the answer is not against the egress, or nobody is left to ask.
+ */
+export function insteadOf(
+  turnedAway: readonly string[],
+  answer: Answer,
+  willing: () => readonly string[],
+): string | null {
+  if (!mayDifferElsewhere(answer, turnedAway.length)) return null
+  return willing().find(name => !turnedAway.includes(name)) ?? null
+}
+
+/** A demand for TLS that cannot be met is the same for all of us, and a host that two cannot reach is down. */
+function mayDifferElsewhere(answer: Answer, tried: number): boolean {
+  if (answer.kind === 'refused-us') return answer.why !== 'tls'
+  const isUnreached = answer.kind === 'silent' && answer.stage === 'connect'
+  return isUnreached && (answer.why === 'connect' || answer.why === 'timeout') && tried < 2
+}
+
+/** Another egress is another sender: its tries begin anew. */
+function handOver({ result, egress }: Outcome, past: Past, { willing }: Terms): Again | null {
+  const { answer } = result.evidence
+  const refusedBy = [...past.refusedBy, egress]
+  const other = answer === null ? null : insteadOf(refusedBy, answer, willing)
+  return other === null ? null : { delayMs: 0, tries: 0, egress: other, refusedBy }
+}
+
+function askLater({ result, asked, egress }: Outcome, past: Past, terms: Terms): Again | null {
+  const tries = past.tries + (asked ? 1 : 0)
+  const { waitedMs, refusedBy } = past
+  const delayMs = askAgainAfter(result, asked, { count: tries, waitedMs }, terms.greylistDelayMs)
+  if (delayMs === null) return null
+  return { delayMs, tries, egress: asked ? egress : past.egress, refusedBy }
+}
+
+/** How often and how long an item was waited for. */
+export type Tries = {
+  /** How often a server was asked about it so far, this time included. */
+  readonly count: number
+  /** Since the first time, in ms. */
+  readonly waitedMs: number
+}
+
+/**
+ * How long an item of a list should wait before it is asked again, in ms; null when its result is final.
+ * Greylisting, trouble on their side and a pause that the operator wants are worth a wait.
+ * `greylistDelayMs`, when set, wins over what the server names.
+ */
+export function askAgainAfter(
+  { evidence }: Result,
+  asked: boolean,
+  tries: Tries,
+  greylistDelayMs: number | null,
+): number | null {
+  const { answer } = evidence
+  if (answer?.kind !== 'deferred' || tries.waitedMs >= WAIT_IN_ALL_MAX_MS) return null
+  // A pause is no try: nobody was asked.
+  if (!asked) return Math.min(answer.retryAfterMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+  if (tries.count >= TRIES_MAX) return null
+  return Math.min(greylistDelayMs ?? answer.retryAfterMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+}
+
+/** After how many seconds a single verification should be asked again; null when that would not help. */
+export function retryAfterSeconds({ verdict, evidence }: Result): number | null {
+  const { answer } = evidence
+  if (answer?.kind !== 'deferred') return null
+  const delayMs =
+    answer.retryAfterMs ?? (verdict.reason === 'greylisted' ? GREYLIST_DELAY_MS : null)
+  return delayMs === null ? null : Math.ceil(delayMs / 1_000)
+}

@@ -1,0 +1,229 @@
+import { addressKey } from '../../address/address.ts'
+import type { Clock } from '../../base/clock.ts'
+import { EvError, messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import type { Operator } from '../../dns/operator.ts'
+import type { Fleet } from '../../probe/egress/fleet.ts'
+import type { Probed, ProbeOptions } from '../../probe/lane/lane.ts'
+import { silent } from '../../probe/lane/open-session.ts'
+import type { Prober } from '../../probe/probe.ts'
+import type { Result } from '../../verdict/verdict.ts'
+import { limited } from '../limit.ts'
+import { memorable, type Remembered } from '../memory.ts'
+import type { Recaller } from '../recall.ts'
+import { resultOfFailure, resultOfMemory, resultOfProbe } from '../result/conclude.ts'
+import { insteadOf } from './again.ts'
+import type { Inquiry } from './prepare.ts'
+
+export type InquirerWorld = {
+  readonly fleet: Fleet
+  readonly memory: Recaller
+  readonly clock: Clock
+  readonly log: Log
+  /** For one verification that somebody waits for, in ms. */
+  readonly deadlineMs: number
+  /** Ends every conversation at once. */
+  readonly closing: AbortSignal
+}
+
+export type ProbeListOptions = {
+  /** The name of the egress that asks; when left out, the one that should ask this operator. */
+  readonly egress?: string
+  /** Ends every conversation at once. */
+  readonly signal: AbortSignal
+  /** Lets the transaction under way end, says QUIT and asks nobody else. */
+  readonly drain?: AbortSignal
+  readonly dialogue?: boolean
+  readonly patienceMs?: number
+  /** Called once for each inquiry; `asked` is false when no server was asked this time. */
+  readonly onResult: (inquiry: Inquiry, result: Result, asked: boolean) => void
+}
+
+/** A pause shorter than this is waited out by a list; a longer one is handed back. */
+const LIST_PATIENCE_MS = 2_000
+/** What is kept of a deadline for those who hear of it to say what they know. */
+const LAST_WORDS_MS = 20
+
+/** Takes inquiries to the mail servers and brings back results, and has definite answers remembered. */
+export class Inquirer {
+  readonly #world: InquirerWorld
+  /** Conversations under way, to their farewell. */
+  readonly #runs = new Set<Promise<void>>()
+
+  constructor(world: InquirerWorld) {
+    this.#world = world
+  }
+
+  /**
+   * Asks about one address that somebody waits for; where the operator refuses one egress, another asks in the time
+   * that is left. The result is there with the answer; the farewell to the server goes on behind it. Never rejects.
+   */
+  one(inquiry: Inquiry, options: { dialogue: boolean }): Promise<Result> {
+    const { deadlineMs, clock, closing } = this.#world
+    // What the DNS took is part of the time that the caller waits.
+    const leftMs = deadlineMs - LAST_WORDS_MS - (clock.ticks() - inquiry.begunAt)
+    const { signal, done } = limited(clock, leftMs, [closing])
+    return new Promise<Result>(resolve => {
+      let isOver = false
+      const tell = (result: () => Result) => {
+        if (!isOver) resolve(result())
+        isOver = true
+      }
+      const told = (probed: Probed) => tell(() => resultOfProbe(clock, inquiry, probed))
+      // A failure of which the caller no longer hears is none to complain of.
+      const failed = (error: unknown) => tell(() => this.#failed(inquiry, error))
+      // Who does not hear the signal is not waited for.
+      onAbort(signal, () => clock.after(LAST_WORDS_MS, () => told(this.#outOfTime(inquiry))))
+      const run = this.#askAround(inquiry, {
+        signal,
+        drain: signal,
+        single: true,
+        patienceMs: leftMs,
+        dialogue: options.dialogue,
+        onProbed: (_, probed) => {
+          told(probed)
+          // Only the farewell is left: it is short, and neither the deadline nor `close` cuts it off.
+          done()
+        },
+      })
+      this.#follow(run)
+        .then(() => failed(NO_ANSWER), failed)
+        .finally(done)
+    })
+  }
+
+  /** Asks one operator about addresses, with one connection at a time; each gets its one result. */
+  async many(
+    operator: Operator,
+    inquiries: readonly Inquiry[],
+    options: ProbeListOptions,
+  ): Promise<void> {
+    const { clock, closing, fleet } = this.#world
+    const prober = fleet.prober(options.egress ?? fleet.firstFor(operator.name))
+    const unanswered = new Set(inquiries)
+    const { signal, done } = limited(clock, null, [options.signal, closing])
+    let failure: unknown = NO_ANSWER
+    try {
+      const run = this.#probe(prober, operator, inquiries, {
+        signal,
+        drain: options.drain ?? signal,
+        single: false,
+        patienceMs: options.patienceMs ?? LIST_PATIENCE_MS,
+        dialogue: options.dialogue ?? false,
+        onProbed: (inquiry, probed) => {
+          unanswered.delete(inquiry)
+          options.onResult(inquiry, this.#orOlder(inquiry, probed), probed.asked)
+        },
+      })
+      await this.#follow(run)
+    } catch (error) {
+      failure = error
+    } finally {
+      done()
+    }
+    for (const inquiry of unanswered)
+      options.onResult(inquiry, this.#failed(inquiry, failure), true)
+  }
+
+  /** When nobody will ask any more: resolves when every conversation under way has come to its end. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#runs)
+    await this.#world.fleet.close()
+  }
+
+  #follow(run: Promise<void>): Promise<void> {
+    this.#runs.add(run)
+    const over = () => void this.#runs.delete(run)
+    run.then(over, over)
+    return run
+  }
+
+  /** Asks by one egress after another, until one of them is not turned away or there is none left. */
+  async #askAround(inquiry: Inquiry, options: ProbeOptions<Inquiry>): Promise<void> {
+    const { fleet } = this.#world
+    const { operator } = inquiry
+    const willing = () => (options.signal.aborted ? [] : fleet.willing(operator.name))
+    const turnedAway: string[] = []
+    let refusal: Probed | null = null
+    let next: string | null = fleet.firstFor(operator.name)
+    while (next !== null) {
+      const prober = fleet.prober(next)
+      next = null
+      const onProbed = (_: Inquiry, probed: Probed) => {
+        const heard: Probed = refusal === null ? probed : after(refusal, probed)
+        turnedAway.push(prober.egressName)
+        next = insteadOf(turnedAway, probed.answer, willing)
+        if (next === null) options.onProbed(inquiry, heard)
+        else refusal = heard
+      }
+      await this.#probe(prober, operator, [inquiry], { ...options, onProbed })
+    }
+  }
+
+  async #probe(
+    prober: Prober,
+    operator: Operator,
+    inquiries: readonly Inquiry[],
+    options: ProbeOptions<Inquiry>,
+  ): Promise<void> {
+    const { memory, clock } = this.#world
+    const definite = new Map<string, Remembered>()
+    const onProbed = (inquiry: Inquiry, probed: Probed) => {
+      const worth = memorable(probed, clock.now())
+      if (worth !== null) definite.set(addressKey(inquiry.address), worth)
+      // Who asks for one address may ask again before the farewell is over; a list remembers in one go.
+      if (options.single) void memory.remember(definite)
+      options.onProbed(inquiry, probed)
+    }
+    try {
+      await prober.probe(operator, inquiries, { ...options, onProbed })
+    } finally {
+      if (!options.single) await memory.remember(definite)
+    }
+  }
+
+  /** A temporary failure never takes the place of a definite answer that is still kept. */
+  #orOlder(inquiry: Inquiry, probed: Probed): Result {
+    const { clock } = this.#world
+    const result = resultOfProbe(clock, inquiry, probed)
+    if (inquiry.remembered === null || result.verdict.risk !== 'unknown') return result
+    return resultOfMemory(clock, inquiry, inquiry.remembered)
+  }
+
+  #outOfTime({ operator, catchAll }: Inquiry): Probed {
+    const egress = this.#world.fleet.firstFor(operator.name)
+    return { ...OUT_OF_TIME, catchAll, egress }
+  }
+
+  /** A fault of ours is a result too: it says nothing of the address, and ends nobody else's work. */
+  #failed(inquiry: Inquiry, error: unknown): Result {
+    const { clock, log } = this.#world
+    log.error('a verification failed inside ev', { error: messageOf(error) })
+    return resultOfFailure(clock, inquiry, error)
+  }
+}
+
+const NO_ANSWER = new EvError('internal', 'A conversation ended without an answer.')
+
+const OUT_OF_TIME = {
+  answer: silent('timeout', 'connect', 'time ran out'),
+  host: null,
+  ip: null,
+  tls: false,
+  connectMs: null,
+  asked: true,
+  dialogue: null,
+}
+
+/** What is known after a refusal and what came next: what a server said goes before what nobody said. */
+function after(refusal: Probed, probed: Probed): Probed {
+  const isLess = probed.answer.kind === 'silent' && refusal.answer.kind !== 'silent'
+  const heard = isLess ? refusal : probed
+  const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
+  return { ...heard, dialogue: probed.dialogue === null ? refusal.dialogue : both }
+}
+
+function onAbort(signal: AbortSignal, callback: () => void) {
+  if (signal.aborted) callback()
+  else signal.addEventListener('abort', callback, { once: true })
+}

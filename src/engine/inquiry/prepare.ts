@@ -1,0 +1,189 @@
+import { type Address, isFault, parseAddress } from '../../address/address.ts'
+import { suggestDomain, suggestForFault } from '../../address/suggestion.ts'
+import type { TraitReader, Traits } from '../../address/traits.ts'
+import type { Clock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import type { Operator, OperatorReader } from '../../dns/operator.ts'
+import type { Resolver } from '../../dns/resolver.ts'
+import { findRoute, type Route } from '../../dns/route.ts'
+import type { Question, RouteWithHost } from '../../probe/plan.ts'
+import { judge } from '../../verdict/judge.ts'
+import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
+import type { Lists } from '../lists.ts'
+import type { Remembered } from '../memory.ts'
+
+/** An address that only a mail server can say more of, with all that is known so far. */
+export type Inquiry = Question & {
+  readonly text: string
+  readonly traits: Traits
+  readonly suggestion: string | null
+  readonly operator: Operator
+  /** Null: the route was known before. */
+  readonly dnsMs: number | null
+  /** Monotonic time at which somebody began to wait for it. */
+  readonly begunAt: number
+  /** An answer that is no longer fresh: it stands in when asking again brings none. */
+  readonly remembered: Remembered | null
+}
+
+/** Decided without a mail server, or to be asked. */
+export type Prepared = { readonly result: Result } | { readonly inquiry: Inquiry }
+
+export type PrepareWorld = {
+  readonly resolver: Resolver
+  readonly clock: Clock
+  readonly lists: Lists
+  /** Look names of RFC 6761 up in the DNS as if they were ordinary ones. */
+  readonly specialDomains: boolean
+}
+
+/** Everything that needs no mail server: syntax, traits, route. */
+export async function prepare(
+  world: PrepareWorld,
+  text: string,
+  options: { checkSmtp: boolean; signal: AbortSignal },
+): Promise<Prepared> {
+  const begunAt = world.clock.ticks()
+  const address = parseAddress(text)
+  if (isFault(address)) {
+    return decided(world, text, begunAt, { address, suggestion: suggestForFault(text) })
+  }
+  const { traits: reader, operators } = world.lists
+  const traits = reader.of(address)
+  if (traits.blocked) return decided(world, text, begunAt, { address, traits })
+  if (address.domain.kind === 'literal') {
+    return decided(world, text, begunAt, { address, traits, skipped: 'literal' })
+  }
+  const route = await routeOf(world, address, options.signal)
+  const dnsMs = Math.round(world.clock.ticks() - begunAt)
+  const known = { address, traits, route, suggestion: suggest(address, route) }
+  const facts = { ...known, timings: { dnsMs, connectMs: null } }
+  if (!hasHost(route)) return decided(world, text, begunAt, facts)
+  const operator = operators.of(firstHost(route))
+  const disposableHost = isDisposableHost(reader, address, route)
+  const settled = traits.disposable || traits.spamTrap || disposableHost
+  if (settled || !options.checkSmtp) {
+    const skipped: Skipped | null = settled ? null : 'unwanted'
+    return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
+  }
+  const catchAll = catchAllBeforehand(operators, operator, traits)
+  return {
+    inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt, remembered: null },
+  }
+}
+
+/**
+ * The inquiry of an item that was routed before, perhaps by another process. Null where the lists, which may have
+ * been read again since, now decide without a mail server: then it is to be prepared anew.
+ */
+export function resumeInquiry(
+  world: PrepareWorld,
+  text: string,
+  route: RouteWithHost,
+): Inquiry | null {
+  const address = parseAddress(text)
+  if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
+  const { traits: reader, operators } = world.lists
+  const traits = reader.of(address)
+  const settled = traits.blocked || traits.disposable || traits.spamTrap
+  if (settled || isDisposableHost(reader, address, route)) return null
+  const operator = operators.of(firstHost(route))
+  return {
+    text,
+    address,
+    traits,
+    route,
+    operator,
+    suggestion: suggest(address, route),
+    catchAll: catchAllBeforehand(operators, operator, traits),
+    dnsMs: null,
+    begunAt: world.clock.ticks(),
+    remembered: null,
+  }
+}
+
+/** Evidence with everything unsaid left at "not asked". */
+export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
+  return {
+    traits: null,
+    suggestion: null,
+    disposableHost: false,
+    route: null,
+    operator: null,
+    answer: null,
+    catchAll: null,
+    egress: null,
+    host: null,
+    ip: null,
+    tls: false,
+    timings: { dnsMs: null, connectMs: null },
+    skipped: null,
+    failure: null,
+    dialogue: null,
+    ...facts,
+  }
+}
+
+/** Evidence judged, with the facts of its run. */
+export function resultOf(clock: Clock, text: string, begunAt: number, evidence: Evidence): Result {
+  return {
+    email: text,
+    provider: isFault(evidence.address) ? null : evidence.address.domain.ascii,
+    verdict: judge(evidence),
+    evidence,
+    tookMs: Math.max(0, Math.round(clock.ticks() - begunAt)),
+    cached: false,
+    checkedAt: clock.now(),
+  }
+}
+
+function decided(
+  world: PrepareWorld,
+  text: string,
+  begunAt: number,
+  facts: Partial<Evidence> & Pick<Evidence, 'address'>,
+): Prepared {
+  return { result: resultOf(world.clock, text, begunAt, evidenceOf(facts)) }
+}
+
+async function routeOf(
+  world: PrepareWorld,
+  { domain }: Address,
+  signal: AbortSignal,
+): Promise<Route> {
+  // RFC 6761 §6: no public DNS answers for these names, so there is nothing to ask.
+  if (domain.kind === 'special' && !world.specialDomains) return { kind: 'no-domain' }
+  return findRoute(world.resolver, domain.ascii, signal)
+}
+
+/** A guess is dropped when the domain has a mail server, for then it is most likely meant as it stands. */
+function suggest(address: Address, route: Route): string | null {
+  const suggestion = suggestDomain(address.domain)
+  if (suggestion === null) return null
+  const guessHolds = route.kind !== 'mx' && route.kind !== 'unknown'
+  return suggestion.sure || guessHolds ? `${address.local}@${suggestion.domain}` : null
+}
+
+/**
+ * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
+ * one tenant and tell the truth.
+ */
+function catchAllBeforehand(
+  operators: OperatorReader,
+  { name, truth }: Operator,
+  { free }: Traits,
+): boolean | null {
+  if (truth === 'accepts-all') return true
+  return truth === 'tells' && free && operators.isKnown(name) ? false : null
+}
+
+const isDisposableHost = (reader: TraitReader, { domain }: Address, route: RouteWithHost) =>
+  hostsOf(route).some(host => reader.disposableHost(host, domain.ascii))
+
+export const hasHost = (route: Route): route is RouteWithHost =>
+  route.kind === 'mx' || route.kind === 'implicit'
+
+const hostsOf = (route: RouteWithHost) =>
+  route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
+
+const firstHost = (route: RouteWithHost) => hostsOf(route)[0] as string

@@ -1,0 +1,166 @@
+import { isFault } from '../../address/address.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import { reasonText } from '../../smtp/reason-text.ts'
+import { classOf, type Evidence, type Result } from '../../verdict/verdict.ts'
+import { retryAfterSeconds } from '../inquiry/again.ts'
+
+/** What a caller may ask for beside the plain result. */
+export type Include = 'flags' | 'evidence'
+
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+
+/** The single verification result of the HTTP API, and of `--json`: the only place that knows its field names. */
+export function presentResult(result: Result, include: readonly Include[] = []) {
+  const { verdict } = result
+  const retryAfter = retryAfterSeconds(result)
+  return {
+    email: result.email,
+    valid: verdict.valid,
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    provider: result.provider ?? '',
+    response_time: result.tookMs,
+    confidence: verdict.confidence,
+    details: {
+      syntax_valid: verdict.details.syntaxValid,
+      domain_exists: verdict.details.domainExists,
+      mx_record: verdict.details.mxRecord,
+      smtp_valid: verdict.details.smtpValid,
+    },
+    reason: verdict.reason,
+    cached: result.cached,
+    ...(retryAfter === null ? {} : { retry_after: retryAfter }),
+    ...(include.includes('flags') ? presentFlags(result) : {}),
+    ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
+  } satisfies Json
+}
+
+function presentFlags({ evidence, checkedAt, verdict }: Result) {
+  const { traits } = evidence
+  return {
+    class: classOf(verdict),
+    flags: {
+      is_disposable: isDisposable(evidence),
+      is_role: traits?.role ?? false,
+      is_catch_all: evidence.catchAll,
+      is_free: traits?.free ?? false,
+      is_relay: traits?.relay ?? false,
+    },
+    did_you_mean: evidence.suggestion,
+    mx_host: mxHost(evidence),
+    checked_at: isoTime(checkedAt),
+  }
+}
+
+function presentEvidence(evidence: Evidence) {
+  const { address, traits, answer, timings } = evidence
+  const fault = isFault(address) ? address : null
+  return {
+    syntax: fault === null ? null : { at: fault.at, message: fault.message, rule: fault.rule },
+    canonical: traits?.canonical ?? null,
+    operator: evidence.operator?.name ?? null,
+    route: presentRoute(evidence),
+    // A result that an earlier ev stored does not tell it.
+    egress: evidence.egress ?? null,
+    host: evidence.host,
+    ip: evidence.ip,
+    tls: evidence.tls,
+    answer: answer === null ? null : presentAnswer(answer),
+    catch_all: evidence.catchAll,
+    skipped: evidence.skipped,
+    failure: evidence.failure,
+    dns_ms: timings.dnsMs,
+    connect_ms: timings.connectMs,
+    ...(evidence.dialogue === null
+      ? {}
+      : { dialogue: evidence.dialogue.map(line => cleanText(line, 512)) }),
+  }
+}
+
+function presentRoute({ route }: Evidence) {
+  if (route === null) return null
+  const hosts =
+    route.kind === 'mx' ? route.hosts.map(({ preference, host }) => ({ preference, host })) : []
+  return {
+    kind: route.kind,
+    hosts: route.kind === 'implicit' ? [{ preference: 0, host: route.host }] : hosts,
+  }
+}
+
+function presentAnswer(answer: Answer) {
+  return {
+    kind: answer.kind,
+    why: answer.why,
+    stage: answer.stage,
+    code: smtpCode(answer),
+    enhanced_code: answer.kind === 'silent' ? null : answer.reply.enhanced,
+    text: smtpText(answer),
+    meaning: reasonText(answer),
+  }
+}
+
+/** The columns that a list gets, after its own. */
+export const LIST_COLUMNS = [
+  'ev_email',
+  'ev_class',
+  'ev_valid',
+  'ev_deliverable',
+  'ev_risk_level',
+  'ev_reason',
+  'ev_confidence',
+  'ev_did_you_mean',
+  'ev_is_disposable',
+  'ev_is_role',
+  'ev_is_catch_all',
+  'ev_is_free',
+  'ev_provider',
+  'ev_operator',
+  'ev_mx_host',
+  'ev_smtp_code',
+  'ev_smtp_text',
+  'ev_checked_at',
+] as const
+
+/** The values of these columns, in their order. */
+export function listValues(result: Result): (string | number | boolean | null)[] {
+  const { verdict, evidence } = result
+  return [
+    result.email,
+    classOf(verdict),
+    verdict.valid,
+    verdict.deliverable,
+    verdict.risk,
+    verdict.reason,
+    verdict.confidence,
+    evidence.suggestion,
+    isDisposable(evidence),
+    evidence.traits?.role ?? false,
+    evidence.catchAll,
+    evidence.traits?.free ?? false,
+    result.provider,
+    evidence.operator?.name ?? null,
+    mxHost(evidence),
+    evidence.answer === null ? null : smtpCode(evidence.answer),
+    evidence.answer === null ? null : smtpText(evidence.answer),
+    isoTime(result.checkedAt),
+  ]
+}
+
+const isDisposable = (evidence: Evidence) =>
+  (evidence.traits?.disposable ?? false) || evidence.disposableHost
+
+/** The host that was spoken with, else the first one that would be. */
+function mxHost({ host, route }: Evidence): string | null {
+  if (host !== null) return host
+  if (route?.kind === 'mx') return route.hosts[0]?.host ?? null
+  return route?.kind === 'implicit' ? route.host : null
+}
+
+const smtpCode = (answer: Answer) => (answer.kind === 'silent' ? null : answer.reply.code)
+
+/** Foreign text, cleaned and cut; of a silent server what was observed. */
+const smtpText = (answer: Answer) =>
+  cleanText(answer.kind === 'silent' ? answer.detail : answer.reply.text)
+
+export const isoTime = (epochMs: number) => new Date(epochMs).toISOString()

@@ -1,0 +1,37 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { Random } from '../../base/random.ts'
+import type { Resolver } from '../../dns/resolver.ts'
+import type { Dial } from '../../smtp/dial.ts'
+
+/** A named source identity: who we say we are, and from where. */
+export type Egress = {
+  readonly name: string
+  /** Our own fully qualified name, whose PTR should match. */
+  readonly helo: string
+  /** The bare sender address; empty for the null sender `<>`. */
+  readonly mailFrom: string
+  readonly dial: Dial
+}
+
+/** How long each part of a conversation may take, in ms. */
+export type Timeouts = {
+  readonly connectMs: number
+  readonly greetingMs: number
+  readonly replyMs: number
+  readonly sessionMs: number
+}
+
+/** What probing needs from the world. */
+export type ProbeWorld = {
+  readonly resolver: Resolver
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly egress: Egress
+  readonly isPublic: (ip: string) => boolean
+  readonly smtpPort: number
+  readonly timeouts: Timeouts
+  /** `demanded`: only where a server asks for it, as TLS costs eight times the CPU. */
+  readonly startTls: 'demanded' | 'always' | 'never'
+}

@@ -1,0 +1,128 @@
+import { HOUR, MINUTE, SECOND, sleep } from '../../base/clock.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import type { ProbeWorld } from './egress.ts'
+import { knock } from './knock.ts'
+
+/** A dial without an answer for so long counts as failed, though it goes on: a SYN is sent again after 1 s (RFC 6298 §2.1). */
+export const UNANSWERED_MS = 3 * SECOND
+/**
+ * Visits whose dialling failed, with none that opened, after which the well-known exchangers are tried. Two at one
+ * set of exchangers are enough, as a list may hold addresses of one provider only, and trying costs little.
+ */
+const SUSPICIOUS_AFTER = 2
+/** Sets of exchangers that failed, after which it counts as closed where the well-known exchangers cannot be looked up. */
+const CERTAIN_AFTER = 5
+/** How long one connection that opened is believed: nothing is counted meanwhile. */
+const OPEN_MS = HOUR
+/** How long nobody dials once the way is closed: short enough to notice that a firewall was mended. */
+const CLOSED_MS = MINUTE
+
+/** One call at a set of exchangers, in which several addresses may be dialled. */
+export type Visit = { readonly set: string }
+
+/** What came of a dial; `given-up`: we ended it ourselves, so that it tells nothing. */
+export type DialEnd = 'opened' | 'failed' | 'given-up'
+
+/**
+ * Whether mail servers can be reached at all from one egress. Many hosters drop what goes out to port 25: each
+ * address would then cost its whole timeout.
+ */
+export class WayOut {
+  readonly #world: ProbeWorld
+  #openUntil = Number.NEGATIVE_INFINITY
+  /** When one dial more is allowed; null: nobody says that the way is closed. */
+  #closedUntil: number | null = null
+  readonly #failedVisits = new Set<Visit>()
+  readonly #failedSets = new Set<string>()
+  /** Ends each dial under way, as long as none has opened. */
+  readonly #dials = new Set<() => void>()
+  #knocking: AbortController | null = null
+
+  constructor(world: ProbeWorld) {
+    this.#world = world
+  }
+
+  /** What everybody is told while the way is closed; null where somebody may dial. */
+  get closedAnswer(): Answer | null {
+    const { clock, smtpPort } = this.#world
+    if (this.#closedUntil === null || this.#closedUntil <= clock.ticks()) return null
+    const detail = `not asked: outbound port ${smtpPort} seems to be blocked`
+    return { kind: 'silent', why: 'connect', stage: 'connect', detail }
+  }
+
+  /**
+   * A dial begins; the returned function takes how it ended. An answer in its place where the way is closed; when it
+   * closes meanwhile, `giveUp` is called.
+   */
+  dial(visit: Visit, giveUp: () => void): ((end: DialEnd) => void) | Answer {
+    const { clock } = this.#world
+    if (this.#openUntil > clock.ticks()) return end => end === 'opened' && this.#opened()
+    const closed = this.closedAnswer
+    if (closed !== null) return closed
+    if (this.#closedUntil !== null) this.#tryAgain()
+    this.#dials.add(giveUp)
+    const cancel = clock.after(UNANSWERED_MS, () => this.#failed(visit))
+    return end => {
+      cancel()
+      this.#dials.delete(giveUp)
+      if (end === 'opened') this.#opened()
+      if (end === 'failed') this.#failed(visit)
+    }
+  }
+
+  /** Gives up a question that only serves dials to come. */
+  rest(): void {
+    this.#knocking?.abort()
+    this.#knocking = null
+  }
+
+  /** One dial is let through, and the well-known exchangers are tried beside it: one that opens is enough. */
+  #tryAgain() {
+    this.#closedUntil = this.#world.clock.ticks() + CLOSED_MS
+    void this.#knock()
+  }
+
+  #opened() {
+    const { clock, log, smtpPort, egress } = this.#world
+    this.#openUntil = clock.ticks() + OPEN_MS
+    this.#failedVisits.clear()
+    this.#failedSets.clear()
+    this.rest()
+    if (this.#closedUntil === null) return
+    this.#closedUntil = null
+    log.info(`Mail servers can be reached again on port ${smtpPort}.`, { egress: egress.name })
+  }
+
+  #failed(visit: Visit) {
+    if (this.#openUntil > this.#world.clock.ticks() || this.#closedUntil !== null) return
+    if (this.#failedVisits.size < SUSPICIOUS_AFTER) this.#failedVisits.add(visit)
+    if (this.#failedSets.size < CERTAIN_AFTER) this.#failedSets.add(visit.set)
+    if (this.#failedVisits.size >= SUSPICIOUS_AFTER) void this.#knock()
+  }
+
+  async #knock(): Promise<void> {
+    if (this.#knocking !== null) return
+    const knocking = new AbortController()
+    this.#knocking = knocking
+    const opens = await knock(this.#world, knocking.signal)
+    // Nothing is known: those who dial just now are given the time to open.
+    if (opens === null) await sleep(this.#world.clock, UNANSWERED_MS, knocking.signal)
+    if (this.#knocking !== knocking) return
+    this.#knocking = null
+    if (opens === true) this.#opened()
+    else if (opens === false || this.#failedSets.size >= CERTAIN_AFTER) this.#close()
+  }
+
+  #close() {
+    const { clock, log, smtpPort, egress } = this.#world
+    const isNew = this.#closedUntil === null
+    this.#closedUntil = clock.ticks() + CLOSED_MS
+    for (const giveUp of [...this.#dials]) giveUp()
+    if (isNew) log.warn(closedNotice(smtpPort), { egress: egress.name })
+  }
+}
+
+/** What is said once when the way closes. */
+export const closedNotice = (port: number) =>
+  `No mail server can be reached on port ${port} from here: most likely outbound port ${port} is blocked. ` +
+  'Run “ev doctor” to find out. Until it opens, addresses end as unknown (no_connect).'

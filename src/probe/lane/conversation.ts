@@ -1,0 +1,327 @@
+import { wireAddress } from '../../address/address.ts'
+import { type Answer, classify } from '../../smtp/answer.ts'
+import type { Reply } from '../../smtp/reply.ts'
+import { type Broken, isBroken, type Session } from '../../smtp/session.ts'
+import { type ClaimedTurn, unguessableName } from '../catch-all.ts'
+import { needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
+import type { Lane } from './lane.ts'
+import { answerTo, type Opened, putTlsOn, silent } from './open-session.ts'
+
+/** After so much of its time a conversation takes no new transaction. */
+const SESSION_SHARE = 0.5
+
+/**
+ * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over each
+ * (smtpd_soft_error_limit); a refused MAIL and an unguessable recipient are two more.
+ */
+const REFUSALS_MAX = 8
+/** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
+const REFUSALS_BORNE = 20
+
+/** What is asked of one exchanger in one connection: transaction after transaction, RSET between. */
+export class Conversation<Q extends Question> {
+  readonly #lane: Lane<Q>
+  readonly #opened: Opened
+  readonly #session: Session
+  readonly #begunAt: number
+  #asked = 0
+  #transactions = 0
+  /** Commands refused, for whatever reason. */
+  #refusals = 0
+  /** Met one unknown user too many in a row. */
+  #strayed = false
+  /** Somebody was refused for our sake: no success, though the conversation may go on. */
+  #refused = false
+  /** What ended the conversation before its time. */
+  #lost: Answer | null = null
+  #over = false
+
+  constructor(lane: Lane<Q>, opened: Opened) {
+    this.#lane = lane
+    this.#opened = opened
+    this.#session = opened.session
+    this.#begunAt = lane.options.world.clock.ticks()
+  }
+
+  async run(): Promise<Answer | null> {
+    const { pace, single } = this.#lane.options
+    while (!this.#over && this.#session.usable && this.#hasRoom()) {
+      // Neither more than this connection may ask, nor past the unknown user at whom we leave.
+      const room = pace.row.recipientsPerSession - this.#asked
+      const patience = single ? room : Math.min(pace.unknownsLeft, this.#bearable)
+      const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
+      await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
+    }
+    if (this.#lost === null && !this.#refused && this.#session.usable) pace.succeeded()
+    return this.#lost
+  }
+
+  /** How many may go out in one write, so that the refusals to be expected among them do not annoy the server. */
+  get #bearable(): number {
+    const expected = (REFUSALS_MAX - this.#refusals) / this.#lane.options.pace.refusedShare
+    return Math.max(1, Math.min(REFUSALS_BORNE - this.#refusals, Math.floor(expected)))
+  }
+
+  #hasRoom(): boolean {
+    const { pace, world, drain } = this.#lane.options
+    const { recipientsPerSession } = pace.row
+    if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
+    if (this.#refusals >= REFUSALS_MAX) return false
+    const age = world.clock.ticks() - this.#begunAt
+    return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
+  }
+
+  async #transaction(batch: Q[]): Promise<void> {
+    const [first] = batch as [Q, ...Q[]]
+    const smtpUtf8 = needsSmtpUtf8(first)
+    if (smtpUtf8 && !this.#session.offersSmtpUtf8) {
+      const answer = silent('smtputf8', 'mail', 'the server does not offer SMTPUTF8 (RFC 6531)')
+      for (const question of batch) this.#settle(question, answer)
+      return
+    }
+    const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
+    if (mail === null && !(await this.#begin(smtpUtf8))) return
+    const rcpts = batch.map(question => this.#session.rcpt(wireAddress(question.address)))
+    const turn = this.#asksTogether(batch)
+    const random = turn === null ? null : this.#session.rcpt(this.#unguessable(first))
+    try {
+      const answer = mail === null ? null : this.#mailAnswer(await mail)
+      const replies = await Promise.all(rcpts)
+      const told = turn === null || random === null ? null : { turn, reply: await random }
+      if (answer !== null) await this.#mailFailed(answer, batch.length)
+      else await this.#hear(batch, replies, told)
+    } finally {
+      turn?.drop()
+    }
+  }
+
+  /**
+   * RSET where needed, then MAIL, without waiting, so that the recipients leave in the same write. Outlook.com
+   * answers 554 to RSET; then the reply to MAIL tells whether the conversation can go on.
+   */
+  #sendMail(smtpUtf8: boolean): Promise<Reply | Broken> {
+    if (this.#transactions++ > 0) void this.#session.rset()
+    return this.#session.mail(this.#sender, { smtpUtf8 })
+  }
+
+  /** The same in lock-step. False: the batch stays pending or is settled. */
+  async #begin(smtpUtf8: boolean): Promise<boolean> {
+    const reset = this.#transactions++ === 0 ? null : await this.#session.rset()
+    if (reset !== null && isBroken(reset)) return this.#end(reset)
+    const answer = this.#mailAnswer(await this.#session.mail(this.#sender, { smtpUtf8 }))
+    if (answer === null) return true
+    await this.#mailFailed(answer)
+    return false
+  }
+
+  get #sender(): string {
+    return this.#lane.options.world.egress.mailFrom
+  }
+
+  #end(outcome: Broken): false {
+    this.#lost = answerTo('rset', outcome)
+    this.#over = true
+    return false
+  }
+
+  /** Null for a 250; an answer for anything else. */
+  #mailAnswer(reply: Reply | Broken): Answer | null {
+    return !isBroken(reply) && reply.code === 250 ? null : answerTo('mail', reply)
+  }
+
+  /**
+   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. The server has
+   * refused the recipients that went out `behind` it too.
+   */
+  async #mailFailed(answer: Answer, behind = 0): Promise<void> {
+    if (answer.kind === 'silent') {
+      this.#lost = answer
+      this.#over = true
+      return
+    }
+    this.#refusals += 1 + behind
+    if (isTlsDemand(answer) && (await this.#upgrade())) return
+    this.#over = true
+    // A second transaction refused where the first was taken: the host wants a new connection for each.
+    const isFull = answer.kind !== 'deferred' || isTooMany(answer)
+    if (this.#transactions > 1 && this.#asked > 0 && isFull) return
+    this.#leave(answer)
+  }
+
+  /**
+   * The operator wants none of us, or none so fast: everybody still to be asked here is told so. A demand for
+   * TLS that cannot be met is the host's alone.
+   */
+  #leave(answer: Answer) {
+    const { pace } = this.#lane.options
+    if (answer.kind === 'refused-us' && !isTlsDemand(answer)) pace.refused(answer)
+    if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
+    this.#over = true
+    this.#lost = answer
+    this.#lane.settleRest(answer, this.facts)
+  }
+
+  /**
+   * Puts TLS on because the server demands it. True when the demand is dealt with: the same batch can be asked again,
+   * or the server has no TLS for now, and everybody here is told so.
+   */
+  async #upgrade(): Promise<boolean> {
+    const { world, hosts, signal } = this.#lane.options
+    if (world.startTls === 'never' || !this.#session.offersStartTls) return false
+    hosts.demandsTls(this.#opened.host)
+    this.#transactions = 0
+    const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
+    if (trouble === null) return true
+    if (trouble.kind === 'silent') this.#lost = trouble
+    if (trouble.kind !== 'deferred' || trouble.stage !== 'starttls') return false
+    this.#leave(trouble)
+    return true
+  }
+
+  /** Understands the replies to one batch of recipients. */
+  async #hear(batch: Q[], replies: (Reply | Broken)[], random: EarlyRandom | null) {
+    const accepted: [Q, Answer][] = []
+    let against: Answer | null = null
+    for (const [index, question] of batch.entries()) {
+      const outcome = replies[index] as Reply | Broken
+      const answer = answerTo('rcpt', outcome, question.address.text)
+      if (answer.kind === 'silent') {
+        this.#hearNothing(question, outcome, answer)
+        continue
+      }
+      this.#asked++
+      this.#countRefusal(answer)
+      if (isTlsDemand(answer) && (await this.#upgrade())) return
+      if (isTooMany(answer) && this.#isFull(index)) continue
+      if (this.#isAgainstAll(answer)) against = answer
+      if (answer.kind === 'accepted') accepted.push([question, answer])
+      else this.#settle(question, answer)
+    }
+    await this.#settleAccepted(accepted, random, against !== null)
+    if (against !== null) this.#leave(against)
+  }
+
+  /** No reply leaves the recipient for the next connection; one that no RCPT can have ends this one. */
+  #hearNothing(question: Q, outcome: Reply | Broken, answer: Answer) {
+    if (!isBroken(outcome)) this.#settle(question, answer)
+    if (!isBroken(outcome) && outcome.code >= 400) return
+    this.#lost ??= answer
+    this.#over = true
+  }
+
+  /**
+   * The server takes no more recipients: in this transaction, or where it is the first one, in this connection. True
+   * when it is worth asking this one again, which it is not where nobody was heard before.
+   */
+  #isFull(index: number): boolean {
+    if (index === 0) this.#over = this.#asked > 1
+    else if (!this.#over) this.#lane.narrow(index)
+    return index > 0 || this.#over
+  }
+
+  #countRefusal({ kind }: Answer) {
+    const isRefused = kind !== 'accepted'
+    if (isRefused) this.#refusals++
+    this.#lane.options.pace.heard(isRefused)
+  }
+
+  /** A list must not look like a dictionary attack; single questions come from people, and count for nothing here. */
+  #countUnknown({ kind, why }: Answer) {
+    const { pace, single } = this.#lane.options
+    if (kind === 'accepted') pace.found()
+    else if (kind !== 'rejected' || why !== 'no-mailbox') pace.notUnknown()
+    else if (!single && pace.unknown()) this.#strayed = true
+  }
+
+  /** Counts what an answer says of us. True when it holds for everybody here, not for one recipient. */
+  #isAgainstAll(answer: Answer): boolean {
+    this.#countUnknown(answer)
+    if (answer.kind === 'deferred' && answer.why === 'rate') return true
+    if (answer.kind !== 'refused-us') {
+      this.#lane.notRefused()
+      return false
+    }
+    this.#refused = true
+    return this.#lane.refusedAtRcpt()
+  }
+
+  async #settleAccepted(accepted: [Q, Answer][], random: EarlyRandom | null, leaving: boolean) {
+    const [first] = accepted
+    if (first === undefined) return
+    const catchAll = await this.#catchAllOf(first[0], random, leaving)
+    for (const [question, answer] of accepted) this.#settle(question, answer, { catchAll })
+  }
+
+  /** Whether the domain takes everything: known before, told by the reply at hand, or asked now. */
+  async #catchAllOf(question: Q, random: EarlyRandom | null, leaving: boolean) {
+    if (question.catchAll !== null) return question.catchAll
+    const { catchAll: memory, signal } = this.#lane.options
+    const domain = question.address.domain.ascii
+    if (leaving && random === null) return memory.recall(domain)
+    const turn = random?.turn ?? (await memory.take(domain, signal))
+    if ('known' in turn) return turn.known
+    let told: boolean | null = null
+    try {
+      told = catchAllFrom(await this.#unguessableReply(question, random?.reply ?? null))
+    } finally {
+      turn.settle(told)
+    }
+    return told
+  }
+
+  /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
+  async #unguessableReply(question: Q, early: Reply | Broken | null): Promise<Reply | Broken> {
+    const to = this.#unguessable(question)
+    const hasRoom = early === null && this.#lane.transactionMax > 1
+    const reply = hasRoom ? await this.#session.rcpt(to) : early
+    if (reply !== null && !isTooMany(answerTo('rcpt', reply))) return reply
+    // Without PIPELINING the session itself waits for each reply.
+    void this.#session.rset()
+    const mail = this.#session.mail(this.#sender)
+    const rcpt = this.#session.rcpt(to)
+    this.#transactions++
+    const refused = this.#mailAnswer(await mail)
+    const own = await rcpt
+    return refused === null ? own : NO_TRANSACTION
+  }
+
+  #unguessable(question: Q): string {
+    return `${unguessableName(this.#lane.options.world.random)}@${question.address.domain.ascii}`
+  }
+
+  /** The turn to ask about the domain at once: one recipient, pipelining, room for two, and nothing known. */
+  #asksTogether(batch: Q[]): ClaimedTurn | null {
+    const { single, catchAll } = this.#lane.options
+    const [question] = batch
+    if (!single || question === undefined || batch.length > 1) return null
+    if (question.catchAll !== null || this.#lane.transactionMax === 1) return null
+    return this.#session.pipelining ? catchAll.claim(question.address.domain.ascii) : null
+  }
+
+  #settle(question: Q, answer: Answer, extra: { catchAll?: boolean | null } = {}) {
+    this.#lane.settle(question, answer, { ...this.facts, ...extra })
+  }
+
+  /** Who was spoken with. */
+  get facts() {
+    const { host, ip, connectMs } = this.#opened
+    return { host, ip, connectMs, tls: this.#session.secured }
+  }
+}
+
+/** The reply to an unguessable recipient that went out with the real one. */
+type EarlyRandom = { readonly turn: ClaimedTurn; readonly reply: Reply | Broken }
+
+const NO_TRANSACTION: Broken = { broken: 'closed', stage: 'mail', detail: 'no transaction' }
+
+/** A refused or failed question about a name that nobody has is no evidence (neither yes nor no). */
+function catchAllFrom(outcome: Reply | Broken): boolean | null {
+  if (isBroken(outcome)) return null
+  const answer = classify('rcpt', outcome)
+  // `restricted` is a refusal too: of us, or of the name, nobody knows.
+  if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
+  return answer.kind === 'rejected' && answer.why !== 'full' ? false : null
+}
+
+const isTooMany = ({ kind, why }: Answer) => kind === 'deferred' && why === 'too-many'
+const isTlsDemand = ({ kind, why }: Answer) => kind === 'refused-us' && why === 'tls'

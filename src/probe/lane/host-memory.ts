@@ -1,0 +1,55 @@
+import { type Clock, HOUR, MINUTE } from '../../base/clock.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
+import type { Answer } from '../../smtp/answer.ts'
+
+const HOSTS_MAX = 20_000
+/** Failures in a row after which a set of exchangers is left alone. */
+const FAILURES_MAX = 2
+/** How long it is left alone: long enough to spare a list, short enough to notice that it is back. */
+const DOWN_MS = MINUTE
+/** How long a demand for TLS, or a failing TLS, is remembered. */
+const TLS_MS = HOUR
+
+/** What was met at exchangers lately: who is down, who demands TLS, whose TLS fails. */
+export class HostMemory {
+  readonly #failures: TtlMap<{ count: number; answer: Answer }>
+  readonly #tls: TtlMap<{ works: boolean }>
+
+  constructor(clock: Clock) {
+    this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+  }
+
+  /** Nobody there could be spoken with; `answer` is what is told to those who ask meanwhile. */
+  failed(laneKey: string, answer: Answer): void {
+    const count = (this.#failures.get(laneKey)?.count ?? 0) + 1
+    this.#failures.set(laneKey, { count, answer }, DOWN_MS)
+  }
+
+  reached(laneKey: string): void {
+    this.#failures.delete(laneKey)
+  }
+
+  /** The answer for everybody while these exchangers are down, else null. */
+  downAnswer(laneKey: string): Answer | null {
+    const failure = this.#failures.get(laneKey)
+    return failure !== undefined && failure.count >= FAILURES_MAX ? failure.answer : null
+  }
+
+  demandsTls(host: string): void {
+    this.#tls.set(host, { works: true }, TLS_MS)
+  }
+
+  /** Notes that TLS with this host fails. True when it was only our wish, so that it can be left out. */
+  tlsFailed(host: string): boolean {
+    const demanded = this.#tls.get(host)?.works === true
+    if (!demanded) this.#tls.set(host, { works: false }, TLS_MS)
+    return !demanded
+  }
+
+  wantsTls(host: string, policy: 'demanded' | 'always' | 'never'): boolean {
+    const known = this.#tls.get(host)
+    if (policy === 'never') return false
+    return known?.works ?? policy === 'always'
+  }
+}

@@ -1,0 +1,260 @@
+import { SECOND } from '../../base/clock.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import type { CatchAllMemory } from '../catch-all.ts'
+import type { ProbeWorld } from '../egress/egress.ts'
+import type { WayOut } from '../egress/way-out.ts'
+import type { Pace, Permit } from '../pace.ts'
+import type { LanePlan, Question } from '../plan.ts'
+import { Conversation } from './conversation.ts'
+import type { HostMemory } from './host-memory.ts'
+import { openSession, silent, type Unopened } from './open-session.ts'
+
+/** What asking brought for one recipient, with the facts of the run. */
+export type Probed = {
+  readonly answer: Answer
+  /** Whether the domain takes mail for everybody; null: not asked, or it could not be told. */
+  readonly catchAll: boolean | null
+  /** The egress that asked, or would have. */
+  readonly egress: string
+  readonly host: string | null
+  readonly ip: string | null
+  readonly tls: boolean
+  /** From dialling to the end of EHLO; null when no conversation was opened. */
+  readonly connectMs: number | null
+  /** False when nobody was asked: the answer is what is remembered of the exchangers or the operator. */
+  readonly asked: boolean
+  /** The lines said, when asked for. */
+  readonly dialogue: readonly string[] | null
+}
+
+export type ProbeOptions<Q extends Question> = {
+  /** Ends every conversation at once. */
+  readonly signal: AbortSignal
+  /** Lets the transaction under way end; what was not asked is handed back. */
+  readonly drain: AbortSignal
+  /** One address that somebody waits for: the unguessable recipient goes in the same write as the real one. */
+  readonly single: boolean
+  /** How long a pause may be waited out, in ms, before what is left is handed back as deferred. */
+  readonly patienceMs: number
+  readonly dialogue: boolean
+  /** Called once for each question, as its answer ripens. */
+  readonly onProbed: (question: Q, probed: Probed) => void
+}
+
+export type LaneOptions<Q extends Question> = ProbeOptions<Q> & {
+  readonly world: ProbeWorld
+  readonly pace: Pace
+  readonly catchAll: CatchAllMemory
+  readonly hosts: HostMemory
+  readonly wayOut: WayOut
+  /** Called with the end of each connection, which may come after the last answer. */
+  readonly onFarewell: (closed: Promise<void>) => void
+}
+
+/** What one connection came to: what ended it, when that was not its natural end, and who was spoken with. */
+type Visit = {
+  readonly lost: Answer | null
+  readonly facts: Facts
+  readonly farewell: Promise<void>
+}
+
+/** Conversations in a row that may end without one answer before the rest is given up. */
+const FRUITLESS_MAX = 2
+/** Lines of a dialogue that are kept. */
+const DIALOGUE_LINES_MAX = 200
+/** Refusals at RCPT, with nothing else in between, that count as a refusal by the whole operator. */
+const REFUSALS_MAX = 3
+
+/** Walks the questions of one set of exchangers, conversation after conversation, at the operator's pace. */
+export class Lane<Q extends Question> {
+  readonly #plan: LanePlan<Q>
+  readonly #options: LaneOptions<Q>
+  #pending: Q[]
+  #refusals = 0
+  /** Recipients that this host takes in one transaction, as far as it has told us. */
+  #transactionMax: number
+  #dialogue: string[] | null = null
+
+  constructor(plan: LanePlan<Q>, options: LaneOptions<Q>) {
+    this.#plan = plan
+    this.#options = options
+    this.#pending = [...plan.questions]
+    this.#transactionMax = options.pace.row.recipientsPerTransaction
+  }
+
+  /**
+   * Resolves when every question has its answer. The farewell of the last connection may go on behind it;
+   * until it is over the connection keeps its place in the pace.
+   */
+  async walk(): Promise<void> {
+    const { pace, hosts, wayOut, signal, drain, patienceMs, single } = this.#options
+    const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
+    let fruitless = 0
+    while (this.#pending.length > 0) {
+      if (stop.aborted) return this.#settleUnasked(TIME_RAN_OUT)
+      const down = wayOut.closedAnswer ?? hosts.downAnswer(this.#plan.key)
+      if (down !== null) return this.#settleUnasked(down)
+      const start = await pace.start(patienceMs, stop)
+      if ('refusal' in start) return this.#settleUnasked(start.refusal)
+      if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
+      const before = this.#pending.length
+      const { lost, facts, farewell } = await this.#visit(start.permit)
+      if (this.#pending.length > 0) await farewell
+      if (this.#pending.length < before) fruitless = 0
+      if (this.#pending.length < before || lost === WITHOUT_TLS) continue
+      if (wayOut.closedAnswer !== null) continue
+      if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
+      if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, facts)
+    }
+  }
+
+  /** One connection, from dialling to the last answer. */
+  async #visit({ release }: Permit): Promise<Visit> {
+    const { world, hosts, wayOut, signal, dialogue, onFarewell } = this.#options
+    this.#dialogue = dialogue ? [] : null
+    const opened = await openSession(world, this.#plan.route, {
+      signal,
+      listener: dialogue ? line => this.#note(line) : null,
+      startTls: host => hosts.wantsTls(host, world.startTls),
+      wayOut,
+      visit: { set: this.#plan.key },
+    }).catch(error => {
+      release()
+      throw error
+    })
+    if (!('session' in opened)) {
+      release()
+      const { host, ip } = opened
+      return { lost: this.#notOpened(opened), facts: { host, ip }, farewell: Promise.resolve() }
+    }
+    const close = () => opened.session.close()
+    signal.addEventListener('abort', close, { once: true })
+    if (signal.aborted) close()
+    const leave = () => {
+      const farewell = opened.session.quit().finally(() => {
+        signal.removeEventListener('abort', close)
+        release()
+      })
+      onFarewell(farewell)
+      return farewell
+    }
+    try {
+      const conversation = new Conversation(this, opened)
+      const lost = await conversation.run()
+      return { lost, facts: conversation.facts, farewell: leave() }
+    } catch (error) {
+      void leave()
+      throw error
+    }
+  }
+
+  #notOpened({ answer, cutShort, ...where }: Unopened): Answer | null {
+    const { hosts, wayOut, pace, world } = this.#options
+    if (answer.kind === 'silent') {
+      const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
+      if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
+      // A name without an address, or with a forbidden one, does not change by asking again at once.
+      const final = answer.why === 'no-address' || answer.why === 'not-public'
+      // No fault of these exchangers: who is left is told so in `walk`.
+      if (!final && wayOut.closedAnswer !== null) return answer
+      if (final || this.#options.single || this.#options.signal.aborted) {
+        if (!cutShort) hosts.failed(this.#plan.key, answer)
+        this.settleRest(answer, where)
+      }
+      return answer
+    }
+    world.log.warn('a mail server would not have us', {
+      host: where.host,
+      kind: answer.kind,
+      why: answer.why,
+      code: answer.reply.code,
+    })
+    if (answer.kind === 'refused-us') pace.refused(answer)
+    if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
+    this.settleRest(answer, where)
+    return answer
+  }
+
+  #note(line: string) {
+    if (this.#dialogue !== null && this.#dialogue.length < DIALOGUE_LINES_MAX) {
+      this.#dialogue.push(line)
+    }
+  }
+
+  // What follows is for the conversation at hand.
+
+  get options(): LaneOptions<Q> {
+    return this.#options
+  }
+
+  get pending(): readonly Q[] {
+    return this.#pending
+  }
+
+  get transactionMax(): number {
+    return this.#transactionMax
+  }
+
+  /** The host said that a transaction was full after `taken` recipients. */
+  narrow(taken: number) {
+    this.#transactionMax = Math.max(1, Math.min(this.#transactionMax, taken))
+  }
+
+  /** Counts refusals of us at RCPT; true when it is the operator that refuses, not one recipient. */
+  refusedAtRcpt(): boolean {
+    return ++this.#refusals >= REFUSALS_MAX
+  }
+
+  notRefused() {
+    this.#refusals = 0
+  }
+
+  settle(question: Q, answer: Answer, facts: Facts) {
+    if (answer.kind !== 'silent' && facts.asked !== false)
+      this.#options.hosts.reached(this.#plan.key)
+    this.#pending = this.#pending.filter(other => other !== question)
+    this.#options.onProbed(question, {
+      catchAll: question.catchAll,
+      egress: this.#options.world.egress.name,
+      host: null,
+      ip: null,
+      tls: false,
+      connectMs: null,
+      asked: true,
+      ...facts,
+      answer,
+      dialogue: this.#dialogue === null ? null : [...this.#dialogue],
+    })
+  }
+
+  settleRest(answer: Answer, facts: Facts) {
+    for (const question of this.#pending) this.settle(question, answer, facts)
+  }
+
+  #settleUnasked(answer: Answer) {
+    this.settleRest(answer, { asked: false })
+  }
+}
+
+export type Facts = Partial<Omit<Probed, 'answer' | 'dialogue'>>
+
+const TIME_RAN_OUT = silent('timeout', 'connect', 'time ran out')
+/** TLS failed where it was only our wish: the exchanger is visited once more, without it. */
+const WITHOUT_TLS = silent('tls', 'starttls', 'asked again without TLS')
+const LED_NOWHERE = silent('closed', 'rcpt', 'the conversation led nowhere')
+
+/** What is left when a pause is too long to be waited out here. */
+function heldBack(waitMs: number, aborted: boolean): Answer {
+  if (aborted) return TIME_RAN_OUT
+  return {
+    kind: 'deferred',
+    why: 'rate',
+    retryAfterMs: Math.ceil(waitMs / SECOND) * SECOND,
+    stage: 'connect',
+    reply: {
+      code: 421,
+      enhanced: null,
+      text: `not asked: this operator wants a pause of ${Math.ceil(waitMs / SECOND)} seconds`,
+    },
+  }
+}

@@ -1,0 +1,241 @@
+import type { Duplex } from 'node:stream'
+import { messageOf } from '../../base/error.ts'
+import { addressesOf, dialOrder } from '../../dns/route.ts'
+import { type Answer, classify, type SilentWhy, type Stage } from '../../smtp/answer.ts'
+import type { Reply } from '../../smtp/reply.ts'
+import { type Broken, isBroken, Session } from '../../smtp/session.ts'
+import type { ProbeWorld } from '../egress/egress.ts'
+import { UNANSWERED_MS, type Visit, type WayOut } from '../egress/way-out.ts'
+import type { RouteWithHost } from '../plan.ts'
+
+/** An exchanger that greeted us and knows who we are. */
+export type Opened = {
+  readonly session: Session
+  readonly host: string
+  readonly ip: string
+  readonly connectMs: number
+}
+
+/** Nobody spoke with us: the most telling of what was met on the way, and where. */
+export type Unopened = {
+  readonly answer: Answer
+  readonly host: string | null
+  readonly ip: string | null
+  /** Our own time ended before this could tell anything of the exchangers. */
+  readonly cutShort: boolean
+}
+
+/** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
+const ADDRESSES_MAX = 5
+/** Hosts whose addresses are looked up: with the MX question and A and AAAA for each, seven questions. */
+const HOSTS_MAX = 3
+/** Conversations begun before we give up, as Postfix's smtp_mx_session_limit. */
+const SESSIONS_MAX = 2
+
+export type OpenOptions = {
+  readonly signal: AbortSignal
+  readonly listener: ((line: string) => void) | null
+  /** True where this host is known to demand TLS. */
+  readonly startTls: (host: string) => boolean
+  readonly wayOut: WayOut
+  readonly visit: Visit
+}
+
+/** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
+export async function openSession(
+  world: ProbeWorld,
+  route: RouteWithHost,
+  options: OpenOptions,
+): Promise<Opened | Unopened> {
+  const attempt = new Attempt(world, options)
+  const hosts = dialOrder(route, world.random)
+  for (const host of hosts.slice(0, HOSTS_MAX)) {
+    const found = await addressesOf(world.resolver, host, options.signal)
+    if (options.signal.aborted) return { ...attempt.gaveUp(host), cutShort: true }
+    if ('fault' in found) {
+      const sure = found.fault === 'no-name' || found.fault === 'no-data'
+      attempt.note(
+        silent(sure ? 'no-address' : 'dns', 'connect', `${host}: ${found.fault}`),
+        host,
+        null,
+      )
+      continue
+    }
+    for (const ip of found.addresses) {
+      const opened = await attempt.open(host, ip)
+      if (opened !== null) return opened
+      if (options.signal.aborted) return attempt.gaveUp(host)
+      if (attempt.exhausted) return attempt.unopened()
+    }
+  }
+  const { answer, ...where } = attempt.unopened()
+  const unsure = hosts.length > HOSTS_MAX && answer.kind === 'silent' && answer.why === 'no-address'
+  // The hosts that were not looked up may have an address: nothing is sure.
+  return { answer: unsure ? silent('connect', 'connect', answer.detail) : answer, ...where }
+}
+
+class Attempt {
+  readonly #world: ProbeWorld
+  readonly #options: OpenOptions
+  #addresses = 0
+  #sessions = 0
+  /** When the address at hand was dialled, monotonic ms. */
+  #begunAt = 0
+  #best: Omit<Unopened, 'cutShort'> | null = null
+
+  constructor(world: ProbeWorld, options: OpenOptions) {
+    this.#world = world
+    this.#options = options
+  }
+
+  get exhausted(): boolean {
+    if (this.#options.wayOut.closedAnswer !== null) return true
+    return this.#addresses >= ADDRESSES_MAX || this.#sessions >= SESSIONS_MAX
+  }
+
+  async open(host: string, ip: string): Promise<Opened | null> {
+    const { world, options } = { world: this.#world, options: this.#options }
+    if (!world.isPublic(ip)) {
+      this.note(silent('not-public', 'connect', `${ip} is not a public address`), host, ip)
+      return null
+    }
+    this.#addresses++
+    this.#begunAt = world.clock.ticks()
+    const socket = await this.#dial(host, ip)
+    if (socket === null) return null
+    this.#sessions++
+    options.listener?.(`* connected to ${host} [${ip}]`)
+    const session = new Session(socket, {
+      clock: world.clock,
+      greetingTimeoutMs: world.timeouts.greetingMs,
+      replyTimeoutMs: world.timeouts.replyMs,
+      sessionTimeoutMs: world.timeouts.sessionMs,
+      listener: options.listener,
+    })
+    const close = () => session.close()
+    options.signal.addEventListener('abort', close, { once: true })
+    if (options.signal.aborted) close()
+    try {
+      const answer = await this.#introduce(session, host)
+      if (answer === null) return { session, host, ip, connectMs: this.#ageMs }
+      this.note(answer, host, ip)
+      // The next exchanger is not dialled before this one has hung up.
+      if (session.usable) await session.quit()
+      return null
+    } catch (error) {
+      session.close()
+      throw error
+    } finally {
+      options.signal.removeEventListener('abort', close)
+    }
+  }
+
+  /** Keeps the most telling answer: what a server said, before what nobody said. */
+  note(answer: Answer, host: string, ip: string | null) {
+    if (this.#best === null || weight(answer) > weight(this.#best.answer)) {
+      this.#best = { answer, host, ip }
+    }
+  }
+
+  unopened(): Unopened {
+    const nobody = { answer: silent('no-address', 'connect', 'no host'), host: null, ip: null }
+    return { ...(this.#best ?? nobody), cutShort: false }
+  }
+
+  gaveUp(host: string): Unopened {
+    const answer = silent('timeout', this.#sessions > 0 ? 'greeting' : 'connect', 'time ran out')
+    this.note(answer, host, null)
+    return { ...this.unopened(), cutShort: this.#ageMs < UNANSWERED_MS }
+  }
+
+  get #ageMs(): number {
+    return this.#world.clock.ticks() - this.#begunAt
+  }
+
+  async #dial(host: string, ip: string): Promise<Duplex | null> {
+    const { clock, smtpPort, timeouts, egress } = this.#world
+    const { signal, wayOut, visit } = this.#options
+    const limit = new AbortController()
+    const giveUp = () => limit.abort()
+    const ended = wayOut.dial(visit, giveUp)
+    if (typeof ended !== 'function') {
+      this.note(ended, host, ip)
+      return null
+    }
+    const cancel = clock.after(timeouts.connectMs, giveUp)
+    signal.addEventListener('abort', giveUp, { once: true })
+    try {
+      const socket = await egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+      ended('opened')
+      return socket
+    } catch (error) {
+      ended(signal.aborted ? 'given-up' : 'failed')
+      this.note(silent('connect', 'connect', messageOf(error)), host, ip)
+      return null
+    } finally {
+      cancel()
+      signal.removeEventListener('abort', giveUp)
+    }
+  }
+
+  async #introduce(session: Session, host: string): Promise<Answer | null> {
+    const greeting = await session.greeting()
+    if (isBroken(greeting) || greeting.code !== 220) return answerTo('greeting', greeting)
+    return greet(session, this.#world, host, this.#options.startTls(host), this.#options.signal)
+  }
+}
+
+/** Says EHLO, and puts TLS on where it is wanted and offered. Null when all went well. */
+async function greet(
+  session: Session,
+  world: ProbeWorld,
+  host: string,
+  wantsTls: boolean,
+  signal: AbortSignal,
+): Promise<Answer | null> {
+  const ehlo = await session.ehlo(world.egress.helo)
+  if (isBroken(ehlo) || ehlo.code !== 250) return answerTo('ehlo', ehlo)
+  if (!wantsTls || !session.offersStartTls) return null
+  const trouble = await putTlsOn(session, world, host, signal)
+  // RFC 3207 §4: refused, perhaps for now only; the conversation goes on in clear text.
+  return session.usable && !session.secured ? null : trouble
+}
+
+/** STARTTLS, and EHLO anew (RFC 3207 §4.2). Null when all went well. */
+export async function putTlsOn(
+  session: Session,
+  world: ProbeWorld,
+  host: string,
+  signal: AbortSignal,
+): Promise<Answer | null> {
+  const started = await session.starttls(socket => world.egress.dial.secure(socket, host, signal))
+  if (isBroken(started)) return answerTo('starttls', started)
+  if (started.code !== 220) return answerTo('starttls', started)
+  const again = await session.ehlo(world.egress.helo)
+  return isBroken(again) || again.code !== 250 ? answerTo('ehlo', again) : null
+}
+
+/** What the outcome of a command means, be it a reply or a broken conversation. */
+export function answerTo(stage: Stage, outcome: Reply | Broken, recipient?: string): Answer {
+  if (isBroken(outcome)) return silent(outcome.broken, stage, outcome.detail)
+  return classify(stage, outcome, recipient === undefined ? {} : { recipient })
+}
+
+export const silent = (why: SilentWhy, stage: Stage, detail: string): Answer => ({
+  kind: 'silent',
+  why,
+  stage,
+  detail,
+})
+
+/**
+ * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other
+ * is left that might.
+ */
+function weight(answer: Answer): number {
+  if (answer.kind === 'rejected') return 1
+  if (answer.kind !== 'silent') return 5
+  if (answer.why === 'no-address') return 0
+  if (answer.why === 'not-public') return 2
+  return answer.why === 'dns' || answer.why === 'connect' ? 3 : 4
+}

@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest'
+import { parseAddress } from '../../../src/address/address.ts'
+import { HOUR, MINUTE } from '../../../src/base/clock.ts'
+import {
+  askAgain,
+  askAgainAfter,
+  insteadOf,
+  retryAfterSeconds,
+} from '../../../src/engine/inquiry/again.ts'
+import { evidenceOf, resultOf } from '../../../src/engine/inquiry/prepare.ts'
+import type { Answer } from '../../../src/smtp/answer.ts'
+import { fakeClock } from '../../fake/clock.ts'
+
+const REPLY = { code: 450, enhanced: null, text: 'later' }
+const deferred = (why: 'greylist' | 'rate' | 'busy', retryAfterMs: number | null): Answer => ({
+  ...{ kind: 'deferred', why, retryAfterMs, stage: 'rcpt', reply: REPLY },
+})
+const result = (answer: Answer | null) => {
+  const address = parseAddress('ann@a.test')
+  return resultOf(fakeClock(), 'ann@a.test', 0, evidenceOf({ address, answer }))
+}
+const FIRST = { count: 1, waitedMs: 0 }
+
+describe('an item of a list is asked again', () => {
+  test.each<[string, Answer, boolean, { count: number; waitedMs: number }, number | null]>([
+    ['after five minutes', deferred('greylist', null), true, FIRST, 5 * MINUTE],
+    ['after what the server names', deferred('greylist', 90_000), true, FIRST, 90_000],
+    ['after trouble of theirs', deferred('busy', null), true, FIRST, 5 * MINUTE],
+    ['after an hour at most', deferred('greylist', 24 * HOUR), true, FIRST, HOUR],
+    ['twice', deferred('greylist', null), true, { count: 2, waitedMs: HOUR }, 5 * MINUTE],
+    ['not a third time', deferred('greylist', null), true, { count: 3, waitedMs: HOUR }, null],
+    ['not after four hours', deferred('busy', null), true, { count: 1, waitedMs: 4 * HOUR }, null],
+    [
+      'after a pause, which is no try',
+      deferred('rate', 60_000),
+      false,
+      { count: 3, waitedMs: 0 },
+      60_000,
+    ],
+    [
+      'not after pauses of four hours',
+      deferred('rate', 60_000),
+      false,
+      { count: 0, waitedMs: 4 * HOUR },
+      null,
+    ],
+  ])('%s', (_, answer, asked, tries, waitMs) => {
+    expect(askAgainAfter(result(answer), asked, tries, null)).toBe(waitMs)
+  })
+
+  test('after the time of the settings, whatever the server names', () => {
+    expect(askAgainAfter(result(deferred('greylist', 90_000)), true, FIRST, 4_000)).toBe(4_000)
+    expect(askAgainAfter(result(deferred('greylist', null)), true, FIRST, 0)).toBe(0)
+  })
+
+  test.each<[string, Answer | null]>([
+    ['nobody was asked', null],
+    ['accepted', { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }],
+    ['rejected', { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY }],
+    ['refused us', { kind: 'refused-us', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
+    ['silent', { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' }],
+  ])('never when it was %s', (_, answer) => {
+    expect(askAgainAfter(result(answer), true, FIRST, null)).toBeNull()
+    expect(retryAfterSeconds(result(answer))).toBeNull()
+  })
+})
+
+const refused = (why: 'blocklist' | 'tls' | 'sender'): Answer => ({
+  ...{ kind: 'refused-us', why, stage: 'rcpt', reply: REPLY },
+})
+const silent = (why: 'connect' | 'timeout' | 'no-address', stage: 'connect' | 'rcpt'): Answer => ({
+  ...{ kind: 'silent', why, stage, detail: '' },
+})
+
+describe('another egress asks', () => {
+  const willing = () => ['a', 'b', 'c']
+
+  test.each<[string, Answer, string | null]>([
+    ['a refusal of us', refused('blocklist'), 'b'],
+    ['a refusal of our sender, which may be another there', refused('sender'), 'b'],
+    ['not a demand for TLS', refused('tls'), null],
+    ['a host that was not reached', silent('connect', 'connect'), 'b'],
+    ['a host that was not reached in time', silent('timeout', 'connect'), 'b'],
+    ['not a host that keeps silent', silent('timeout', 'rcpt'), null],
+    ['not a host without an address', silent('no-address', 'connect'), null],
+    ['not a greylist', deferred('greylist', null), null],
+    ['not a wish to be asked slowly', deferred('rate', null), null],
+  ])('after %s', (_, answer, next) => {
+    expect(insteadOf(['a'], answer, willing)).toBe(next)
+  })
+
+  test('each once, and only those that may', () => {
+    expect(insteadOf(['a', 'b'], refused('blocklist'), willing)).toBe('c')
+    expect(insteadOf(['a', 'b', 'c'], refused('blocklist'), willing)).toBeNull()
+    expect(insteadOf(['a'], refused('blocklist'), () => ['c', 'b'])).toBe('c')
+    expect(insteadOf(['a'], refused('blocklist'), () => [])).toBeNull()
+  })
+
+  test('about a host that was not reached once and no more', () => {
+    expect(insteadOf(['a', 'b'], silent('connect', 'connect'), willing)).toBeNull()
+  })
+})
+
+describe('an item of a list', () => {
+  const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
+  const TERMS = { wait: true, greylistDelayMs: null, willing: () => ['a', 'b'] }
+  const heard = (answer: Answer | null, asked = true) => ({
+    ...{ result: result(answer), asked, egress: 'a' },
+  })
+
+  test('that was turned away goes to another egress at once, and begins anew there', () => {
+    const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'] }
+    expect(askAgain(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
+    expect(askAgain(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
+  })
+
+  test('that every egress was turned away for is done with', () => {
+    const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
+    expect(askAgain(heard(refused('blocklist')), past, TERMS)).toBeNull()
+  })
+
+  test('that was asked in vain stays with the egress that did', () => {
+    const past = { ...PAST, tries: 0, refusedBy: ['b'] }
+    const again = { delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'] }
+    expect(askAgain(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
+    expect(askAgain(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
+  })
+
+  test('that waits for a pause to end, unasked, is with whom it was', () => {
+    const pause = heard(deferred('rate', MINUTE), false)
+    const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [] }
+    expect(askAgain(pause, PAST, TERMS)).toEqual(again)
+    expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
+  })
+
+  test('that was answered, or never asked, is done with', () => {
+    const accepted: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
+    expect(askAgain(heard(accepted), PAST, TERMS)).toBeNull()
+    expect(askAgain(heard(null), PAST, TERMS)).toBeNull()
+  })
+})
+
+test.each<[Answer, number | null]>([
+  [deferred('greylist', null), 300],
+  [deferred('greylist', 1), 1],
+  [deferred('busy', 90_500), 91],
+  [deferred('busy', null), null],
+])('a single verification is told to come back: %j after %s s', (answer, seconds) => {
+  expect(retryAfterSeconds(result(answer))).toBe(seconds)
+})

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import type { ZoneEntry } from '../../fake/zone.ts'
+import { farDial, farResolver } from '../far.ts'
+import { house, isUnguessable, knows, toRecipients } from '../house.ts'
+
+const ROUND_TRIP_MS = 1_000
+
+/** A house whose DNS and mail servers are a second away: what a verification takes are its round trips. */
+const farHouse = (options: Parameters<typeof house>[0] = {}) =>
+  house({
+    ...options,
+    resolver: (zone, clock) => farResolver(zone, clock, ROUND_TRIP_MS),
+    dial: (mx, clock) => farDial(mx, clock, ROUND_TRIP_MS),
+    engine: { deadlineMs: 60_000, ...options.engine },
+  })
+
+async function roundTrips(house: ReturnType<typeof farHouse>, address: string) {
+  const { tookMs, verdict } = await house.verify(address)
+  return { trips: tookMs / ROUND_TRIP_MS, reason: verdict.reason }
+}
+
+describe('round trips of a single verification', () => {
+  // MX; address; handshake; greeting; EHLO; MAIL and the recipients in one write.
+  test('a cold one takes at most six, the DNS included', async () => {
+    const { trips, reason } = await roundTrips(farHouse(), 'ann@a.test')
+    expect(reason).toBe('accepted_email')
+    expect(trips).toBe(6)
+  })
+
+  test('an unknown mailbox takes no more', async () => {
+    const { trips, reason } = await roundTrips(farHouse(), 'nobody@a.test')
+    expect(reason).toBe('rejected_email')
+    expect(trips).toBe(6)
+  })
+
+  test('a domain that takes everything is found out without another one', async () => {
+    const { trips, reason } = await roundTrips(farHouse({ script: {} }), 'ann@a.test')
+    expect(reason).toBe('catch_all')
+    expect(trips).toBe(6)
+  })
+
+  test('without PIPELINING each command has its own', async () => {
+    const known = knows('ann')
+    const script = {
+      answer: (line: string, session: Parameters<typeof known>[1]) =>
+        line.startsWith('EHLO') ? '250 mx.a.test' : known(line, session),
+    }
+    const { trips, reason } = await roundTrips(farHouse({ script }), 'ann@a.test')
+    expect(reason).toBe('accepted_email')
+    // MAIL, RCPT and the unguessable RCPT one by one.
+    expect(trips).toBe(8)
+  })
+
+  test('the second address of a domain saves those of the DNS', async () => {
+    const far = farHouse()
+    await far.verify('ann@a.test')
+    const { trips } = await roundTrips(far, 'bob@a.test')
+    expect(trips).toBe(4)
+  })
+
+  test('a remembered answer takes none', async () => {
+    const far = farHouse()
+    await far.verify('ann@a.test')
+    expect((await far.verify('ann@a.test')).tookMs).toBe(0)
+  })
+})
+
+describe('DNS questions of a single verification', () => {
+  test('MX and the addresses of its exchanger', async () => {
+    const { verify, zone } = house()
+    await verify('ann@a.test')
+    expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
+  })
+
+  test.each<[string, (host: string, i: number) => ZoneEntry]>([
+    ['none of which exists', () => 'no-name'],
+    ['whose DNS is broken', () => 'server'],
+    ['none of which has an address', () => ({})],
+    ['none of which may be dialled', () => ({ A: ['10.0.0.1'] })],
+    ['of many addresses each', (_, i) => ({ A: Array.from({ length: 50 }, (_, j) => ip(i, j)) })],
+  ])('are at most eight with 200 exchangers %s', async (_, entryOf) => {
+    const hosts = Array.from({ length: 200 }, (_, i) => `mx${i}.a.test`)
+    const zone = {
+      'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
+      ...Object.fromEntries(hosts.map((host, i) => [host, entryOf(host, i)])),
+    }
+    const greeting = '554 5.7.1 No'
+    const { verify, zone: dns, mx } = house({ zone, script: { greeting } })
+    const { verdict } = await verify('ann@a.test')
+    expect(verdict).toMatchObject({ valid: false, risk: 'unknown' })
+    expect(dns.asked.length).toBeLessThanOrEqual(8)
+    expect(mx.dialled.length).toBeLessThanOrEqual(5)
+    expect(mx.sessions.length).toBeLessThanOrEqual(2)
+  })
+
+  test('are not asked again for the other mailboxes of a domain', async () => {
+    const { many, zone } = house()
+    await many(['ann@a.test', 'bob@a.test', 'zoe@A.TEST', 'info@a.test'])
+    expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
+  })
+})
+
+describe('recipients of a single verification', () => {
+  test('one real and one that nobody has, in one transaction', async () => {
+    const { verify, recipients, mx } = house()
+    await verify('ann@a.test')
+    expect(recipients()).toEqual(['ann@a.test', expect.toSatisfy(isUnguessable)])
+    expect(mx.lines().filter(line => line.startsWith('MAIL'))).toHaveLength(1)
+  })
+
+  test('no second one that nobody has while the first is remembered', async () => {
+    const { verify, recipients } = house()
+    await verify('ann@a.test')
+    await verify('bob@a.test')
+    expect(recipients().filter(isUnguessable)).toHaveLength(1)
+  })
+
+  test('none that nobody has at an operator that takes everything: it would tell nothing', async () => {
+    const zone = { 'a.test': { MX: [[10, 'mta7.am0.yahoodns.net']] as const } }
+    const entries = { ...zone, 'mta7.am0.yahoodns.net': { A: ['192.0.2.9'] } }
+    const { verify, recipients } = house({ script: {}, zone: entries })
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect(verdict.reason).toBe('catch_all')
+    expect(evidence.operator?.name).toBe('yahoo')
+    expect(recipients()).toEqual(['ann@a.test'])
+  })
+
+  test('none that nobody has at a free provider that tells', async () => {
+    const zone = {
+      'gmail.com': { MX: [[5, 'gmail-smtp-in.l.google.com']] as const },
+      'gmail-smtp-in.l.google.com': { A: ['192.0.2.9'] },
+    }
+    const { verify, recipients } = house({ zone })
+    const { verdict, evidence } = await verify('ann@gmail.com')
+    expect(verdict.reason).toBe('accepted_email')
+    expect(evidence.catchAll).toBe(false)
+    expect(recipients()).toEqual(['ann@gmail.com'])
+  })
+
+  test('the unguessable one at a customer of such an operator', async () => {
+    const zone = {
+      'a.test': { MX: [[5, 'aspmx.l.google.com']] as const },
+      'aspmx.l.google.com': { A: ['192.0.2.9'] },
+    }
+    const { verify, recipients } = house({ zone, script: {} })
+    expect((await verify('ann@a.test')).verdict.reason).toBe('catch_all')
+    expect(recipients()).toEqual(['ann@a.test', expect.toSatisfy(isUnguessable)])
+  })
+
+  test.each([
+    ['is refused for reasons of ours', '550 5.7.1 Your IP is on a block list'],
+    ['is deferred', '451 4.3.0 Try later'],
+    ['is one too many', '452 4.5.3 Too many recipients'],
+  ])('a domain is no catch-all for an unguessable one that %s', async (_, reply) => {
+    const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : reply))
+    const { verify } = house({ script })
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect(verdict.reason).toBe('accepted_email')
+    expect(evidence.catchAll).toBeNull()
+  })
+})
+
+const ip = (i: number, j: number) => `192.0.2.${((i * 50 + j) % 250) + 1}`

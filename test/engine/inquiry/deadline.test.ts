@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+import type { Dial } from '../../../src/smtp/dial.ts'
+import type { MxScript, MxSession } from '../../fake/mx.ts'
+import { house, knows, quiet, reasonsOf, toRecipients } from '../house.ts'
+
+const DEADLINE_MS = 10_000
+/** Steps of the fake clock while a promise is waited for. */
+const STEP_MS = 100
+
+/** Nobody ever says anything, whatever signal aborts. */
+const deaf: Dial = { connect: () => new Promise(() => {}), secure: () => new Promise(() => {}) }
+const answer = knows('ann')
+
+describe('a single verification ends within its deadline', () => {
+  test.each<[string, string, Parameters<typeof house>[0]]>([
+    ['a silent DNS', 'dns_error', { zone: { 'a.test': 'never' } }],
+    ['a DNS that is silent of the exchanger', 'timeout', { zone: { 'mx.a.test': 'never' } }],
+    ['a server that never greets', 'timeout', { script: { greeting: null } }],
+    ['silence after EHLO', 'timeout', { script: silentTo('EHLO') }],
+    ['silence after MAIL', 'timeout', { script: silentTo('MAIL') }],
+    ['silence after RCPT', 'timeout', { script: silentTo('RCPT') }],
+    ['a connection that never opens', 'timeout', { dial: () => neverOpens }],
+    ['a dial that does not hear', 'timeout', { dial: () => deaf }],
+    [
+      'a resolver that does not hear',
+      'dns_error',
+      { resolver: () => ({ resolve: () => new Promise(() => {}) }) },
+    ],
+  ])('%s: %s', async (_, reason, options) => {
+    const { engine, clock, settled } = house(options)
+    const begunAt = clock.ticks()
+    const result = await settled(engine.verify('ann@a.test'))
+    expect(result.verdict).toMatchObject({ reason, risk: 'unknown' })
+    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(clock.ticks() - begunAt).toBeGreaterThan(1_000)
+    expect(result.tookMs).toBeLessThanOrEqual(DEADLINE_MS)
+  })
+
+  test('a refusal at the greeting whose QUIT is not answered', async () => {
+    let greet = () => {}
+    const script: MxScript = {
+      greeting: session => {
+        greet = () => session.say('554 5.7.1 We know you')
+        return null
+      },
+      answer: () => null,
+    }
+    const { engine, clock, settled } = house({ script })
+    const begunAt = clock.ticks()
+    const verifying = engine.verify('ann@a.test')
+    await quiet()
+    await clock.advance(DEADLINE_MS - 500)
+    greet()
+    const { verdict } = await settled(verifying)
+    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+    expect(verdict.risk).toBe('unknown')
+  })
+
+  test('a reply that trickles, line by line', async () => {
+    const { engine, clock, settled } = house({ script: { greeting: session => drip(session) } })
+    const drip = (session: MxSession) => {
+      if (session.closed) return null
+      session.say('220-wait for it')
+      clock.after(1_000, () => drip(session))
+      return null
+    }
+    const begunAt = clock.ticks()
+    const { verdict } = await settled(engine.verify('ann@a.test'))
+    expect(verdict.reason).toBe('timeout')
+    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+  })
+
+  test('many exchangers, each of them silent', async () => {
+    const hosts = Array.from({ length: 20 }, (_, i) => `mx${i}.a.test`)
+    const zone = {
+      'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
+      ...Object.fromEntries(hosts.map((host, i) => [host, { A: [`192.0.2.${i + 1}`] }])),
+    }
+    const { engine, clock, settled } = house({ zone, script: { greeting: null } })
+    const begunAt = clock.ticks()
+    const { verdict } = await settled(engine.verify('ann@a.test'))
+    expect(verdict.reason).toBe('timeout')
+    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+  })
+
+  test('what the DNS took is part of it', async () => {
+    const { engine, clock, settled } = house({
+      script: { greeting: null },
+      resolver: (zone, clock) => ({
+        resolve: async (name, type, signal) => {
+          if (type === 'MX') await new Promise<void>(wake => clock.after(8_000, wake))
+          return zone.resolve(name, type, signal)
+        },
+      }),
+    })
+    const begunAt = clock.ticks()
+    const { verdict, evidence } = await settled(engine.verify('ann@a.test'))
+    expect(verdict.reason).toBe('timeout')
+    expect(evidence.timings.dnsMs).toBe(8_000)
+    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(DEADLINE_MS)
+  })
+
+  test('another one when it is set', async () => {
+    const { engine, clock, settled } = house({
+      script: { greeting: null },
+      engine: { deadlineMs: 1_500 },
+    })
+    const begunAt = clock.ticks()
+    await settled(engine.verify('ann@a.test'))
+    expect(clock.ticks() - begunAt).toBeLessThanOrEqual(1_500)
+  })
+})
+
+test('a list waits for the DNS of one address a minute at most, be its resolver deaf and dumb', async () => {
+  const { many, clock } = house({
+    resolver: zone => ({
+      resolve: (name, type) =>
+        name === 'silent.test' ? new Promise(() => {}) : zone.resolve(name, type),
+    }),
+  })
+  const begunAt = clock.ticks()
+  expect(reasonsOf(await many(['ann@silent.test', 'ann@a.test']))).toEqual([
+    'ann@a.test accepted_email',
+    'ann@silent.test dns_error',
+  ])
+  expect(clock.ticks() - begunAt).toBeLessThanOrEqual(60_000)
+})
+
+describe('what was learned before the time ran out is kept', () => {
+  test('a mailbox that was accepted, when only the unguessable one is not answered', async () => {
+    const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : null))
+    const { verify } = house({ script })
+    const { verdict, evidence } = await verify('ann@a.test')
+    expect(verdict.reason).toBe('accepted_email')
+    expect(evidence.catchAll).toBeNull()
+  })
+
+  test('the server that kept silent is named', async () => {
+    const { verify } = house({ script: silentTo('EHLO') })
+    expect((await verify('ann@a.test')).evidence).toMatchObject({
+      host: 'mx.a.test',
+      answer: { kind: 'silent', why: 'timeout' },
+    })
+  })
+})
+
+test('nobody waits for the farewell', async () => {
+  const script = (line: string) => (line === 'QUIT' ? null : answer(line, NOBODY))
+  const { engine, clock, mx } = house({ script })
+  const begunAt = clock.ticks()
+  const verifying = engine.verify('ann@a.test')
+  await quiet()
+  expect((await verifying).verdict.reason).toBe('accepted_email')
+  expect(clock.ticks() - begunAt).toBeLessThan(STEP_MS)
+  expect(mx.sessions[0]?.closed).toBe(false)
+  await clock.advance(2_000)
+  await quiet()
+  expect(mx.sessions[0]?.closed).toBe(true)
+})
+
+const NOBODY = {} as Parameters<typeof answer>[1]
+
+/** Says nothing to this command, nor to any after it. */
+function silentTo(verb: string): MxScript {
+  return {
+    answer: (line, session) =>
+      session.lines.some(heard => heard.startsWith(verb)) ? null : answer(line, session),
+  }
+}
+
+const neverOpens: Dial = {
+  connect: (_, signal) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('gone')))),
+  secure: () => Promise.reject(new Error('never asked for')),
+}

@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest'
+import { house, isUnguessable, knows, mail, quiet, reasonsOf, toRecipients } from '../house.ts'
+
+const YES = '250 2.1.5 Ok'
+const NO = '550 5.1.1 No such user'
+const GREY = '450 4.2.0 Greylisted, try again in 10 minutes'
+
+const users = (count: number, domain = 'a.test') =>
+  Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
+
+describe('each input has exactly one result', () => {
+  test('whatever it is', async () => {
+    const { many, complaints } = house()
+    const texts = ['ann@a.test', '', 'ann@a.test', 'nonsense', 'nobody@a.test', 'ann@nowhere.test']
+    expect(reasonsOf(await many(texts))).toEqual([
+      ' invalid_email',
+      'ann@a.test accepted_email',
+      'ann@a.test accepted_email',
+      'ann@nowhere.test invalid_domain',
+      'nobody@a.test rejected_email',
+      'nonsense invalid_email',
+    ])
+    expect(complaints).toEqual([])
+  })
+
+  test('and nobody is asked twice for what stands in the list twice', async () => {
+    const { many, recipients } = house()
+    const results = await many(['ann@a.test', 'zoe@a.test', 'ann@A.TEST', 'zoe@a.test'])
+    expect(reasonsOf(results)).toEqual([
+      'ann@A.TEST accepted_email',
+      'ann@a.test accepted_email',
+      'zoe@a.test rejected_email',
+      'zoe@a.test rejected_email',
+    ])
+    expect(recipients().filter(to => !isUnguessable(to))).toHaveLength(2)
+  })
+
+  test('of an empty list none', async () => {
+    const { many, mx } = house()
+    expect(await many([])).toEqual([])
+    expect(mx.dialled).toEqual([])
+  })
+
+  test('of a thousand over a hundred domains, with servers of all kinds', async () => {
+    const domains = Array.from({ length: 100 }, (_, i) => `d${i}.test`)
+    const zone = Object.assign({}, ...domains.map((name, i) => mail(name, `192.0.2.${i + 1}`)))
+    const kinds = [YES, NO, GREY, '421 4.7.0 Slow down', '554 5.7.1 Blocked', 'nonsense']
+    const script = toRecipients(to => kinds[Number(/@d(\d+)/.exec(to)?.[1]) % kinds.length])
+    const { many } = house({ zone, script })
+    const texts = domains.flatMap(domain => users(10, domain))
+    const results = await many(texts, { wait: false })
+    expect(results.map(({ email }) => email).toSorted()).toEqual(texts.toSorted())
+  })
+
+  test('when asking them throws', async () => {
+    const { many } = house({
+      script: {},
+      engine: {
+        random: {
+          below: () => {
+            throw new Error('no chance left')
+          },
+          token: () => '',
+        },
+      },
+    })
+    const texts = [...users(30), 'ann@a.test', 'ann@a.test']
+    const results = await many(texts)
+    expect(results.map(({ email }) => email).toSorted()).toEqual(texts.toSorted())
+    expect(results.map(({ verdict }) => verdict.reason)).toContain('unexpected_error')
+  })
+
+  test('when looking them up throws', async () => {
+    const { many } = house({
+      resolver: () => ({
+        resolve: () => {
+          throw new Error('broken')
+        },
+      }),
+    })
+    const results = await many(['ann@a.test', 'nonsense', 'bob@a.test'])
+    expect(reasonsOf(results)).toEqual([
+      'ann@a.test unexpected_error',
+      'bob@a.test unexpected_error',
+      'nonsense invalid_email',
+    ])
+  })
+
+  test('from an asynchronous source too', async () => {
+    const { many } = house()
+    async function* source() {
+      yield 'ann@a.test'
+      await quiet()
+      yield 'nobody@a.test'
+    }
+    expect(reasonsOf(await many(source()))).toEqual([
+      'ann@a.test accepted_email',
+      'nobody@a.test rejected_email',
+    ])
+  })
+})
+
+describe('nobody waits for another', () => {
+  test('a domain whose DNS is silent holds nobody back', async () => {
+    const { engine, clock } = house({ zone: { 'silent.test': 'never' } })
+    const results = engine.verifyMany(['ann@silent.test', 'ann@a.test', 'nonsense'])
+    const iterator = results[Symbol.asyncIterator]()
+    const first = iterator.next()
+    await quiet()
+    expect((await first).value).toMatchObject({ email: 'nonsense' })
+    const second = iterator.next()
+    await quiet()
+    // Only the gathering of recipients for one connection takes time, and little.
+    await clock.advance(200)
+    await quiet()
+    expect((await second).value).toMatchObject({ email: 'ann@a.test' })
+    await iterator.return?.()
+  })
+
+  test('a source that is slow holds back nothing that it gave before', async () => {
+    const { engine, settled } = house()
+    let more = () => {}
+    async function* source() {
+      yield 'ann@a.test'
+      await new Promise<void>(resolve => {
+        more = resolve
+      })
+      yield 'bob@a.test'
+    }
+    const iterator = engine.verifyMany(source())[Symbol.asyncIterator]()
+    expect((await settled(iterator.next())).value).toMatchObject({ email: 'ann@a.test' })
+    more()
+    expect((await settled(iterator.next())).value).toMatchObject({ email: 'bob@a.test' })
+    expect((await settled(iterator.next())).done).toBe(true)
+  })
+
+  test('a silent server holds back its own domain alone', async () => {
+    const zone = mail('silent.test', '192.0.2.66')
+    const { engine, settled, clock } = house({
+      zone,
+      script: {
+        greeting: ({ to }) => (to.ip === '192.0.2.66' ? null : undefined),
+        answer: knows('ann'),
+      },
+    })
+    const begunAt = clock.ticks()
+    const iterator = engine.verifyMany(['ann@silent.test', 'ann@a.test'])[Symbol.asyncIterator]()
+    expect((await settled(iterator.next())).value).toMatchObject({ email: 'ann@a.test' })
+    expect(clock.ticks() - begunAt).toBeLessThan(1_000)
+    expect((await settled(iterator.next())).value).toMatchObject({
+      email: 'ann@silent.test',
+      verdict: { reason: 'timeout' },
+    })
+  })
+
+  test('results come in the order in which they ripened', async () => {
+    const { engine } = house()
+    const texts = ['nonsense 1', 'nonsense 2', 'nonsense 3']
+    const emails: string[] = []
+    for await (const { email } of engine.verifyMany(texts)) {
+      emails.push(email)
+      // All the others ripen while this one is looked at.
+      await quiet()
+    }
+    expect(emails).toEqual(texts)
+  })
+})
+
+describe('a consumer that is slow', () => {
+  test.each([1, 7, 100])('bounds what is under way: %i', async windowMax => {
+    const { engine, settled } = house({ engine: { sessionsPerOperator: 5 } })
+    let taken = 0
+    let given = 0
+    function* source() {
+      for (const text of users(500)) {
+        taken++
+        yield text
+      }
+    }
+    const iterator = engine.verifyMany(source(), { windowMax })[Symbol.asyncIterator]()
+    for (;;) {
+      const next = await settled(iterator.next())
+      if (next.done === true) break
+      given++
+      await quiet()
+      expect(taken - given).toBeLessThanOrEqual(windowMax)
+    }
+    expect({ taken, given }).toEqual({ taken: 500, given: 500 })
+  })
+
+  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'cannot ask for a window of %s',
+    async windowMax => {
+      const { many } = house()
+      await expect(many(['ann@a.test'], { windowMax })).rejects.toMatchObject({ code: 'usage' })
+    },
+  )
+
+  test('nothing begins before the first result is asked for', async () => {
+    const { engine, zone } = house()
+    engine.verifyMany(['ann@a.test'])
+    await quiet()
+    expect(zone.asked).toEqual([])
+  })
+})

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE } from '../../../src/base/clock.ts'
+import { HostMemory } from '../../../src/probe/lane/host-memory.ts'
+import { silent } from '../../../src/probe/lane/open-session.ts'
+import { fakeClock } from '../../fake/clock.ts'
+
+const REFUSED = silent('connect', 'connect', 'ECONNREFUSED')
+const TIMEOUT = silent('timeout', 'greeting', 'no greeting')
+
+function memory() {
+  const clock = fakeClock()
+  return { clock, hosts: new HostMemory(clock) }
+}
+
+describe('exchangers', () => {
+  test('are down after two failures, and the last one is what is told', () => {
+    const { hosts } = memory()
+    hosts.failed('mx.test', REFUSED)
+    expect(hosts.downAnswer('mx.test')).toBeNull()
+    hosts.failed('mx.test', TIMEOUT)
+    expect(hosts.downAnswer('mx.test')).toEqual(TIMEOUT)
+    expect(hosts.downAnswer('other.test')).toBeNull()
+  })
+
+  test('are up again after a minute, and then two more failures are needed', async () => {
+    const { hosts, clock } = memory()
+    hosts.failed('mx.test', REFUSED)
+    await clock.advance(MINUTE / 2)
+    hosts.failed('mx.test', REFUSED)
+    await clock.advance(MINUTE - 1)
+    expect(hosts.downAnswer('mx.test')).toEqual(REFUSED)
+    await clock.advance(2)
+    expect(hosts.downAnswer('mx.test')).toBeNull()
+    hosts.failed('mx.test', REFUSED)
+    expect(hosts.downAnswer('mx.test')).toBeNull()
+  })
+
+  test('reached in between are not down', () => {
+    const { hosts } = memory()
+    hosts.failed('mx.test', REFUSED)
+    hosts.reached('mx.test')
+    hosts.failed('mx.test', REFUSED)
+    expect(hosts.downAnswer('mx.test')).toBeNull()
+  })
+})
+
+describe('TLS', () => {
+  test('is wanted by policy where nothing is known', () => {
+    const { hosts } = memory()
+    expect(
+      ['always', 'demanded', 'never'].map(policy => hosts.wantsTls('mx.test', policy as 'always')),
+    ).toEqual([true, false, false])
+  })
+
+  test('demanded is wanted for an hour, but never against the policy', async () => {
+    const { hosts, clock } = memory()
+    hosts.demandsTls('mx.test')
+    expect(hosts.wantsTls('mx.test', 'demanded')).toBe(true)
+    expect(hosts.wantsTls('mx.test', 'never')).toBe(false)
+    expect(hosts.wantsTls('other.test', 'demanded')).toBe(false)
+    await clock.advance(HOUR + 1)
+    expect(hosts.wantsTls('mx.test', 'demanded')).toBe(false)
+  })
+
+  test('that fails is left out for an hour', async () => {
+    const { hosts, clock } = memory()
+    expect(hosts.tlsFailed('mx.test')).toBe(true)
+    expect(hosts.wantsTls('mx.test', 'always')).toBe(false)
+    await clock.advance(HOUR + 1)
+    expect(hosts.wantsTls('mx.test', 'always')).toBe(true)
+  })
+
+  test('that fails where it is demanded cannot be left out', () => {
+    const { hosts } = memory()
+    hosts.demandsTls('mx.test')
+    expect(hosts.tlsFailed('mx.test')).toBe(false)
+    expect(hosts.wantsTls('mx.test', 'demanded')).toBe(true)
+  })
+})

@@ -1,0 +1,270 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { type MxScript, refused } from '../../fake/mx.ts'
+import { ask, each, house, knows, people, sorted, toRecipients } from '../house.ts'
+
+describe('a refusal of us', () => {
+  const LISTED = '554 5.7.1 Your address is listed by a blocklist'
+
+  test.each([
+    ['greeting', { greeting: LISTED }],
+    ['EHLO', { answer: (line: string) => (line.startsWith('EHLO') ? LISTED : undefined) }],
+    ['MAIL', { answer: (line: string) => (line.startsWith('MAIL') ? LISTED : undefined) }],
+  ] as [string, MxScript][])(
+    'at %s holds for everybody, and the rest is told without dialling',
+    async (_, script) => {
+      const home = house(script)
+      const walk = await home.run(people(3))
+      expect(walk.answers()).toEqual(each(people(3), 'refused-us/blocklist'))
+      expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
+      expect(home.mx.dialled).toHaveLength(1)
+      const later = await home.run([ask('zoe@z.test', ['other.test'])])
+      expect(later.answers()).toEqual(['zoe@z.test refused-us/blocklist'])
+      expect(later.only().asked).toBe(false)
+      expect(home.mx.dialled).toHaveLength(1)
+    },
+  )
+
+  test('is believed for half an hour', async () => {
+    let listed = true
+    const home = house({ greeting: () => (listed ? LISTED : undefined), answer: knows() })
+    await home.run(['ann@a.test'])
+    listed = false
+    await home.clock.advance(29 * MINUTE)
+    expect((await home.run(['ann@a.test'])).answers()).toEqual(['ann@a.test refused-us/blocklist'])
+    await home.clock.advance(MINUTE)
+    expect((await home.run(['ann@a.test'])).answers()).toEqual(['ann@a.test rejected/no-mailbox'])
+  })
+
+  test('at one recipient is this recipient’s', async () => {
+    const home = house(toRecipients(to => (to === 'p01@a.test' ? LISTED : '550 5.1.1 No')))
+    const walk = await home.run(people(3))
+    expect(sorted(walk.answers())).toEqual([
+      'p00@a.test rejected/no-mailbox',
+      'p01@a.test refused-us/blocklist',
+      'p02@a.test rejected/no-mailbox',
+    ])
+  })
+
+  test('at two recipients is not yet the operator’s', async () => {
+    const home = house(toRecipients(to => (to < 'p02' ? LISTED : '550 5.1.1 No')))
+    await home.run(people(4))
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
+  })
+
+  test('at one recipient is no success: the next pause is as long as it would have been', async () => {
+    let said = '421 4.7.0 You talk too fast'
+    const home = house(line => (line.startsWith('RCPT') ? said : undefined))
+    await home.run(['ann@a.test'])
+    await home.clock.advance(5 * MINUTE)
+    said = LISTED
+    await home.run(['ann@a.test'])
+    home.prober.pace('mx.test').throttled(null)
+    expect(home.prober.pace('mx.test').readyInMs).toBe(10 * MINUTE)
+  })
+
+  test('at three recipients in a row is the operator’s: each is answered once, and nobody else is asked', async () => {
+    const home = house(
+      toRecipients(to => (to === 'p00@a.test' ? undefined : LISTED)),
+      {
+        row: { recipientsPerTransaction: 5 },
+      },
+    )
+    const walk = await home.run(people(8))
+    expect(sorted(walk.answers())).toEqual([
+      'p00@a.test accepted/recipient',
+      ...each(people(8).slice(1), 'refused-us/blocklist'),
+    ])
+    expect(home.recipients()).toEqual(people(5))
+    const later = await home.run(['zoe@a.test'])
+    expect(later.answers()).toEqual(['zoe@a.test refused-us/blocklist'])
+    expect(later.only().asked).toBe(false)
+  })
+
+  test('three times with another answer in between is not the operator’s', async () => {
+    const home = house(toRecipients(to => (to === 'p02@a.test' ? '550 5.1.1 No' : LISTED)))
+    await home.run(people(5).slice(0, 4))
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
+  })
+})
+
+describe('a server that wants us slower', () => {
+  const SLOW = '421 4.7.0 You talk too fast'
+
+  test.each([
+    ['greeting', { greeting: SLOW }],
+    ['EHLO', { answer: (line: string) => (line.startsWith('EHLO') ? SLOW : undefined) }],
+    ['MAIL', { answer: (line: string) => (line.startsWith('MAIL') ? SLOW : undefined) }],
+    ['RCPT', { answer: (line: string) => (line.startsWith('RCPT') ? SLOW : undefined) }],
+  ] as [string, MxScript][])('at %s is left for five minutes, then ten', async (_, script) => {
+    const home = house(script)
+    const walk = await home.run(people(3))
+    expect(walk.answers()).toEqual(each(people(3), 'deferred/rate'))
+    expect(home.mx.dialled).toHaveLength(1)
+    const held = await home.run(['zoe@a.test'])
+    expect(held.only()).toMatchObject({ asked: false, answer: { kind: 'deferred', why: 'rate' } })
+    await home.clock.advance(5 * MINUTE)
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
+    await home.clock.advance(9 * MINUTE)
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(false)
+    await home.clock.advance(MINUTE)
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
+  })
+
+  test('at one recipient ends the talk after what was answered, and asks for no catch-all', async () => {
+    const home = house(
+      toRecipients(to => (to === 'p01@a.test' ? '450 4.7.1 Throttled, slow down' : undefined)),
+      {
+        row: { recipientsPerTransaction: 2 },
+      },
+    )
+    const walk = await home.run(people(4))
+    expect(sorted(walk.answers())).toEqual([
+      'p00@a.test accepted/recipient',
+      ...each(people(4).slice(1), 'deferred/rate'),
+    ])
+    expect(home.recipients()).toEqual(people(2))
+  })
+
+  test('tells those who are held back how long the pause is', async () => {
+    const home = house({ greeting: SLOW })
+    await home.run(['ann@a.test'])
+    const { answer } = (await home.run(['zoe@a.test'])).only()
+    expect(answer).toMatchObject({ kind: 'deferred', why: 'rate' })
+    const waitMs = answer.kind === 'deferred' ? (answer.retryAfterMs ?? 0) : 0
+    expect(waitMs).toBeGreaterThan(4 * MINUTE)
+    expect(waitMs).toBeLessThanOrEqual(5 * MINUTE)
+    expect(waitMs % SECOND).toBe(0)
+  })
+})
+
+describe('unknown users in a row', () => {
+  const row = { unknownStreakMax: 3 }
+
+  test('end the conversation when they are too many, and not one more is asked', async () => {
+    const home = house(knows(), { row })
+    const walk = await home.run(people(5))
+    expect(home.recipients()).toEqual(people(3))
+    expect(sorted(walk.answers())).toEqual([
+      ...each(people(3), 'rejected/no-mailbox'),
+      ...each(people(5).slice(3), 'deferred/rate'),
+    ])
+    expect(walk.told.filter(({ probed }) => probed.asked)).toHaveLength(3)
+  })
+
+  test('bring a pause, after which the next are asked', async () => {
+    const home = house(knows(), { row })
+    await home.run(people(5), { patienceMs: MINUTE })
+    expect(home.mx.dialled).toHaveLength(2)
+    expect(home.recipients()).toEqual(people(5))
+  })
+
+  test('a known one in between begins the count anew', async () => {
+    const home = house(knows('p02@a.test', 'p05@a.test'), { row })
+    const walk = await home.run(people(8).map(email => ask(email, ['mx.test'], false)))
+    expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
+    expect(home.mx.dialled).toHaveLength(1)
+  })
+
+  test('bring a longer pause each time, until a known one is found', async () => {
+    const home = house(knows('real@a.test'), { row })
+    const pauseAfter = async (emails: readonly string[]) => {
+      await home.run(emails.map(email => ask(email, ['mx.test'], false)))
+      const pauseMs = home.prober.pace('mx.test').readyInMs
+      await home.clock.advance(pauseMs)
+      return Math.round(pauseMs / SECOND)
+    }
+    expect(await pauseAfter(people(4))).toBe(10)
+    expect(await pauseAfter(people(4))).toBe(20)
+    await home.run([ask('real@a.test', ['mx.test'], false)])
+    expect(await pauseAfter(people(4))).toBe(10)
+  })
+
+  test('in one chunk of a list hold for the next one', async () => {
+    const home = house(knows(), { row })
+    await home.run(people(3))
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(false)
+  })
+
+  test('that people ask about one by one bring no pause', async () => {
+    const home = house(knows(), { row })
+    for (const person of people(4)) await home.single(person)
+    expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
+  })
+})
+
+describe('exchangers that are down', () => {
+  const down: MxScript = {
+    connect: to => {
+      throw refused(to)
+    },
+  }
+
+  test('are dialled twice, and then nobody dials them for a minute', async () => {
+    const home = house(down)
+    const walk = await home.run(people(3))
+    expect(walk.answers()).toEqual(each(people(3), 'silent/connect'))
+    expect(home.mx.dialled).toHaveLength(2)
+    const later = await home.run(['zoe@a.test'])
+    expect(later.only()).toMatchObject({ asked: false, answer: { kind: 'silent', why: 'connect' } })
+    await home.clock.advance(59 * SECOND)
+    await home.run(['zoe@a.test'])
+    expect(home.mx.dialled).toHaveLength(2)
+    await home.clock.advance(2 * SECOND)
+    await home.run(['zoe@a.test'])
+    expect(home.mx.dialled.length).toBeGreaterThan(2)
+  })
+
+  test('are known by their names: other exchangers of the operator are dialled', async () => {
+    const home = house(down, { zone: { 'other.test': { A: ['192.0.2.2'] } } })
+    await home.run(people(1))
+    const dialled = home.mx.dialled.length
+    await home.run([ask('zoe@z.test', ['other.test'])])
+    expect(home.mx.dialled.length).toBeGreaterThan(dialled)
+  })
+
+  test('are up again with the first answer', async () => {
+    let isDown = true
+    const home = house({
+      answer: knows(),
+      connect: to => {
+        if (isDown) throw refused(to)
+      },
+    })
+    await home.single('ann@a.test')
+    isDown = false
+    await home.single('ann@a.test')
+    isDown = true
+    await home.single('ann@a.test')
+    isDown = false
+    // One failure, an answer, one failure: never two in a row.
+    expect((await home.single('ann@a.test')).only().asked).toBe(true)
+  })
+
+  test('are not up by what was told without asking them', async () => {
+    const home = house(down)
+    const pace = home.prober.pace('mx.test')
+    await home.single('ann@a.test')
+    pace.refused({
+      kind: 'refused-us',
+      why: 'blocklist',
+      stage: 'greeting',
+      reply: { code: 554, enhanced: null, text: 'listed' },
+    })
+    expect((await home.single('ann@a.test')).only().asked).toBe(false)
+    pace.succeeded()
+    await home.single('ann@a.test')
+    // Two failures in a row.
+    expect((await home.single('ann@a.test')).only().asked).toBe(false)
+  })
+
+  test.each([
+    ['no address', { zone: { 'mx.test': 'no-data' } }, 'silent/no-address'],
+    ['no address that may be dialled', { world: { isPublic: () => false } }, 'silent/not-public'],
+  ] as const)('for having %s are looked up once for a list', async (_, options, name) => {
+    const home = house({}, options)
+    const walk = await home.run(people(3))
+    expect(walk.answers()).toEqual(each(people(3), name))
+    expect(home.zone.asked).toEqual(['A mx.test', 'AAAA mx.test'])
+  })
+})

@@ -1,0 +1,352 @@
+import { describe, expect, test } from 'vitest'
+import type { MxScript } from '../../fake/mx.ts'
+import {
+  ask,
+  each,
+  house,
+  isRandom,
+  knows,
+  people,
+  recipientOf,
+  sorted,
+  toRecipients,
+} from '../house.ts'
+
+const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
+const MANNERS = [
+  ['pipelined', undefined],
+  ['in lock-step', LOCK_STEP],
+] as const
+
+describe('one transaction', () => {
+  test('leaves in one write with PIPELINING: MAIL and all recipients', async () => {
+    const home = house(knows('p00@a.test'))
+    const walk = await home.run(people(3))
+    expect(home.writes[0]).toEqual([
+      'EHLO probe.test\r\n',
+      'MAIL FROM:<>\r\nRCPT TO:<p00@a.test>\r\nRCPT TO:<p01@a.test>\r\nRCPT TO:<p02@a.test>\r\n',
+      expect.stringMatching(/^RCPT TO:<[a-z0-9]{20}@a\.test>\r\n$/),
+      'QUIT\r\n',
+    ])
+    expect(sorted(walk.answers())).toEqual([
+      'p00@a.test accepted/recipient',
+      'p01@a.test rejected/no-mailbox',
+      'p02@a.test rejected/no-mailbox',
+    ])
+  })
+
+  test('goes in lock-step without PIPELINING', async () => {
+    const home = house(line => LOCK_STEP(line))
+    await home.run(people(2))
+    expect(home.writes[0]?.slice(0, 5)).toEqual([
+      'EHLO probe.test\r\n',
+      'MAIL FROM:<>\r\n',
+      'RCPT TO:<p00@a.test>\r\n',
+      'RCPT TO:<p01@a.test>\r\n',
+      expect.stringMatching(/^RCPT TO:<[a-z]/),
+    ])
+  })
+
+  test('has one domain; the next begins with RSET in the same connection, in one write', async () => {
+    const home = house(knows())
+    await home.run(['ann@a.test', 'bob@b.test', 'cid@a.test'])
+    expect(home.mx.dialled).toHaveLength(1)
+    expect(home.writes[0]?.slice(1)).toEqual([
+      'MAIL FROM:<>\r\nRCPT TO:<ann@a.test>\r\nRCPT TO:<cid@a.test>\r\n',
+      'RSET\r\nMAIL FROM:<>\r\nRCPT TO:<bob@b.test>\r\n',
+      'QUIT\r\n',
+    ])
+  })
+
+  test('has no more recipients than the operator wants', async () => {
+    const home = house(knows(), { row: { recipientsPerTransaction: 2 } })
+    const walk = await home.run(people(5))
+    expect(home.said()).toEqual([
+      [
+        'MAIL FROM:<>',
+        'RCPT TO:<p00@a.test>',
+        'RCPT TO:<p01@a.test>',
+        'RSET',
+        'MAIL FROM:<>',
+        'RCPT TO:<p02@a.test>',
+        'RCPT TO:<p03@a.test>',
+        'RSET',
+        'MAIL FROM:<>',
+        'RCPT TO:<p04@a.test>',
+      ],
+    ])
+    expect(walk.told).toHaveLength(5)
+  })
+
+  test('has our sender', async () => {
+    const home = house(knows())
+    const egress = { ...home.world.egress, mailFrom: 'probe@probe.test' }
+    const other = house(knows(), { world: { egress, clock: home.clock } })
+    await other.run(['ann@a.test'])
+    expect(home.mx.lines()).toContain('MAIL FROM:<probe@probe.test>')
+  })
+
+  test('each reply belongs to its recipient', async () => {
+    const home = house(
+      toRecipients(
+        to => ({ 'p00@a.test': '550 5.1.1 No', 'p02@a.test': '450 4.2.0 Greylisted, later' })[to],
+      ),
+    )
+    const walk = await home.run(people(4))
+    expect(sorted(walk.answers())).toEqual([
+      'p00@a.test rejected/no-mailbox',
+      'p01@a.test accepted/recipient',
+      'p02@a.test deferred/greylist',
+      'p03@a.test accepted/recipient',
+    ])
+  })
+})
+
+describe('the facts of the run', () => {
+  test('are told with each answer', async () => {
+    const home = house(knows())
+    const walk = await home.run(['ann@a.test'])
+    expect(walk.only()).toMatchObject({
+      egress: 'default',
+      host: 'mx.test',
+      ip: '192.0.2.1',
+      tls: false,
+      connectMs: expect.any(Number),
+      asked: true,
+      dialogue: null,
+      catchAll: null,
+    })
+  })
+
+  test('hold the lines said, when asked for', async () => {
+    const home = house(knows())
+    const walk = await home.run(['ann@a.test'], { dialogue: true })
+    expect(walk.only().dialogue).toEqual([
+      '* connected to mx.test [192.0.2.1]',
+      'S: 220 mx.example.org ESMTP',
+      'C: EHLO probe.test',
+      'S: 250 mx.example.org',
+      'S: 250 PIPELINING',
+      'S: 250 ENHANCEDSTATUSCODES',
+      'C: MAIL FROM:<>',
+      'C: RCPT TO:<ann@a.test>',
+      'S: 250 2.1.0 Ok',
+      'S: 550 5.1.1 No such user',
+    ])
+  })
+
+  test('hold no more than 200 lines', async () => {
+    const long = `${Array(99).fill('250-x').join('\n')}\n250 x`
+    const home = house(line => (/^(RSET|MAIL)/.test(line) ? long : knows()(line, {} as never)), {
+      row: { recipientsPerTransaction: 1 },
+    })
+    const walk = await home.run(people(3), { dialogue: true })
+    expect(walk.told.at(-1)?.probed.dialogue).toHaveLength(200)
+  })
+})
+
+describe('recipients in one connection', () => {
+  test('are no more than the row says; a new connection takes the rest', async () => {
+    const home = house(knows(), { row: { recipientsPerSession: 3 } })
+    const walk = await home.run(people(8))
+    expect(home.said().map(lines => lines.filter(line => line.startsWith('RCPT')).length)).toEqual([
+      3, 3, 2,
+    ])
+    expect(walk.told).toHaveLength(8)
+    expect(home.mx.sessions.every(({ closed }) => closed)).toBe(true)
+  })
+
+  test('one connection of a lane is closed before its next one is opened', async () => {
+    const open: number[] = []
+    const home = house(
+      {
+        answer: knows(),
+        connect: () => {
+          open.push(home.mx.sessions.filter(({ closed }) => !closed).length)
+        },
+      },
+      { row: { recipientsPerSession: 1 } },
+    )
+    await home.run(people(4))
+    expect(open).toEqual([0, 0, 0, 0])
+  })
+
+  test('a connection takes no new transaction after half of its time', async () => {
+    const home = house(knows(), { row: { recipientsPerTransaction: 1 } })
+    // Each transaction takes ten seconds of the sixty.
+    const script: MxScript = {
+      answer: async (line, session) => {
+        if (line.startsWith('MAIL'))
+          await new Promise<void>(resolve => home.clock.after(10_000, resolve))
+        return knows()(line, session)
+      },
+    }
+    const other = house(script, {
+      row: { recipientsPerTransaction: 1 },
+      world: { clock: home.clock },
+    })
+    const walk = other.begin(people(4))
+    for (let i = 0; i < 1_000 && !walk.finished; i++) await home.clock.advance(100)
+    expect(walk.told).toHaveLength(4)
+    expect(other.said().map(lines => lines.filter(line => line.startsWith('RCPT')).length)).toEqual(
+      [3, 1],
+    )
+  })
+})
+
+describe('a full transaction', () => {
+  /** Takes `max` recipients in one transaction. */
+  const full = (max: number, extra?: (line: string) => string | undefined): MxScript => {
+    let taken = 0
+    return {
+      answer: line => {
+        if (line.startsWith('MAIL')) taken = 0
+        if (line.startsWith('RCPT') && ++taken > max) return '452 4.5.3 Too many recipients'
+        return extra?.(line)
+      },
+    }
+  }
+
+  test.each(MANNERS)(
+    'is narrowed to what the host takes, and everybody gets an answer: %s',
+    async (_, extra) => {
+      const home = house(full(2, extra))
+      const walk = await home.run(people(5))
+      expect(sorted(walk.answers())).toEqual(each(people(5), 'accepted/recipient'))
+      expect(home.mx.dialled).toHaveLength(1)
+      // There was no room for the catch-all question either: it had a transaction of its own.
+      expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(5).fill(true))
+      // All five went out once before the host said so; then two by two.
+      const firsts = home.recipients().filter(to => !isRandom(to))
+      expect(firsts).toEqual([...people(5), ...people(5).slice(2)])
+    },
+  )
+
+  test.each(MANNERS)(
+    'of one recipient has the catch-all question in one of its own: %s',
+    async (_, extra) => {
+      const home = house(full(1, extra))
+      const walk = await home.run(people(2))
+      expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([true, true])
+      expect(home.recipients().filter(isRandom)).toHaveLength(1)
+    },
+  )
+
+  test.each(MANNERS)(
+    'single, it has the catch-all question in one of its own: %s',
+    async (_, extra) => {
+      const home = house(full(1, extra))
+      const walk = await home.single('ann@a.test')
+      expect(walk.only().catchAll).toBe(true)
+    },
+  )
+
+  test('an operator that takes one recipient a transaction gets no more', async () => {
+    const home = house(full(1), { row: { recipientsPerTransaction: 1 } })
+    const walk = await home.run(people(2))
+    expect(home.said()[0]?.map(line => line.split(' ')[0])).toEqual(
+      'MAIL RCPT RSET MAIL RCPT RSET MAIL RCPT'.split(' '),
+    )
+    expect(sorted(walk.answers())).toEqual(each(people(2), 'accepted/recipient'))
+    expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([true, true])
+  })
+
+  test('that takes nobody at all is told as deferred', async () => {
+    const home = house(full(0))
+    const walk = await home.run(['ann@a.test'])
+    expect(walk.answers()).toEqual(['ann@a.test deferred/too-many'])
+  })
+
+  test('where it is the connection that is full, a new one is opened', async () => {
+    const home = house({
+      answer: (line, { lines }) =>
+        line.startsWith('RCPT') && lines.filter(one => one.startsWith('RCPT')).length > 2
+          ? '452 4.5.3 Too many recipients'
+          : undefined,
+    })
+    const walk = await home.run(people(4).map(email => ask(email, ['mx.test'], false)))
+    expect(sorted(walk.answers())).toEqual(each(people(4), 'accepted/recipient'))
+    expect(home.mx.dialled).toHaveLength(2)
+  })
+})
+
+describe('a host that takes one transaction a connection', () => {
+  const outlookLike = (line: string, { lines }: { lines: string[] }) => {
+    if (!lines.includes('RSET')) return undefined
+    return line.startsWith('QUIT')
+      ? undefined
+      : line === 'RSET'
+        ? '554 5.5.0 no'
+        : '503 5.5.1 Bad sequence'
+  }
+
+  test.each(MANNERS)(
+    'gets a new connection for each, and is not taken for one that refuses us: %s',
+    async (_, extra) => {
+      const home = house(
+        (line, session) =>
+          outlookLike(line, session) ?? extra?.(line) ?? knows('p00@a.test')(line, session),
+        { row: { recipientsPerTransaction: 1 } },
+      )
+      const walk = await home.run(people(3).map(email => ask(email, ['mx.test'], false)))
+      expect(sorted(walk.answers())).toEqual([
+        'p00@a.test accepted/recipient',
+        'p01@a.test rejected/no-mailbox',
+        'p02@a.test rejected/no-mailbox',
+      ])
+      expect(home.mx.dialled).toHaveLength(3)
+      expect(home.prober.pace('mx.test').tryStart()).toHaveProperty('permit')
+    },
+  )
+})
+
+test('a host that says at its second MAIL that this connection is full gets a new one', async () => {
+  const home = house(
+    (line, session) =>
+      line.startsWith('MAIL') && session.lines.includes('RSET')
+        ? '452 4.5.3 Too many recipients in this session'
+        : knows()(line, session),
+    { row: { recipientsPerTransaction: 1 } },
+  )
+  const walk = await home.run(people(3))
+  expect(walk.answers()).toEqual(each(people(3), 'rejected/no-mailbox'))
+  expect(home.mx.dialled).toHaveLength(3)
+})
+
+describe('SMTPUTF8', () => {
+  const email = 'jörg@a.test'
+  const offered = (line: string) =>
+    line.startsWith('EHLO') ? '250-mx.test\n250-PIPELINING\n250 SMTPUTF8' : undefined
+
+  test('offered, it is said to MAIL, for these recipients alone', async () => {
+    const home = house(offered)
+    await home.run([email, 'ann@a.test'])
+    expect(home.said()[0]?.filter(line => !isRandom(recipientOf(line)))).toEqual([
+      'MAIL FROM:<> SMTPUTF8',
+      'RCPT TO:<jörg@a.test>',
+      'RSET',
+      'MAIL FROM:<>',
+      'RCPT TO:<ann@a.test>',
+    ])
+  })
+
+  test('not offered, the server is not asked for them, and the others are', async () => {
+    const home = house(() => undefined)
+    const walk = await home.run([email, 'ann@a.test'])
+    expect(walk.answers()).toEqual([`${email} silent/smtputf8`, 'ann@a.test accepted/recipient'])
+    expect(home.recipients().filter(to => !isRandom(to))).toEqual(['ann@a.test'])
+  })
+
+  test('a domain alone needs none: it goes out in A-labels', async () => {
+    const home = house(knows())
+    await home.run(['ann@bücher.test'])
+    expect(home.said()[0]).toEqual(['MAIL FROM:<>', 'RCPT TO:<ann@xn--bcher-kva.test>'])
+  })
+
+  test('a recipient whom the server cannot take is told so once', async () => {
+    const home = house(toRecipients(() => '553 5.6.7 not ASCII'))
+    const walk = await home.run(people(2))
+    expect(walk.answers()).toEqual(each(people(2), 'silent/smtputf8'))
+    expect(home.recipients()).toEqual(people(2))
+  })
+})

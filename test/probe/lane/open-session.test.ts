@@ -1,0 +1,399 @@
+import { describe, expect, test } from 'vitest'
+import { HANG_UP, type MxSays, type MxScript, refused } from '../../fake/mx.ts'
+import type { ZoneEntry } from '../../fake/zone.ts'
+import { ask, house, nameOf, TIMEOUTS } from '../house.ts'
+
+const EMAIL = 'ann@a.test'
+const HOSTS = ['mx1.test', 'mx2.test', 'mx3.test', 'mx4.test']
+/** Four hosts, mx1 to mx4, the n-th with one address: 192.0.2.n. */
+const ZONE: Record<string, ZoneEntry> = Object.fromEntries(
+  HOSTS.map((host, i) => [host, { A: [`192.0.2.${i + 1}`] }]),
+)
+
+/** Verifies one address whose domain has these hosts. */
+async function verify(
+  script: MxScript,
+  {
+    hosts = HOSTS,
+    zone = ZONE,
+    ...how
+  }: { hosts?: string[]; zone?: Record<string, ZoneEntry> } & Parameters<typeof house>[1] = {},
+) {
+  const home = house(script, { zone, ...how })
+  const walk = await home.single(ask(EMAIL, hosts))
+  return { ...home, probed: walk.only(), dialled: home.mx.dialled.map(({ ip }) => ip) }
+}
+
+const onlyAt =
+  (...ips: string[]): NonNullable<MxScript['connect']> =>
+  to => {
+    if (!ips.includes(to.ip)) throw refused(to)
+  }
+
+describe('the order of dialling', () => {
+  test('is by preference, and ends with the first that greets us', async () => {
+    const { dialled, probed } = await verify({})
+    expect(dialled).toEqual(['192.0.2.1'])
+    expect(probed).toMatchObject({ host: 'mx1.test', ip: '192.0.2.1', asked: true, tls: false })
+    expect(nameOf(probed)).toBe('accepted/recipient')
+  })
+
+  test('takes all addresses of a host before the next host, IPv4 first', async () => {
+    const zone = {
+      'mx1.test': { A: ['192.0.2.1', '192.0.2.2'], AAAA: ['2001:db8::1'] },
+      'mx2.test': { A: ['192.0.2.3'] },
+    }
+    const { dialled, probed } = await verify(
+      { connect: onlyAt('192.0.2.3') },
+      { zone, hosts: ['mx1.test', 'mx2.test'] },
+    )
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '2001:db8::1', '192.0.2.3'])
+    expect(probed).toMatchObject({ host: 'mx2.test', ip: '192.0.2.3' })
+  })
+
+  test('believes that a host takes no mail only where no other may be left that does', async () => {
+    const hosts = ['mx1.test', 'mx2.test']
+    const noMail = { greeting: '521 mx.test' }
+    expect(nameOf((await verify(noMail, { hosts })).probed)).toBe('rejected/no-mail')
+    const oneIsDown = { ...noMail, connect: onlyAt('192.0.2.1') }
+    expect(nameOf((await verify(oneIsDown, { hosts })).probed)).toBe('silent/connect')
+  })
+
+  test('goes on after a refused connection', async () => {
+    const { dialled, probed } = await verify({ connect: onlyAt('192.0.2.2') })
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
+    expect(nameOf(probed)).toBe('accepted/recipient')
+  })
+
+  test.each([
+    ['5xx', '554 5.7.1 not you'],
+    ['4xx', '450 4.3.2 not now'],
+    ['421', '421 4.3.2 not now'],
+    ['2xx that is not 220', '250 hello'],
+    ['no SMTP at all', 'SSH-2.0-x'],
+    ['a hang-up', HANG_UP],
+  ] as [string, MxSays][])('goes on after a greeting that is %s', async (_, said) => {
+    const { dialled, probed } = await verify({
+      greeting: ({ to }) => (to.ip === '192.0.2.1' ? said : undefined),
+    })
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
+    expect(nameOf(probed)).toBe('accepted/recipient')
+  })
+
+  test('goes on after an EHLO that is refused', async () => {
+    const { dialled } = await verify({
+      answer: (line, { to }) =>
+        line.startsWith('EHLO') && to.ip === '192.0.2.1' ? '550 5.7.1 no' : undefined,
+    })
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
+  })
+
+  test('a host that hangs in its greeting costs its time, and then the next is asked', async () => {
+    const { dialled, probed, clock } = await verify({
+      greeting: ({ to }) => (to.ip === '192.0.2.1' ? null : undefined),
+    })
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
+    expect(nameOf(probed)).toBe('accepted/recipient')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('an exchanger has hung up before the next one is dialled', async () => {
+    const closed: boolean[][] = []
+    const home = house(
+      {
+        greeting: '554 5.7.1 no',
+        connect: () => {
+          closed.push(home.mx.sessions.map(session => session.closed))
+        },
+      },
+      { zone: ZONE },
+    )
+    await home.single(ask(EMAIL, HOSTS))
+    expect(closed).toEqual([[], [true]])
+    expect(home.mx.lines()).toEqual(['QUIT', 'QUIT'])
+  })
+
+  test('an implicit route dials the domain itself', async () => {
+    const home = house({}, { zone: { 'a.test': { A: ['192.0.2.9'] } } })
+    const question = ask(EMAIL)
+    await home.single({ ...question, route: { kind: 'implicit', host: 'a.test' } })
+    expect(home.mx.dialled).toEqual([{ ip: '192.0.2.9', port: 25, host: 'a.test' }])
+  })
+})
+
+describe('limits of dialling', () => {
+  test('no more than two conversations are begun', async () => {
+    const { dialled, probed } = await verify({ greeting: '554 5.7.1 no' })
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2'])
+    expect(nameOf(probed)).toBe('refused-us/policy')
+  })
+
+  test('no more than five addresses are dialled', async () => {
+    const zone = {
+      'mx1.test': { A: ['192.0.2.1', '192.0.2.2', '192.0.2.3'] },
+      'mx2.test': { A: ['192.0.2.4', '192.0.2.5', '192.0.2.6'] },
+    }
+    const { dialled, probed } = await verify(
+      { connect: onlyAt() },
+      { zone, hosts: ['mx1.test', 'mx2.test'] },
+    )
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5'])
+    expect(probed.answer).toMatchObject({ kind: 'silent', why: 'connect', stage: 'connect' })
+  })
+
+  test('no more than three hosts are looked up', async () => {
+    const { zone: names, dialled } = await verify({ connect: onlyAt('192.0.2.4') })
+    expect(names.asked.map(question => question.split(' ')[1])).not.toContain('mx4.test')
+    expect(dialled).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3'])
+  })
+
+  test('each dialling has its time', async () => {
+    const home = house({}, { zone: ZONE })
+    const begunAt: number[] = []
+    const dial = {
+      ...home.world.egress.dial,
+      connect: (_: unknown, signal: AbortSignal) =>
+        new Promise<never>((_, reject) => {
+          begunAt.push(home.clock.ticks())
+          signal.addEventListener('abort', () => reject(new Error('given up')))
+        }),
+    }
+    const other = house(
+      {},
+      { zone: ZONE, world: { egress: { ...home.world.egress, dial }, clock: home.clock } },
+    )
+    const walk = other.begin([ask(EMAIL, ['mx1.test', 'mx2.test'])], { single: true })
+    await home.clock.advance(2 * TIMEOUTS.connectMs)
+    await home.clock.advance(0)
+    expect(walk.finished).toBe(true)
+    expect((begunAt[1] ?? 0) - (begunAt[0] ?? 0)).toBe(TIMEOUTS.connectMs)
+    expect(walk.only().answer).toMatchObject({ kind: 'silent', why: 'connect', detail: 'given up' })
+  })
+})
+
+describe('when nobody speaks with us', () => {
+  test('no address anywhere is sure only when every host was looked up', async () => {
+    const three = await verify({}, { zone: {}, hosts: HOSTS.slice(0, 3) })
+    expect(nameOf(three.probed)).toBe('silent/no-address')
+    const four = await verify({}, { zone: {} })
+    expect(nameOf(four.probed)).toBe('silent/connect')
+    expect(four.dialled).toEqual([])
+  })
+
+  test.each([
+    ['server', 'silent/dns'],
+    ['timeout', 'silent/dns'],
+    ['no-name', 'silent/no-address'],
+    ['no-data', 'silent/no-address'],
+  ] as const)('a fault of the DNS (%s) is told as %s', async (fault, name) => {
+    const { probed } = await verify({}, { zone: { 'mx1.test': fault }, hosts: ['mx1.test'] })
+    expect(nameOf(probed)).toBe(name)
+    expect(probed.host).toBe('mx1.test')
+  })
+
+  test('a host that DNS cannot tell of leaves it open, whatever others lack', async () => {
+    const { probed } = await verify(
+      {},
+      { zone: { 'mx2.test': 'server' }, hosts: HOSTS.slice(0, 3) },
+    )
+    expect(nameOf(probed)).toBe('silent/dns')
+  })
+
+  test('the word of a server counts more than the silence of others', async () => {
+    const { probed } = await verify({
+      connect: onlyAt('192.0.2.2'),
+      greeting: '554 5.7.1 you are listed',
+    })
+    expect(probed).toMatchObject({ host: 'mx2.test', answer: { kind: 'refused-us' } })
+  })
+
+  test('of two servers that spoke, the first is told', async () => {
+    const { probed } = await verify({
+      greeting: ({ to }) =>
+        to.ip === '192.0.2.1' ? '554 5.7.1 you are listed' : '450 4.3.2 not now',
+    })
+    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'refused-us' } })
+  })
+
+  test('an address that may not be dialled counts more than none', async () => {
+    const { probed } = await verify(
+      {},
+      {
+        zone: { 'mx2.test': { A: ['10.0.0.1'] } },
+        hosts: ['mx1.test', 'mx2.test'],
+        world: { isPublic: () => false },
+      },
+    )
+    expect(probed).toMatchObject({
+      host: 'mx2.test',
+      answer: { kind: 'silent', why: 'not-public' },
+    })
+  })
+
+  test('a break in conversation counts more than a refused connection', async () => {
+    const { probed } = await verify({ connect: onlyAt('192.0.2.1'), greeting: () => HANG_UP })
+    expect(probed).toMatchObject({ host: 'mx1.test', answer: { kind: 'silent', why: 'closed' } })
+  })
+})
+
+describe('an address that is not public', () => {
+  const isPublic = (ip: string) => !ip.startsWith('10.')
+
+  test('is never dialled', async () => {
+    const zone = { 'mx1.test': { A: ['10.0.0.1', '10.0.0.2'] } }
+    const { dialled, probed } = await verify({}, { zone, hosts: ['mx1.test'], world: { isPublic } })
+    expect(dialled).toEqual([])
+    expect(nameOf(probed)).toBe('silent/not-public')
+  })
+
+  test('is passed over for one that is', async () => {
+    const zone = { 'mx1.test': { A: ['10.0.0.1', '192.0.2.1'] } }
+    const { dialled } = await verify({}, { zone, hosts: ['mx1.test'], world: { isPublic } })
+    expect(dialled).toEqual(['192.0.2.1'])
+  })
+
+  test('takes nothing from the number of addresses that may be dialled', async () => {
+    const zone = {
+      'mx1.test': { A: ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', '10.0.0.5'] },
+      'mx2.test': { A: ['192.0.2.1'] },
+    }
+    const { dialled } = await verify(
+      {},
+      { zone, hosts: ['mx1.test', 'mx2.test'], world: { isPublic } },
+    )
+    expect(dialled).toEqual(['192.0.2.1'])
+  })
+})
+
+describe('TLS', () => {
+  const offers: NonNullable<MxScript['answer']> = (line, { lines }) => {
+    if (line === 'STARTTLS') return '220 go on'
+    // TLS once begun is not offered again.
+    if (line.startsWith('EHLO'))
+      return lines.includes('STARTTLS') ? '250 mx.test' : '250-mx.test\n250 STARTTLS'
+    return undefined
+  }
+  const always = { world: { startTls: 'always' } } as const
+  const broken = () => {
+    throw new Error('handshake failure')
+  }
+
+  test('always wanted, it is put on, and EHLO is said again', async () => {
+    const { mx, probed } = await verify({ answer: offers }, always)
+    expect(mx.secured).toEqual(['mx1.test'])
+    expect(mx.lines().slice(0, 4)).toEqual([
+      'EHLO probe.test',
+      'STARTTLS',
+      'EHLO probe.test',
+      'MAIL FROM:<>',
+    ])
+    expect(probed.tls).toBe(true)
+  })
+
+  test.each(['demanded', 'never'] as const)(
+    '%s, it is not put on where nobody demands it',
+    async startTls => {
+      const { mx, probed } = await verify({ answer: offers }, { world: { startTls } })
+      expect(mx.secured).toEqual([])
+      expect(probed.tls).toBe(false)
+    },
+  )
+
+  test('wanted but not offered, the conversation goes on in clear', async () => {
+    const { probed } = await verify({}, always)
+    expect(nameOf(probed)).toBe('accepted/recipient')
+    expect(probed.tls).toBe(false)
+  })
+
+  test('wanted but refused for now, the conversation goes on in clear', async () => {
+    const { mx, probed } = await verify(
+      { answer: (line, session) => (line === 'STARTTLS' ? '454 4.7.0 no' : offers(line, session)) },
+      always,
+    )
+    expect(nameOf(probed)).toBe('accepted/recipient')
+    expect(mx.lines().slice(0, 3)).toEqual(['EHLO probe.test', 'STARTTLS', 'MAIL FROM:<>'])
+    expect(mx.dialled).toHaveLength(1)
+  })
+
+  test.each([true, false])(
+    'that fails where it was only our wish is left out: single %s',
+    async single => {
+      const home = house({ answer: offers, secure: broken }, { ...always, zone: ZONE })
+      const walk = await home.begin([ask(EMAIL, ['mx1.test'])], { single }).end()
+      expect(nameOf(walk.only())).toBe('accepted/recipient')
+      expect(walk.only().tls).toBe(false)
+      expect(home.mx.dialled).toHaveLength(2)
+      // It is remembered: the next conversation does not try.
+      await home.begin([ask('bob@a.test', ['mx1.test'])], { single }).end()
+      expect(home.mx.dialled).toHaveLength(3)
+      expect(home.mx.lines().filter(line => line === 'STARTTLS')).toHaveLength(1)
+    },
+  )
+
+  test('that stalls is left out as well', async () => {
+    const home = house({ answer: offers }, { ...always, zone: ZONE })
+    const { dial } = home.world.egress
+    const stalling = {
+      ...dial,
+      secure: (socket: Parameters<typeof dial.secure>[0]) =>
+        new Promise<never>((_, reject) => socket.once('close', () => reject(new Error('closed')))),
+    }
+    const other = house(
+      {},
+      { zone: ZONE, world: { ...home.world, egress: { ...home.world.egress, dial: stalling } } },
+    )
+    const walk = other.begin([ask(EMAIL, ['mx1.test'])], { single: true })
+    await home.clock.advance(TIMEOUTS.replyMs)
+    for (let i = 0; i < 50 && !walk.finished; i++) await home.clock.advance(100)
+    expect(nameOf(walk.only())).toBe('accepted/recipient')
+  })
+})
+
+describe('our time', () => {
+  test('that ends while the DNS is asked ends it all', async () => {
+    const home = house({}, { zone: { 'mx1.test': { A: 'never' } } })
+    const walk = home.begin([ask(EMAIL, ['mx1.test'])], { single: true })
+    await home.clock.advance(1_000)
+    walk.abort()
+    await walk.end()
+    expect(nameOf(walk.only())).toBe('silent/timeout')
+    expect(home.mx.dialled).toEqual([])
+  })
+
+  test('that ends in the greeting hangs up at once and dials nobody else', async () => {
+    const home = house({ greeting: null }, { zone: ZONE })
+    const walk = home.begin([ask(EMAIL, HOSTS)], { single: true })
+    await home.clock.advance(5_000)
+    expect(home.mx.sessions[0]?.closed).toBe(false)
+    walk.abort()
+    await home.clock.advance(0)
+    await home.clock.advance(0)
+    expect(walk.finished).toBe(true)
+    expect(home.mx.sessions.map(({ closed }) => closed)).toEqual([true])
+    expect(walk.only().answer).toMatchObject({ kind: 'silent', why: 'timeout', stage: 'greeting' })
+    expect(home.clock.pending).toBe(0)
+  })
+
+  test('that ended while the connection came about: nothing is said on it', async () => {
+    const home = house({}, { zone: ZONE })
+    const { dial } = home.world.egress
+    const late = {
+      ...dial,
+      connect: async (...given: Parameters<typeof dial.connect>) => {
+        const socket = await dial.connect(...given)
+        walk.abort()
+        return socket
+      },
+    }
+    const other = house(
+      {},
+      { zone: ZONE, world: { ...home.world, egress: { ...home.world.egress, dial: late } } },
+    )
+    const walk = other.begin([ask(EMAIL, HOSTS)], { single: true })
+    await home.clock.advance(0)
+    await home.clock.advance(0)
+    expect(walk.finished).toBe(true)
+    expect(home.mx.lines()).toEqual([])
+    expect(nameOf(walk.only())).toBe('silent/timeout')
+  })
+})
