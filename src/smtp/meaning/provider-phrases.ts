@@ -207,7 +207,8 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   exim('refused-us/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
-  cpanel('rejected/no-mailbox', /^the mail server could not deliver mail to <>/),
+  // Mostly said of the sender; of the recipient in the same words. In doubt the mailbox stays unknown.
+  cpanel('refused-us/sender', /^the mail server could not deliver mail to <>/),
   opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
   sendmail('refused-us/auth', /relaying denied\. proper authentication/),
   sendmail('refused-us/rdns', /invalid domain name/, { code: /^501$/ }),
