@@ -4,7 +4,7 @@ import type { Traits } from '../address/traits.ts'
 import type { Clock } from '../base/clock.ts'
 import { OPINIONS, type Reason } from '../verdict/reason.ts'
 import type { Result } from '../verdict/verdict.ts'
-import { evidenceOf } from './inquiry/prepare.ts'
+import { evidenceOf } from './result/result.ts'
 
 /** The first prefix of the local part that fits decides. */
 const BY_PREFIX: readonly [prefix: string, reason: Reason][] = [

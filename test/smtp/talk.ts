@@ -1,12 +1,14 @@
 import { type Duplex, duplexPair } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
-import { Session, type SessionOptions } from '../../src/smtp/session.ts'
+import { type Broken, type ConnectionOptions, isBroken } from '../../src/smtp/connection.ts'
+import type { Reply } from '../../src/smtp/reply.ts'
+import { Session } from '../../src/smtp/session.ts'
 import { type FakeClock, fakeClock } from '../fake/clock.ts'
 
 export const TIMES = { greetingTimeoutMs: 30_000, replyTimeoutMs: 20_000, sessionTimeoutMs: 60_000 }
 
 /** A session and the raw other end of its connection: what leaves in one write is one text in `writes`. */
-export function talk(options: Partial<SessionOptions> = {}) {
+export function talk(options: Partial<ConnectionOptions> = {}) {
   const [socket, server] = duplexPair()
   const clock: FakeClock = fakeClock()
   const writes: string[] = []
@@ -25,7 +27,10 @@ export function talk(options: Partial<SessionOptions> = {}) {
 }
 
 /** A session that was greeted and said EHLO; the server offers `keywords`. */
-export async function greeted(keywords: readonly string[] = [], options?: Partial<SessionOptions>) {
+export async function greeted(
+  keywords: readonly string[] = [],
+  options?: Partial<ConnectionOptions>,
+) {
   const all = talk(options)
   const greeting = all.session.greeting()
   await all.say('220 mx.test ESMTP')
@@ -40,6 +45,12 @@ export async function greeted(keywords: readonly string[] = [], options?: Partia
 
 export const replyOf = (...texts: string[]) =>
   texts.map((text, i) => `250${i === texts.length - 1 ? ' ' : '-'}${text}`)
+
+export const codeOf = (outcome: Reply | Broken) =>
+  isBroken(outcome) ? outcome.broken : outcome.code
+
+/** TLS that changes nothing. */
+export const sameSocket = async (socket: Duplex) => socket
 
 /** Lets everything that can go on without time go on: bytes, events, promises. */
 export async function turns(): Promise<void> {

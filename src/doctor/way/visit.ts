@@ -2,9 +2,10 @@ import type { Duplex } from 'node:stream'
 import { type Clock, SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { DnsFault } from '../../dns/resolver.ts'
+import { isBroken } from '../../smtp/connection.ts'
 import type { Dial } from '../../smtp/dial.ts'
 import type { Reply } from '../../smtp/reply.ts'
-import { isBroken, Session } from '../../smtp/session.ts'
+import { Session } from '../../smtp/session.ts'
 
 /** One call at one address of a mail server. */
 export type Visit = {

@@ -7,10 +7,10 @@ import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { findRoute, type Route } from '../../dns/route.ts'
 import type { Question, RouteWithHost } from '../../probe/plan.ts'
-import { judge } from '../../verdict/judge.ts'
 import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
 import type { Remembered } from '../memory.ts'
+import { evidenceOf, resultOf } from '../result/result.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type Inquiry = Question & {
@@ -99,41 +99,6 @@ export function resumeInquiry(
     dnsMs: null,
     begunAt: world.clock.ticks(),
     remembered: null,
-  }
-}
-
-/** Evidence with everything unsaid left at "not asked". */
-export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
-  return {
-    traits: null,
-    suggestion: null,
-    disposableHost: false,
-    route: null,
-    operator: null,
-    answer: null,
-    catchAll: null,
-    egress: null,
-    host: null,
-    ip: null,
-    tls: false,
-    timings: { dnsMs: null, connectMs: null },
-    skipped: null,
-    failure: null,
-    dialogue: null,
-    ...facts,
-  }
-}
-
-/** Evidence judged, with the facts of its run. */
-export function resultOf(clock: Clock, text: string, begunAt: number, evidence: Evidence): Result {
-  return {
-    email: text,
-    provider: isFault(evidence.address) ? null : evidence.address.domain.ascii,
-    verdict: judge(evidence),
-    evidence,
-    tookMs: Math.max(0, Math.round(clock.ticks() - begunAt)),
-    cached: false,
-    checkedAt: clock.now(),
   }
 }
 

@@ -3,8 +3,9 @@ import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Probed } from '../../probe/lane/lane.ts'
 import type { Evidence, Result } from '../../verdict/verdict.ts'
-import { evidenceOf, type Inquiry, resultOf } from '../inquiry/prepare.ts'
+import type { Inquiry } from '../inquiry/prepare.ts'
 import type { Remembered } from '../memory.ts'
+import { evidenceOf, resultOf } from './result.ts'
 
 /** The result of an inquiry that a server was asked about. */
 export function resultOfProbe(

@@ -1,11 +1,13 @@
 import { wireAddress } from '../../address/address.ts'
-import { type Answer, classify } from '../../smtp/answer.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
-import { type Broken, isBroken, type Session } from '../../smtp/session.ts'
-import { type ClaimedTurn, unguessableName } from '../catch-all.ts'
+import type { Session } from '../../smtp/session.ts'
 import { needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
-import { answerTo, type Opened, putTlsOn, silent } from './open-session.ts'
+import { type Opened, putTlsOn } from './open-session.ts'
+import { answerTo, isTlsDemand, isTooMany, silent } from './outcome.ts'
+import { type EarlyReply, Unguessable } from './unguessable.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5
@@ -23,6 +25,7 @@ export class Conversation<Q extends Question> {
   readonly #lane: Lane<Q>
   readonly #opened: Opened
   readonly #session: Session
+  readonly #unguessable: Unguessable<Q>
   readonly #begunAt: number
   #asked = 0
   #transactions = 0
@@ -40,6 +43,7 @@ export class Conversation<Q extends Question> {
     this.#lane = lane
     this.#opened = opened
     this.#session = opened.session
+    this.#unguessable = new Unguessable(lane, opened.session, to => this.#askAlone(to))
     this.#begunAt = lane.options.world.clock.ticks()
   }
 
@@ -82,8 +86,8 @@ export class Conversation<Q extends Question> {
     const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
     if (mail === null && !(await this.#begin(smtpUtf8))) return
     const rcpts = batch.map(question => this.#session.rcpt(wireAddress(question.address)))
-    const turn = this.#asksTogether(batch)
-    const random = turn === null ? null : this.#session.rcpt(this.#unguessable(first))
+    const turn = this.#unguessable.turnBeside(batch)
+    const random = turn === null ? null : this.#unguessable.rcpt(first)
     try {
       const answer = mail === null ? null : this.#mailAnswer(await mail)
       const replies = await Promise.all(rcpts)
@@ -179,7 +183,7 @@ export class Conversation<Q extends Question> {
   }
 
   /** Understands the replies to one batch of recipients. */
-  async #hear(batch: Q[], replies: (Reply | Broken)[], random: EarlyRandom | null) {
+  async #hear(batch: Q[], replies: (Reply | Broken)[], random: EarlyReply | null) {
     const accepted: [Q, Answer][] = []
     let against: Answer | null = null
     for (const [index, question] of batch.entries()) {
@@ -245,36 +249,15 @@ export class Conversation<Q extends Question> {
     return this.#lane.refusedAtRcpt()
   }
 
-  async #settleAccepted(accepted: [Q, Answer][], random: EarlyRandom | null, leaving: boolean) {
+  async #settleAccepted(accepted: [Q, Answer][], random: EarlyReply | null, leaving: boolean) {
     const [first] = accepted
     if (first === undefined) return
-    const catchAll = await this.#catchAllOf(first[0], random, leaving)
+    const catchAll = await this.#unguessable.catchAllOf(first[0], random, leaving)
     for (const [question, answer] of accepted) this.#settle(question, answer, { catchAll })
   }
 
-  /** Whether the domain takes everything: known before, told by the reply at hand, or asked now. */
-  async #catchAllOf(question: Q, random: EarlyRandom | null, leaving: boolean) {
-    if (question.catchAll !== null) return question.catchAll
-    const { catchAll: memory, signal } = this.#lane.options
-    const domain = question.address.domain.ascii
-    if (leaving && random === null) return memory.recall(domain)
-    const turn = random?.turn ?? (await memory.take(domain, signal))
-    if ('known' in turn) return turn.known
-    let told: boolean | null = null
-    try {
-      told = catchAllFrom(await this.#unguessableReply(question, random?.reply ?? null))
-    } finally {
-      turn.settle(told)
-    }
-    return told
-  }
-
-  /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
-  async #unguessableReply(question: Q, early: Reply | Broken | null): Promise<Reply | Broken> {
-    const to = this.#unguessable(question)
-    const hasRoom = early === null && this.#lane.transactionMax > 1
-    const reply = hasRoom ? await this.#session.rcpt(to) : early
-    if (reply !== null && !isTooMany(answerTo('rcpt', reply))) return reply
+  /** One recipient in a transaction of its own. */
+  async #askAlone(to: string): Promise<Reply | Broken> {
     // Without PIPELINING the session itself waits for each reply.
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)
@@ -283,19 +266,6 @@ export class Conversation<Q extends Question> {
     const refused = this.#mailAnswer(await mail)
     const own = await rcpt
     return refused === null ? own : NO_TRANSACTION
-  }
-
-  #unguessable(question: Q): string {
-    return `${unguessableName(this.#lane.options.world.random)}@${question.address.domain.ascii}`
-  }
-
-  /** The turn to ask about the domain at once: one recipient, pipelining, room for two, and nothing known. */
-  #asksTogether(batch: Q[]): ClaimedTurn | null {
-    const { single, catchAll } = this.#lane.options
-    const [question] = batch
-    if (!single || question === undefined || batch.length > 1) return null
-    if (question.catchAll !== null || this.#lane.transactionMax === 1) return null
-    return this.#session.pipelining ? catchAll.claim(question.address.domain.ascii) : null
   }
 
   #settle(question: Q, answer: Answer, extra: { catchAll?: boolean | null } = {}) {
@@ -309,19 +279,4 @@ export class Conversation<Q extends Question> {
   }
 }
 
-/** The reply to an unguessable recipient that went out with the real one. */
-type EarlyRandom = { readonly turn: ClaimedTurn; readonly reply: Reply | Broken }
-
 const NO_TRANSACTION: Broken = { broken: 'closed', stage: 'mail', detail: 'no transaction' }
-
-/** A refused or failed question about a name that nobody has is no evidence (neither yes nor no). */
-function catchAllFrom(outcome: Reply | Broken): boolean | null {
-  if (isBroken(outcome)) return null
-  const answer = classify('rcpt', outcome)
-  // `restricted` is a refusal too: of us, or of the name, nobody knows.
-  if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
-  return answer.kind === 'rejected' && answer.why !== 'full' ? false : null
-}
-
-const isTooMany = ({ kind, why }: Answer) => kind === 'deferred' && why === 'too-many'
-const isTlsDemand = ({ kind, why }: Answer) => kind === 'refused-us' && why === 'tls'

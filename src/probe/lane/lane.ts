@@ -7,7 +7,8 @@ import type { Pace, Permit } from '../pace.ts'
 import type { LanePlan, Question } from '../plan.ts'
 import { Conversation } from './conversation.ts'
 import type { HostMemory } from './host-memory.ts'
-import { openSession, silent, type Unopened } from './open-session.ts'
+import { openSession, type Unopened } from './open-session.ts'
+import { silent } from './outcome.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
 export type Probed = {

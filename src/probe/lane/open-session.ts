@@ -1,12 +1,13 @@
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../../base/error.ts'
 import { addressesOf, dialOrder } from '../../dns/route.ts'
-import { type Answer, classify, type SilentWhy, type Stage } from '../../smtp/answer.ts'
-import type { Reply } from '../../smtp/reply.ts'
-import { type Broken, isBroken, Session } from '../../smtp/session.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import { isBroken } from '../../smtp/connection.ts'
+import { Session } from '../../smtp/session.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
 import { UNANSWERED_MS, type Visit, type WayOut } from '../egress/way-out.ts'
 import type { RouteWithHost } from '../plan.ts'
+import { answerTo, silent } from './outcome.ts'
 
 /** An exchanger that greeted us and knows who we are. */
 export type Opened = {
@@ -214,19 +215,6 @@ export async function putTlsOn(
   const again = await session.ehlo(world.egress.helo)
   return isBroken(again) || again.code !== 250 ? answerTo('ehlo', again) : null
 }
-
-/** What the outcome of a command means, be it a reply or a broken conversation. */
-export function answerTo(stage: Stage, outcome: Reply | Broken, recipient?: string): Answer {
-  if (isBroken(outcome)) return silent(outcome.broken, stage, outcome.detail)
-  return classify(stage, outcome, recipient === undefined ? {} : { recipient })
-}
-
-export const silent = (why: SilentWhy, stage: Stage, detail: string): Answer => ({
-  kind: 'silent',
-  why,
-  stage,
-  detail,
-})
 
 /**
  * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other

@@ -7,7 +7,7 @@ import {
   insteadOf,
   retryAfterSeconds,
 } from '../../../src/engine/inquiry/again.ts'
-import { evidenceOf, resultOf } from '../../../src/engine/inquiry/prepare.ts'
+import { evidenceOf, resultOf } from '../../../src/engine/result/result.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
 import { fakeClock } from '../../fake/clock.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { HostMemory } from '../../../src/probe/lane/host-memory.ts'
-import { silent } from '../../../src/probe/lane/open-session.ts'
+import { silent } from '../../../src/probe/lane/outcome.ts'
 import { fakeClock } from '../../fake/clock.ts'
 
 const REFUSED = silent('connect', 'connect', 'ECONNREFUSED')

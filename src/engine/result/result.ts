@@ -1,0 +1,39 @@
+import { isFault } from '../../address/address.ts'
+import type { Clock } from '../../base/clock.ts'
+import { judge } from '../../verdict/judge.ts'
+import type { Evidence, Result } from '../../verdict/verdict.ts'
+
+/** Evidence with everything unsaid left at "not asked". */
+export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>): Evidence {
+  return {
+    traits: null,
+    suggestion: null,
+    disposableHost: false,
+    route: null,
+    operator: null,
+    answer: null,
+    catchAll: null,
+    egress: null,
+    host: null,
+    ip: null,
+    tls: false,
+    timings: { dnsMs: null, connectMs: null },
+    skipped: null,
+    failure: null,
+    dialogue: null,
+    ...facts,
+  }
+}
+
+/** Evidence judged, with the facts of its run. */
+export function resultOf(clock: Clock, text: string, begunAt: number, evidence: Evidence): Result {
+  return {
+    email: text,
+    provider: isFault(evidence.address) ? null : evidence.address.domain.ascii,
+    verdict: judge(evidence),
+    evidence,
+    tookMs: Math.max(0, Math.round(clock.ticks() - begunAt)),
+    cached: false,
+    checkedAt: clock.now(),
+  }
+}

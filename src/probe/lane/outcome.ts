@@ -1,0 +1,22 @@
+import { type Answer, classify, type SilentWhy, type Stage } from '../../smtp/answer.ts'
+import { type Broken, isBroken } from '../../smtp/connection.ts'
+import type { Reply } from '../../smtp/reply.ts'
+
+/** What the outcome of a command means, be it a reply or a broken conversation. */
+export function answerTo(stage: Stage, outcome: Reply | Broken, recipient?: string): Answer {
+  if (isBroken(outcome)) return silent(outcome.broken, stage, outcome.detail)
+  return classify(stage, outcome, recipient === undefined ? {} : { recipient })
+}
+
+export const silent = (why: SilentWhy, stage: Stage, detail: string): Answer => ({
+  kind: 'silent',
+  why,
+  stage,
+  detail,
+})
+
+/** The transaction, or the connection, takes no more recipients. */
+export const isTooMany = ({ kind, why }: Answer) => kind === 'deferred' && why === 'too-many'
+
+/** We are asked to put TLS on first. */
+export const isTlsDemand = ({ kind, why }: Answer) => kind === 'refused-us' && why === 'tls'

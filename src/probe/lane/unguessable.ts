@@ -1,0 +1,82 @@
+import { classify } from '../../smtp/answer.ts'
+import { type Broken, isBroken } from '../../smtp/connection.ts'
+import type { Reply } from '../../smtp/reply.ts'
+import type { Session } from '../../smtp/session.ts'
+import { type ClaimedTurn, unguessableName } from '../catch-all.ts'
+import type { Question } from '../plan.ts'
+import type { Lane } from './lane.ts'
+import { answerTo, isTooMany } from './outcome.ts'
+
+/** The reply to an unguessable recipient that went out with the real one. */
+export type EarlyReply = { readonly turn: ClaimedTurn; readonly reply: Reply | Broken }
+
+/** The unguessable recipient of one conversation: a domain that takes it takes everything. */
+export class Unguessable<Q extends Question> {
+  readonly #lane: Lane<Q>
+  readonly #session: Session
+  readonly #askAlone: (to: string) => Promise<Reply | Broken>
+
+  /** `askAlone` asks about one recipient in a transaction of its own. */
+  constructor(lane: Lane<Q>, session: Session, askAlone: (to: string) => Promise<Reply | Broken>) {
+    this.#lane = lane
+    this.#session = session
+    this.#askAlone = askAlone
+  }
+
+  /** The turn to ask about the domain at once: one recipient, pipelining, room for two, and nothing known. */
+  turnBeside(batch: readonly Q[]): ClaimedTurn | null {
+    const { single, catchAll } = this.#lane.options
+    const [question] = batch
+    if (!single || question === undefined || batch.length > 1) return null
+    if (question.catchAll !== null || this.#lane.transactionMax === 1) return null
+    return this.#session.pipelining ? catchAll.claim(question.address.domain.ascii) : null
+  }
+
+  /** One of the domain of this question, in the transaction at hand. */
+  rcpt(question: Q): Promise<Reply | Broken> {
+    return this.#session.rcpt(this.#nameAt(question))
+  }
+
+  /** Whether the domain takes everything: known before, told by the reply at hand, or asked now. */
+  async catchAllOf(
+    question: Q,
+    early: EarlyReply | null,
+    leaving: boolean,
+  ): Promise<boolean | null> {
+    if (question.catchAll !== null) return question.catchAll
+    const { catchAll: memory, signal } = this.#lane.options
+    const domain = question.address.domain.ascii
+    if (leaving && early === null) return memory.recall(domain)
+    const turn = early?.turn ?? (await memory.take(domain, signal))
+    if ('known' in turn) return turn.known
+    let told: boolean | null = null
+    try {
+      told = catchAllFrom(await this.#replyFor(question, early?.reply ?? null))
+    } finally {
+      turn.settle(told)
+    }
+    return told
+  }
+
+  /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
+  async #replyFor(question: Q, early: Reply | Broken | null): Promise<Reply | Broken> {
+    const to = this.#nameAt(question)
+    const hasRoom = early === null && this.#lane.transactionMax > 1
+    const reply = hasRoom ? await this.#session.rcpt(to) : early
+    if (reply !== null && !isTooMany(answerTo('rcpt', reply))) return reply
+    return this.#askAlone(to)
+  }
+
+  #nameAt(question: Q): string {
+    return `${unguessableName(this.#lane.options.world.random)}@${question.address.domain.ascii}`
+  }
+}
+
+/** A refused or failed question about a name that nobody has is no evidence (neither yes nor no). */
+function catchAllFrom(outcome: Reply | Broken): boolean | null {
+  if (isBroken(outcome)) return null
+  const answer = classify('rcpt', outcome)
+  // `restricted` is a refusal too: of us, or of the name, nobody knows.
+  if (answer.kind === 'accepted') return answer.why === 'restricted' ? null : true
+  return answer.kind === 'rejected' && answer.why !== 'full' ? false : null
+}

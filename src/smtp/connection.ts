@@ -1,0 +1,257 @@
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../base/clock.ts'
+import { EvError, messageOf } from '../base/error.ts'
+import type { SilentWhy, Stage } from './answer.ts'
+import { type Reply, ReplyReader } from './reply.ts'
+
+/** Why a command has no reply: the conversation broke, and stays broken. */
+export type Broken = {
+  readonly broken: Extract<SilentWhy, 'timeout' | 'closed' | 'tls' | 'garbage'>
+  readonly stage: Stage
+  readonly detail: string
+}
+
+export const isBroken = (outcome: Reply | Broken): outcome is Broken => 'broken' in outcome
+
+export type ConnectionOptions = {
+  readonly clock: Clock
+  /** How long the server may take to greet us; a pause before the greeting is a common test of patience. */
+  readonly greetingTimeoutMs: number
+  /** For one whole reply, not for its next byte. */
+  readonly replyTimeoutMs: number
+  /** For the whole conversation. */
+  readonly sessionTimeoutMs: number
+  /** Receives every line said, `S: …` or `C: …`, for `--explain`. */
+  readonly listener?: ((line: string) => void) | null
+}
+
+/** RFC 5321 §4.5.3.1.4 grants a command 512 octets; SMTPUTF8 and long addresses need a little more. */
+const COMMAND_BYTES_MAX = 1_000
+/** What a session may make us read: a floor, and more for each command, as each has one reply. */
+const READ_BYTES_MIN = 64 * 1_024
+const READ_BYTES_PER_COMMAND = 4 * 1_024
+/** How long we wait for a QUIT to be answered and the connection to close. */
+const QUIT_TIMEOUT_MS = 2_000
+
+/** `sent`: its bytes have left, so that a reply to it may come. */
+type Waiting = { stage: Stage; sent: boolean; resolve: (outcome: Reply | Broken) => void }
+
+/**
+ * What carries a session: lines go out in order, each gets its reply within its time. After trouble every
+ * outcome is `Broken`: nobody guesses where the stream stands.
+ */
+export class Connection {
+  readonly #options: ConnectionOptions
+  #socket: Duplex
+  #reader = new ReplyReader()
+  #waiting: Waiting[] = []
+  #unsent: { line: string; waiting: Waiting }[] = []
+  #batch = ''
+  #bytesLeft = READ_BYTES_MIN
+  #broken: Broken | null = null
+  #cancelReplyTimer: (() => void) | null = null
+  /** Whose reply the timer is for. */
+  #timed: Waiting | null = null
+  readonly #cancelSessionTimer: () => void
+  readonly #closed = Promise.withResolvers<void>()
+
+  constructor(socket: Duplex, options: ConnectionOptions) {
+    this.#options = options
+    this.#socket = socket
+    this.#listen(socket)
+    this.#cancelSessionTimer = options.clock.after(options.sessionTimeoutMs, () =>
+      this.#break('timeout', 'the conversation took too long'),
+    )
+    // A connection that died before we listened will not say so again.
+    if (socket.destroyed) this.#onClose()
+  }
+
+  /** False for ever after an I/O fault, a 421, or a reply that cannot be read. */
+  get usable(): boolean {
+    return this.#broken === null
+  }
+
+  /** What the server says first, of itself. */
+  greeting(): Promise<Reply | Broken> {
+    return new Promise(resolve => {
+      if (this.#broken !== null) return resolve({ ...this.#broken, stage: 'greeting' })
+      this.#wait({ stage: 'greeting', sent: true, resolve })
+    })
+  }
+
+  /**
+   * The one door to the wire: every byte that leaves is looked at here. `pipelined`: it need not wait for the
+   * replies to what was given before it.
+   */
+  command(stage: Stage, line: string, pipelined: boolean): Promise<Reply | Broken> {
+    const bytes = Buffer.from(line, 'utf8')
+    // The bytes are checked, not the characters: a narrower encoding could fold U+010A into a line feed.
+    if (bytes.length > COMMAND_BYTES_MAX || bytes.some(byte => byte < 0x20 || byte === 0x7f)) {
+      throw new EvError('internal', 'A command with a control character or too long was stopped.')
+    }
+    return new Promise(resolve => {
+      if (this.#broken !== null) return resolve({ ...this.#broken, stage })
+      const waiting = { stage, sent: false, resolve }
+      if (this.#unsent.length > 0 || (!pipelined && this.#waiting.length > 0)) {
+        this.#unsent.push({ line, waiting })
+      } else this.#send(line, waiting)
+    })
+  }
+
+  /** Goes on in TLS, when the server has said 220 to STARTTLS. Null when all went well. */
+  async secure(putOn: (socket: Duplex) => Promise<Duplex>): Promise<Broken | null> {
+    this.#startReplyTimer('starttls', 'tls')
+    try {
+      const secured = await putOn(this.#socket)
+      if (this.#broken !== null) {
+        secured.destroy()
+        this.#closed.resolve()
+        return this.#broken
+      }
+      this.#socket = secured
+      this.#listen(secured)
+      return null
+    } catch (error) {
+      this.#closed.resolve()
+      return this.#break('tls', messageOf(error), 'starttls')
+    } finally {
+      this.#cancelReplyTimer?.()
+    }
+  }
+
+  /** Has QUIT said and hangs up. Resolves when the connection is closed; what the server says to it changes nothing. */
+  async leave(sayQuit: () => Promise<Reply | Broken>): Promise<void> {
+    if (this.#broken === null) {
+      const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy())
+      void this.#closed.promise.then(cancel)
+      await sayQuit()
+      // The server closes first, so that it never counts this session and the next one together.
+      this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
+    }
+    return this.#closed.promise
+  }
+
+  /** Ends at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */
+  close(): void {
+    this.#break('timeout', 'time ran out')
+  }
+
+  #send(line: string, waiting: Waiting) {
+    this.#options.listener?.(`C: ${line}`)
+    this.#bytesLeft += READ_BYTES_PER_COMMAND
+    if (this.#batch === '') queueMicrotask(() => this.#flush())
+    this.#batch += `${line}\r\n`
+    this.#wait(waiting)
+  }
+
+  #flush() {
+    const batch = this.#batch
+    this.#batch = ''
+    for (const waiting of this.#waiting) waiting.sent = true
+    if (this.#broken === null) this.#socket.write(batch)
+  }
+
+  #wait(waiting: Waiting) {
+    this.#waiting.push(waiting)
+    this.#timeReply()
+  }
+
+  /** One timer for the reply that is due next, set once for all that one read brings. */
+  #timeReply() {
+    const next = this.#waiting[0] ?? null
+    if (this.#timed === next) return
+    this.#timed = next
+    this.#cancelReplyTimer?.()
+    this.#cancelReplyTimer = null
+    if (next !== null) this.#startReplyTimer(next.stage)
+  }
+
+  #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
+    const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
+    const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
+    this.#cancelReplyTimer = clock.after(timeoutMs, () =>
+      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage),
+    )
+  }
+
+  #read(chunk: Uint8Array) {
+    this.#bytesLeft -= chunk.length
+    if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
+    const reader = this.#reader
+    for (const reply of reader.push(chunk)) {
+      if (this.#broken !== null || this.#reader !== reader) break
+      this.#deliver(reply)
+    }
+    this.#timeReply()
+    if (reader === this.#reader && reader.fault !== null) this.#break('garbage', reader.fault)
+  }
+
+  #deliver(reply: Reply) {
+    const [waiting] = this.#waiting
+    this.#listenerSays(reply)
+    if (waiting === undefined || !waiting.sent) {
+      // Servers that tire of us say 421 unasked and close (RFC 5321 §3.8); anything else is out of step.
+      this.#break(reply.code === 421 ? 'closed' : 'garbage', 'a reply that nobody asked for')
+      return
+    }
+    this.#waiting.shift()
+    waiting.resolve(reply)
+    if (waiting.stage === 'starttls' && reply.code === 220) return this.#deafen()
+    if (reply.code === 421) return void this.#break('closed', 'the server said 421')
+    const unsent = this.#waiting.length > 0 ? undefined : this.#unsent.shift()
+    if (unsent !== undefined) this.#send(unsent.line, unsent.waiting)
+  }
+
+  #listenerSays(reply: Reply) {
+    const { listener } = this.#options
+    if (!listener) return
+    const enhanced = reply.enhanced === null ? '' : `${reply.enhanced} `
+    for (const line of reply.text.split('\n')) listener(`S: ${reply.code} ${enhanced}${line}`)
+  }
+
+  #break(
+    broken: Broken['broken'],
+    detail: string,
+    stage?: Stage,
+    hangUp: () => unknown = () => this.#socket.destroy(),
+  ): Broken {
+    if (this.#broken !== null) return this.#broken
+    const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
+    this.#broken = { broken, detail, stage: at }
+    this.#cancelReplyTimer?.()
+    this.#cancelSessionTimer()
+    const left = [...this.#waiting, ...this.#unsent.map(({ waiting }) => waiting)]
+    this.#waiting = []
+    this.#unsent = []
+    for (const { stage, resolve } of left) resolve({ ...this.#broken, stage })
+    hangUp()
+    return this.#broken
+  }
+
+  #listen(socket: Duplex) {
+    for (const [event, ear] of this.#ears) socket.on(event, ear)
+  }
+
+  /** Whatever comes in clear text after the 220 is not protected: nobody reads it (RFC 3207 §6). */
+  #deafen() {
+    this.#reader = new ReplyReader()
+    for (const [event, ear] of this.#ears) this.#socket.off(event, ear)
+    // The clear-text socket lives on below TLS, which reports what happens to it.
+    this.#socket.on('error', () => {})
+    this.#socket.once('close', () => this.#closed.resolve())
+  }
+
+  readonly #onData = (chunk: Uint8Array) => this.#read(chunk)
+  readonly #onError = (error: Error) => void this.#break('closed', error.message)
+  readonly #onEnd = () => void this.#break('closed', 'the server closed the connection')
+  readonly #onClose = () => {
+    this.#break('closed', 'the server closed the connection')
+    this.#closed.resolve()
+  }
+  readonly #ears = [
+    ['data', this.#onData],
+    ['error', this.#onError],
+    ['end', this.#onEnd],
+    ['close', this.#onClose],
+  ] as const
+}
