@@ -51,7 +51,7 @@ export class CatchAllMemory {
       if (known !== null) return { known }
       const asking = this.#asking.get(domain)
       if (asking === undefined) return this.#turn(domain)
-      const told = await orAborted(asking, signal)
+      const told = await orNullOnAbort(asking, signal)
       if (told !== 'dropped') return { known: told }
     }
   }
@@ -75,7 +75,7 @@ export class CatchAllMemory {
 }
 
 /** What is told, or null when `signal` aborts first. */
-function orAborted<T>(telling: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
+function orNullOnAbort<T>(telling: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
   return new Promise(resolve => {
     const giveUp = () => resolve(null)
     if (signal?.aborted) return giveUp()

@@ -35,6 +35,8 @@ export class Conversation<Q extends Question> {
   #strayed = false
   /** Somebody was refused for our sake: no success, though the conversation may go on. */
   #refused = false
+  /** TLS could not be put on: it is asked for no more. */
+  #withoutTls = false
   /** What ended the conversation before its time. */
   #lost: Answer | null = null
   #over = false
@@ -171,11 +173,16 @@ export class Conversation<Q extends Question> {
    */
   async #upgrade(): Promise<boolean> {
     const { world, hosts, signal } = this.#lane.options
-    if (world.startTls === 'never' || !this.#session.offersStartTls) return false
+    if (world.startTls === 'never' || this.#withoutTls) return false
+    if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
-    this.#transactions = 0
     const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
+    // RFC 3207 §4.2: with TLS all begins anew; without it the transaction stands as it was.
+    if (this.#session.secured) this.#transactions = 0
     if (trouble === null) return true
+    this.#withoutTls = true
+    // Who speaks TLS with us and takes no EHLO is not spoken with any more.
+    this.#over ||= this.#session.secured
     if (trouble.kind === 'silent') this.#lost = trouble
     if (trouble.kind !== 'deferred' || trouble.stage !== 'starttls') return false
     this.#leave(trouble)

@@ -10,6 +10,7 @@ import {
   nameOf,
   people,
   quiet,
+  recipientOf,
   sorted,
   toRecipients,
 } from '../house.ts'
@@ -170,6 +171,31 @@ describe('TLS that a server demands', () => {
     })
     const walk = await home.run(people(2))
     expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
+  })
+
+  test('at RCPT of some and then refuses leaves the transaction as it was: RSET goes before the next', async () => {
+    const demanding = people(8).filter((_, i) => i < 2)
+    let open = false
+    const home = house(line => {
+      if (line.startsWith('EHLO')) return '250-mx.test\n250-PIPELINING\n250 STARTTLS'
+      if (line === 'STARTTLS') return '502 5.5.1 Not for you'
+      if (line === 'RSET') open = false
+      if (line.startsWith('MAIL')) {
+        if (open) return '503 5.5.1 Nested MAIL command'
+        open = true
+      }
+      return demanding.includes(recipientOf(line))
+        ? '530 5.7.0 Must issue a STARTTLS command first'
+        : undefined
+    })
+    const walk = await home.run(people(12))
+    const told = walk.answers().filter(answer => answer.endsWith('refused-us/tls'))
+    expect(sorted(told)).toEqual(each(demanding, 'refused-us/tls'))
+    const accepted = walk.answers().filter(answer => answer.endsWith('accepted/recipient'))
+    expect(accepted).toHaveLength(10)
+    expect(home.mx.dialled).toHaveLength(1)
+    // Once is enough, however many it is demanded for.
+    expect(home.mx.lines().filter(line => line === 'STARTTLS')).toHaveLength(1)
   })
 
   test('and is never content with ends', async () => {
