@@ -1,11 +1,10 @@
-import { DAY, SECOND } from '../base/clock.ts'
 import { cleanText } from '../base/text.ts'
 import { fileKey, givenFor, type RawSettings, toConfig } from '../config/config.ts'
 import type { EgressConfig } from '../config/egresses.ts'
 import type { OperatorConfig } from '../config/operators.ts'
 import { type Config, SETTINGS, type Setting } from '../config/settings.ts'
 import { databaseUrl } from './database.ts'
-import { readSettings } from './settings.ts'
+import { inItsUnit, readSettings } from './settings.ts'
 import { table } from './table.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
@@ -66,13 +65,11 @@ function placeOf(one: Setting, raw: RawSettings): string {
 
 type Written = string | number | boolean | readonly string[] | null
 
-/** The value in the unit in which it is written: inside everything is milliseconds. */
 function writtenValue(one: Setting, config: Config): Written {
   const value = one.key === 'database' ? databaseUrl(config) : config[one.key]
   if (one.key === 'mailFrom' && value === '') return '<>'
-  if (typeof value === 'number' && one.value === 'S') return value / SECOND
-  if (typeof value === 'number' && one.value === 'D') return value / DAY
-  return typeof value === 'string' && one.value === 'URL' ? withoutSecret(value) : value
+  if (typeof value === 'string' && one.value === 'URL') return withoutSecret(value)
+  return inItsUnit(one, value)
 }
 
 /** Who may see this list may not see the passwords in it. */

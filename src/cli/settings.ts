@@ -2,9 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { DAY, SECOND } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import { type RawSettings, toConfig } from '../config/config.ts'
-import { type Config, SETTINGS, type Settings } from '../config/settings.ts'
+import { type Config, SETTINGS, type Setting, type Settings } from '../config/settings.ts'
 
 /** What a command needs that only looks after the data. */
 export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
@@ -18,8 +19,9 @@ export function addSettings(
     'Settings (each also as EV_NAME in the environment, and in the config file):',
   )
   command.option('--config <FILE>', 'config file (default: ./ev.config.json, else the user’s)')
-  for (const { flag, value, help, fallback } of SETTINGS.filter(one => keys.includes(one.key))) {
-    const usual = fallback(process.env)
+  for (const one of SETTINGS.filter(({ key }) => keys.includes(key))) {
+    const { flag, value, help } = one
+    const usual = inItsUnit(one, one.fallback(process.env))
     const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
     command.option(
       value === null ? flag : `${flag} <${value}>`,
@@ -27,6 +29,12 @@ export function addSettings(
     )
   }
   command.option('--debug', 'show the stack of errors')
+}
+
+/** A value in the unit in which it is written: inside everything is milliseconds. */
+export function inItsUnit<V>({ value: unit }: Setting, value: V): V | number {
+  if (typeof value !== 'number') return value
+  return unit === 'S' ? value / SECOND : unit === 'D' ? value / DAY : value
 }
 
 /** Reads settings from flags, environment and file, and checks them; `flags` are as commander gives them. */

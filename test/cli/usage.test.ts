@@ -143,6 +143,11 @@ describe.concurrent('help', () => {
     },
   )
 
+  test('tells the usual values in the units in which they are written', () => {
+    const purge = program().commands.find(command => command.name() === 'purge')
+    expect(purge?.helpInformation()).toMatch(/--keep-results <D> [^-]*\(default: 30\)/)
+  })
+
   test('is there for every command and those below it, with an example that is one', async () => {
     const home = emptyFolder()
     const below = program().commands.flatMap(command => [

@@ -234,6 +234,7 @@ describe('what callers ask of an answer', () => {
 
   test('the sentence for people says when to ask again', () => {
     expect(reasonText(answer(450, 'Greylisted for 61 seconds'))).toContain('in 2 minutes')
+    expect(reasonText(answer(450, 'Greylisted for 5 seconds'))).toContain('in 5 seconds.')
     expect(reasonText(answer(450, 'Greylisted for 1 hour'))).toContain('in 1 hour.')
     expect(reasonText(answer(450, 'Greylisted'))).toContain('Ask again later')
   })

@@ -32,10 +32,11 @@ function tracesText({ answers, items }: NonNullable<Purged['traces']>): string[]
 }
 
 function notes({ dryRun, young, unfinished, bytes, isGone }: Purged): string[] {
+  const [before, after] = [megabytes(bytes.before), megabytes(bytes.after)]
   return [
-    ...(dryRun || bytes.after >= bytes.before
+    ...(dryRun || bytes.after >= bytes.before || before === after
       ? []
-      : [`The database went from ${megabytes(bytes.before)} to ${megabytes(bytes.after)}.`]),
+      : [`The database went from ${before} to ${after}.`]),
     ...(unfinished === 0 ? [] : [`Unfinished lists stay, here ${unfinished}; see “ev jobs”.`]),
     ...(young === 0
       ? []
