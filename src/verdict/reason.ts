@@ -142,7 +142,7 @@ export const MEANINGS: Readonly<Record<Reason, { means: string; todo: string }>>
   },
   no_connect: {
     means: 'No mail server of the domain could be reached.',
-    todo: 'Try again later; if it happens for every domain, your port 25 is probably closed.',
+    todo: 'Try again later; if it happens for every domain, run “ev doctor”: port 25 is probably closed here.',
   },
   timeout: {
     means: 'The mail server did not answer in time.',

@@ -27,12 +27,14 @@ export function printResult(result: Result): string {
   const head = `${MARKS[klass]} ${cleanText(result.email)} is ${klass}`
   const facts = factsOf(result).map(([name, value]) => `  ${`${name}`.padEnd(12)} ${value}`)
   const said = result.evidence.dialogue
-  const dialogue =
-    said === null
-      ? []
-      : ['', '  the conversation:', ...said.map(line => `    ${cleanText(line, 512)}`)]
+  const dialogue = said === null ? [] : ['', ...conversation(said)]
   return [styleText(colour, head), ...facts, ...dialogue, ''].join('\n')
 }
+
+const conversation = (said: readonly string[]) =>
+  said.length === 0
+    ? ['  there was no conversation']
+    : ['  the conversation:', ...said.map(line => `    ${cleanText(line, 512)}`)]
 
 function factsOf(result: Result): [name: string, value: string][] {
   const { verdict, evidence } = result
@@ -61,6 +63,7 @@ function howWeKnow(evidence: Evidence): string | null {
   const { address, route, answer, failure } = evidence
   if (failure !== null) return cleanText(failure)
   if (isFault(address)) return `${address.message} (${address.rule})`
+  if (answer?.kind === 'silent') return `${reasonText(answer)} (${cleanText(answer.detail)})`
   if (answer !== null) return reasonText(answer)
   if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
   if (evidence.skipped === 'unwanted') return 'you asked for no question to the mail server'

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { addressesOf, dialOrder } from '../../dns/route.ts'
 import type { Answer } from '../../smtp/answer.ts'
@@ -163,7 +164,8 @@ class Attempt {
       this.note(ended, host, ip)
       return null
     }
-    const cancel = clock.after(timeouts.connectMs, giveUp)
+    const late = new Error(`no answer within ${timeouts.connectMs / SECOND} s`)
+    const cancel = clock.after(timeouts.connectMs, () => limit.abort(late))
     signal.addEventListener('abort', giveUp, { once: true })
     try {
       const socket = await egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
@@ -171,7 +173,8 @@ class Attempt {
       return socket
     } catch (error) {
       ended(signal.aborted ? 'given-up' : 'failed')
-      this.note(silent('connect', 'connect', messageOf(error)), host, ip)
+      const cause = limit.signal.reason === late ? late : error
+      this.note(silent('connect', 'connect', messageOf(cause)), host, ip)
       return null
     } finally {
       cancel()

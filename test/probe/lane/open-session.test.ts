@@ -167,7 +167,10 @@ describe('limits of dialling', () => {
     await home.clock.advance(0)
     expect(walk.finished).toBe(true)
     expect((begunAt[1] ?? 0) - (begunAt[0] ?? 0)).toBe(TIMEOUTS.connectMs)
-    expect(walk.only().answer).toMatchObject({ kind: 'silent', why: 'connect', detail: 'given up' })
+    expect(walk.only().answer).toMatchObject({ kind: 'silent', why: 'connect' })
+    expect(walk.only().answer).toMatchObject({
+      detail: `no answer within ${TIMEOUTS.connectMs / 1_000} s`,
+    })
   })
 })
 
