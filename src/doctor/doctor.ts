@@ -169,7 +169,7 @@ function examineEgress(
 
 const NO_ADDRESS = warn(
   'not examined, as from which address we come is not known',
-  'See to “port 25” and “address” above, then run this again.',
+  'See to “address” above, then run this again.',
 )
 
 const one = (finding: Finding) => [finding]

@@ -19,7 +19,7 @@ type Ours = {
 export function ownAddresses(visits: readonly Visit[], ours: Ours): OwnAddresses {
   const families = [false, true].map(v6 => ofFamily(visits, ours, v6)).filter(one => one !== null)
   const addresses = families.map(({ ip }) => ip)
-  if (addresses.length === 0) return { addresses, finding: UNKNOWN }
+  if (addresses.length === 0) return { addresses, finding: unknown(visits) }
   const says = `we come from ${families.map(({ ip, source }) => `${ip} (${source})`).join(' and ')}`
   const others = families.flatMap(({ others }) => others)
   if (others.length === 0) return { addresses, finding: ok(says) }
@@ -30,10 +30,15 @@ export function ownAddresses(visits: readonly Visit[], ours: Ours): OwnAddresses
   return { addresses, finding }
 }
 
-const UNKNOWN = warn(
-  'from which address we come is not known: no mail server told',
-  'Make port 25 reachable first; or name our public address with --source-address, if this machine has it.',
-)
+function unknown(visits: readonly Visit[]): Finding {
+  const isReached = visits.some(({ outcome }) => ANSWERED.has(outcome.kind))
+  return warn(
+    'from which address we come is not known: no mail server told',
+    `${isReached ? 'Call at other mail servers with --ask' : 'Make port 25 reachable first'}; or name our public address with --source-address, if this machine has it.`,
+  )
+}
+
+const ANSWERED: ReadonlySet<Visit['outcome']['kind']> = new Set(['greeted', 'refused'])
 
 /** One server may be wrong, or stand in our own network. */
 const WITNESSES_MIN = 2

@@ -87,4 +87,9 @@ describe('our address', () => {
     expect(find(visits, { sourceAddress: '192.0.2.6' }).addresses).toEqual(['192.0.2.6'])
     expect(find(visits)).toMatchObject({ addresses: [], finding: { state: 'warn' } })
   })
+
+  test('that nobody tells is no matter of port 25 where servers were reached', () => {
+    expect(find([visited('mx.test', unreached('ETIMEDOUT'))]).finding.todo).toContain('port 25')
+    expect(find(told('mx.test')).finding.todo).not.toContain('port 25')
+  })
 })
