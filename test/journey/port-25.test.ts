@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/egress/knock.ts'
 import type { DomainPlan } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
@@ -42,10 +42,10 @@ function everybodyAt(ip: string) {
 
 const settings = ({ dnsAddress }: World) => towards({ dnsAddress, smtpPort: dropping.port })
 
-/** Runs a list of all domains, and tells how long it took to the notice and to the end, in ms. */
-async function bulk(world: World) {
+/** Runs a list of so many domains, and tells how long it took to the notice and to the end, in ms. */
+async function bulk(world: World, length = COUNT) {
   const home = emptyFolder()
-  const rows = Array.from({ length: COUNT }, (_, i) => `ann@a${i}.test`)
+  const rows = Array.from({ length }, (_, i) => `ann@a${i}.test`)
   writeFileSync(join(home, 'list.csv'), `email\n${rows.join('\n')}\n`)
   const begunAt = performance.now()
   const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...settings(world)]
@@ -91,6 +91,18 @@ describe('a list of a thousand domains', () => {
     expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
     expect(called(rejected).length).toBeLessThan(COUNT * 0.8)
   })
+})
+
+test('a list that ends before anything is sure gives a hint', async () => {
+  // Where the well-known exchangers are not to be found, a few hosts are no proof.
+  const world = await startWorld({
+    domains: { 'a0.test': { mx: [[10, 'mx0.test']] }, 'mx0.test': { a: [REJECTING] } },
+    hosts: {},
+  })
+  onTestFinished(() => world.close())
+  const ran = await bulk(world, 1)
+  expect([count(ran, NOTICE), count(ran, HINT), ran.code]).toEqual([0, 1, 0])
+  expect(ran.stderr).toMatch(/\nev: No mail server .*“ev doctor”.*\n$/)
 })
 
 describe.concurrent('ev verify', () => {

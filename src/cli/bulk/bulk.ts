@@ -14,14 +14,16 @@ import { reloadOnHangup } from '../hangup.ts'
 import { forgetStdin } from '../jobs/stdin-copy.ts'
 import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings.ts'
+import { type WayOutHint, wayOutHint } from '../way-out-hint.ts'
+import { interruption } from './interruption.ts'
 import { type ListFile, openList } from './list/file.ts'
 import { keyOf, stoppedJob, takeJob } from './list/job.ts'
 import { flagsOf, readSource, type SourceFlags } from './list/source.ts'
 import { checkOutput } from './output/check.ts'
-import { writeOutput } from './output/output.ts'
+import { type WrittenFile, writeOutput } from './output/output.ts'
 import { type OutputFile, planOutput } from './output/plan.ts'
 import { rowText } from './output/row-text.ts'
-import { truePath } from './output/sink.ts'
+import { placeOf, truePath } from './output/sink.ts'
 import { summary, summaryObject } from './summary.ts'
 import { work } from './work.ts'
 
@@ -52,8 +54,9 @@ export async function resumeBulk(jobId: string, flags: ResumeFlags): Promise<num
 /** Works on a list; `resumed` is the job that it must belong to, null: any. */
 async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promise<number> {
   const config = readConfig(flags)
+  const wayOut = wayOutHint(stderrLog(config), config)
   const lists = openLists(listPlan(config))
-  const endReloads = reloadOnHangup(lists, flags, stderrLog(config))
+  const endReloads = reloadOnHangup(lists, flags, wayOut.log)
   const say = (text: string) => void (flags.quiet || process.stderr.write(`${text}\n`))
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
@@ -72,7 +75,7 @@ async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promis
     // With the lock held, so that a job of this very list stays, however old.
     await tidy(database, config)
     const job = await takeJob(database, { sourceKey, list, flags, resumed, say })
-    return await finish(database, config, { list, lists, files, flags, job, say })
+    return await finish(database, config, { list, lists, files, flags, job, wayOut, say })
   } finally {
     endReloads()
     for (const lock of locks) lock.release()
@@ -108,16 +111,19 @@ type Run = {
   readonly files: readonly OutputFile[]
   readonly flags: BulkFlags
   readonly job: Job
+  readonly wayOut: WayOutHint
   readonly say: (text: string) => void
 }
 
 /** Works on the job, writes the output, and says how it went. */
 async function finish(database: Database, config: Config, run: Run): Promise<number> {
-  const { list, lists, flags, job, say } = run
+  const { lists, flags, job, wayOut, say } = run
   const clock = systemClock
   const begunAt = clock.ticks()
   const interrupted =
-    job.state === 'completed' ? false : await work(database, config, { ...flags, lists }, job)
+    job.state === 'completed'
+      ? false
+      : await work(database, config, { ...flags, log: wayOut.log, lists }, job)
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(
@@ -125,13 +131,28 @@ async function finish(database: Database, config: Config, run: Run): Promise<num
     )
     return EXIT_CODES.interrupted
   }
-  const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
-  const written = await writeOutput(run.files, list, { database, jobId: job.id }, text)
+  const written = await writeResults(database, run)
   await markWritten(database, job.id)
   await forgetStdin(database, config, now)
   say(summary(now, now.done - job.done, clock.ticks() - begunAt, written))
+  const unreached = wayOut.atEnd()
+  if (unreached !== null) process.stderr.write(`ev: ${unreached}\n`)
   if (flags.json && flags.output !== '-') {
     process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
   }
   return 0
+}
+
+/** Ctrl-C takes away what is half written. What is no file leaves nothing, and may block for ever: there it just ends ev. */
+async function writeResults(database: Database, run: Run): Promise<WrittenFile[]> {
+  const { list, files, flags, job, wayOut } = run
+  const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
+  const leaves = files.some(({ path }) => path !== '-' && placeOf(path).isFile)
+  const stop = leaves ? interruption() : null
+  try {
+    const options = { text, stopping: stop?.signal, onResult: wayOut.note }
+    return await writeOutput(files, list, { database, jobId: job.id }, options)
+  } finally {
+    stop?.dispose()
+  }
 }

@@ -1,4 +1,5 @@
 import { systemClock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Lists } from '../../engine/lists.ts'
 import type { ResultMemory } from '../../engine/memory.ts'
@@ -8,12 +9,12 @@ import { type Job, readJob } from '../../store/jobs.ts'
 import { wireEngine } from '../../wire.ts'
 import { Recorder } from '../../work/recorder.ts'
 import { runJob } from '../../work/run-job.ts'
-import { EXIT_CODES } from '../exit.ts'
-import { stderrLog } from '../log.ts'
 import { watchCancellation } from './cancellation.ts'
+import { interruption } from './interruption.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
 
 export type WorkOptions = {
+  readonly log: Log
   readonly lists: Lists
   readonly wait?: boolean
   readonly sandbox?: boolean
@@ -27,13 +28,12 @@ export async function work(
   options: WorkOptions,
   job: Job,
 ): Promise<boolean> {
-  const log = stderrLog(config)
   const progress: Progress = options.quiet
     ? noProgress
     : stderrProgress(systemClock, 'looking at the list')
   const { finished, watcher } = watch(progress)
   const recorder = new Recorder(database, job.id, watcher)
-  const { lists, sandbox = false } = options
+  const { log, lists, sandbox = false } = options
   const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
   const engine = wireEngine(config, { log }, { lists, sandbox, list: true, ...memory })
   const { signal, dispose } = interruption()
@@ -88,23 +88,5 @@ function listMemory(database: Database, recorder: Recorder): ResultMemory {
     recall: keys => recallAnswers(database, keys),
     // Durable soon, with its group: nobody waits for it.
     remember: async entries => void recorder.remember(entries),
-  }
-}
-
-/** Ctrl-C lets conversations come to their end; a second one does not. */
-function interruption(): { signal: AbortSignal; dispose: () => void } {
-  const stopping = new AbortController()
-  const stop = () => {
-    if (stopping.signal.aborted) process.exit(EXIT_CODES.interrupted)
-    stopping.abort()
-  }
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
-  return {
-    signal: stopping.signal,
-    dispose: () => {
-      process.off('SIGINT', stop)
-      process.off('SIGTERM', stop)
-    },
   }
 }

@@ -8,8 +8,8 @@ import { wireEngine } from '../../wire.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings.ts'
+import { wayOutHint } from '../way-out-hint.ts'
 import { printResult } from './print.ts'
-import { wayOutHint } from './way-out-hint.ts'
 
 export type VerifyFlags = {
   readonly json?: boolean
@@ -53,7 +53,8 @@ export async function verifyCommand(given: readonly string[], flags: VerifyFlags
         `${JSON.stringify(given.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
       )
     }
-    const unreached = wayOut.after(results)
+    for (const result of results) wayOut.note(result)
+    const unreached = wayOut.atEnd()
     if (unreached !== null) process.stderr.write(`ev: ${unreached}\n`)
     return exitCode(results)
   } finally {

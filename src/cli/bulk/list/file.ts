@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EvError, messageOf } from '../../../base/error.ts'
 import { detectDialect, HEAD_BYTES_MAX, type ListDialect } from '../../../job/csv.ts'
@@ -25,17 +26,16 @@ export type ListFileOptions = {
   readonly kept?: boolean
 }
 
-/** Opens a list; what comes from stdin is kept in the data directory, as it is needed twice. */
+/** Opens a list; what comes from stdin or a pipe is kept in the data directory, as it is needed twice. */
 export async function openList(
   given: string,
   dataDir: string,
   options: ListFileOptions,
 ): Promise<ListFile> {
-  const path = given === '-' ? await keepStdin(dataDir) : resolve(given)
-  const kept = options.kept ?? given === '-'
+  const stream = streamOf(given)
+  const path = stream === null ? resolve(given) : await keepStream(given, stream, dataDir)
+  const kept = options.kept ?? stream !== null
   try {
-    if (statSync(path).isDirectory())
-      throw new EvError('no_input', `${given} is a folder, not a list.`)
     const digest = await digestOf(path)
     const { head, complete } = await readHead(path)
     const dialect = detectDialect(head, { ...dialectOptions(options), complete })
@@ -49,6 +49,15 @@ export async function openList(
   } catch (error) {
     throw unreadable(given, error)
   }
+}
+
+/** What can be read only once: stdin, or a pipe by its name, as in `ev bulk <(zcat list.gz)`. Null for a file. */
+function streamOf(given: string): Readable | null {
+  if (given === '-') return process.stdin
+  const status = statSync(given, { throwIfNoEntry: false })
+  if (status === undefined || status.isFile()) return null
+  if (status.isDirectory()) throw new EvError('no_input', `${given} is a folder, not a list.`)
+  return createReadStream(given)
 }
 
 /** Hours may lie between one reading and the next: results must not come to stand beside other rows. */
@@ -102,12 +111,12 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex')
 }
 
-async function keepStdin(dataDir: string): Promise<string> {
+async function keepStream(given: string, stream: Readable, dataDir: string): Promise<string> {
   const dir = resolve(dataDir, 'stdin')
   const arriving = join(dir, `${process.pid}.partial`)
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
-    await pipeline(process.stdin, createWriteStream(arriving, { mode: 0o600 }))
+    await pipeline(stream, createWriteStream(arriving, { mode: 0o600 }))
     // By its content, so that the same list piped in again is known again.
     const path = join(dir, `${(await digestOf(arriving)).slice(0, 32)}.csv`)
     await rename(arriving, path)
@@ -115,7 +124,7 @@ async function keepStdin(dataDir: string): Promise<string> {
   } catch (error) {
     throw new EvError(
       'io',
-      `The list from stdin cannot be kept in ${dir}: ${messageOf(error)}. Name another place with --data-dir.`,
+      `The list from ${given === '-' ? 'stdin' : given} cannot be kept in ${dir}: ${messageOf(error)}. Name another place with --data-dir.`,
       { cause: error },
     )
   }

@@ -13,6 +13,14 @@ export type WrittenFile = OutputFile & { readonly rows: number }
 
 type Source = { readonly database: Database; readonly jobId: string }
 
+export type OutputOptions = {
+  readonly text: RowText
+  /** Nothing more is written, and what was is taken away. */
+  readonly stopping?: AbortSignal | undefined
+  /** Sees each result, also those that are not written. */
+  readonly onResult?: (result: Result) => void
+}
+
 /**
  * Writes the rows of the list with their results, in the order of the list, each to the file of its
  * class. The files appear whole under their names, all of them, or not at all.
@@ -21,12 +29,13 @@ export async function writeOutput(
   files: readonly OutputFile[],
   list: ListFile,
   source: Source,
-  text: RowText,
+  options: OutputOptions,
 ): Promise<WrittenFile[]> {
+  const { text } = options
   const pens: Pen[] = []
   try {
     for (const file of files) pens.push(new Pen(file, await openSink(file.path), text))
-    await writeRows(pens, list, source)
+    await writeRows(pens, list, source, options)
     for (const pen of pens) await pen.close()
     await publishAll(pens.map(pen => pen.sink))
   } catch (error) {
@@ -36,11 +45,17 @@ export async function writeOutput(
   return pens.map(({ file, rows }) => ({ ...file, rows }))
 }
 
-async function writeRows(pens: readonly Pen[], list: ListFile, source: Source): Promise<void> {
+async function writeRows(
+  pens: readonly Pen[],
+  list: ListFile,
+  source: Source,
+  { stopping, onResult }: OutputOptions,
+): Promise<void> {
   const penOf = new Map<Class, Pen>()
   for (const pen of pens) for (const klass of pen.file.classes) penOf.set(klass, pen)
   let after = 0
   for await (const batch of readList(list.bytes(), list.dialect)) {
+    if (stopping?.aborted) throw stopped()
     const page = await resultPage(source.database, {
       jobId: source.jobId,
       after,
@@ -50,12 +65,19 @@ async function writeRows(pens: readonly Pen[], list: ListFile, source: Source): 
       const json = page[index]?.result
       if (json == null) throw await withoutResult(row, list)
       const result = JSON.parse(json) as Result
+      onResult?.(result)
       penOf.get(classOf(result.verdict))?.add(row, result)
     }
     after += batch.length
     for (const pen of pens) await pen.flush()
   }
 }
+
+const stopped = () =>
+  new EvError(
+    'interrupted',
+    'Stopped while the output was being written, so there is none. All results are kept: the same command writes them.',
+  )
 
 /** Rows that came to the list behind its back have none; that is said by reading it to its end. */
 async function withoutResult({ row }: ListRow, list: ListFile): Promise<EvError> {

@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type ListFile, openList } from '../../../../src/cli/bulk/list/file.ts'
-import { writeOutput } from '../../../../src/cli/bulk/output/output.ts'
+import { type OutputOptions, writeOutput } from '../../../../src/cli/bulk/output/output.ts'
 import { type OutputFlags, planOutput } from '../../../../src/cli/bulk/output/plan.ts'
 import { type Format, rowText } from '../../../../src/cli/bulk/output/row-text.ts'
 import { sandboxResult } from '../../../../src/engine/sandbox.ts'
@@ -68,6 +68,18 @@ describe('the output of any list', () => {
 
 describe('the output of a list', () => {
   const LIST = 'id,email\n1,valid1@x.example\n2,invalid2@x.example\n'
+
+  test('that is stopped leaves nothing behind', async () => {
+    const folder = tempFolder()
+    const database = await tempDatabase()
+    const list = await decided(database, 'job_a', LIST, folder)
+    const before = readdirSync(folder)
+    const flags = { output: join(folder, 'a.csv'), split: true }
+    const stopping = AbortSignal.abort()
+    const writing = writeAs(database, list, flags, 'csv', { stopping })
+    await expect(writing).rejects.toMatchObject({ code: 'interrupted' })
+    expect(readdirSync(folder)).toEqual(before)
+  })
 
   test('of no rows is a header, nothing, or an empty array', async () => {
     const folder = tempFolder()
@@ -165,10 +177,16 @@ async function decided(
   return { ...list, jobId } as ListFile
 }
 
-function writeAs(database: Database, list: ListFile, flags: OutputFlags, format: Format) {
+function writeAs(
+  database: Database,
+  list: ListFile,
+  flags: OutputFlags,
+  format: Format,
+  more: Partial<OutputOptions> = {},
+) {
   const { jobId } = list as ListFile & { jobId: string }
   const text = rowText(format, list.dialect, { raw: false })
-  return writeOutput(planOutput(flags), list, { database, jobId }, text)
+  return writeOutput(planOutput(flags), list, { database, jobId }, { text, ...more })
 }
 
 const content = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8')

@@ -1,28 +1,37 @@
-import type { Log } from '../../base/log.ts'
-import type { Config } from '../../config/settings.ts'
-import { closedNotice } from '../../probe/egress/way-out.ts'
-import type { Answer, SilentWhy } from '../../smtp/answer.ts'
-import type { Result } from '../../verdict/verdict.ts'
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/settings.ts'
+import { closedNotice } from '../probe/egress/way-out.ts'
+import type { Answer, SilentWhy } from '../smtp/answer.ts'
+import type { Result } from '../verdict/verdict.ts'
 
 export type WayOutHint = {
   /** The log to be used meanwhile. */
   readonly log: Log
+  /** Takes a result of the run. */
+  note(result: Result): void
   /** What to say at the end; null where a mail server was reached or none had to be. */
-  after(results: readonly Result[]): string | null
+  atEnd(): string | null
 }
 
 /** Watches for runs in which no mail server was reached, and is quiet where the log has said so already. */
 export function wayOutHint(log: Log, config: Pick<Config, 'log' | 'smtpPort'>): WayOutHint {
   const notice = closedNotice(config.smtpPort)
   let told = false
+  let anyUnreached = false
+  let anyReached = false
   const warn: Log['warn'] = (message, fields) => {
     told ||= message === notice && config.log !== 'error'
     log.warn(message, fields)
   }
   return {
     log: { ...log, warn },
-    after: results =>
-      told || config.log === 'silent' || !isUnreached(results) ? null : hint(config.smtpPort),
+    note({ cached, evidence: { answer } }) {
+      if (cached || answer === null || !hadToBeDialled(answer)) return
+      if (gotNoConnection(answer)) anyUnreached = true
+      else anyReached = true
+    },
+    atEnd: () =>
+      told || config.log === 'silent' || anyReached || !anyUnreached ? null : hint(config.smtpPort),
   }
 }
 
@@ -30,13 +39,7 @@ const hint = (port: number) =>
   `No mail server could be reached on port ${port}. If that is so for every domain, ` +
   `outbound port ${port} is blocked here: run “ev doctor” to find out.`
 
-function isUnreached(results: readonly Result[]): boolean {
-  const dialled = results.map(({ evidence }) => evidence.answer).filter(hadToBeDialled)
-  return dialled.length > 0 && dialled.every(gotNoConnection)
-}
-
-const hadToBeDialled = (answer: Answer | null): answer is Answer =>
-  answer !== null && !(answer.kind === 'silent' && UNDIALLED.has(answer.why))
+const hadToBeDialled = (answer: Answer) => !(answer.kind === 'silent' && UNDIALLED.has(answer.why))
 
 /** Told by the DNS alone. */
 const UNDIALLED: ReadonlySet<SilentWhy> = new Set(['no-address', 'dns', 'not-public'])
