@@ -152,17 +152,25 @@ async function migrate(database: Database): Promise<void> {
 }
 
 function unusable(file: string, cause: unknown): EvError {
-  const newer = /previously executed migration/.test(messageOf(cause))
-  const remedy = newer
-    ? 'It was written by a newer version of ev: use that version.'
-    : 'Name another place with --data-dir, or move the file away if it is damaged.'
-  return new EvError('io', `The database ${file} cannot be used: ${messageOf(cause)}. ${remedy}`, {
-    cause,
-  })
+  const sentence = `The database ${file} cannot be used: ${messageOf(cause)}. ${remedyFor(cause)}`
+  return new EvError('io', sentence, { cause })
 }
 
-const isBusy = (error: unknown) =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+function remedyFor(cause: unknown): string {
+  if (/previously executed migration/.test(messageOf(cause))) {
+    return 'It was written by a newer version of ev: use that version.'
+  }
+  // It is needed again once that is set right: nobody should move it away.
+  if (/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(codeOf(cause))) {
+    return 'Look whether the disk is full, or may not be written (“ev doctor” tells), or name another place with --data-dir.'
+  }
+  return 'Name another place with --data-dir, or move the file away if it is damaged.'
+}
+
+const isBusy = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')
+
+const codeOf = (error: unknown) =>
+  error instanceof Error && 'code' in error ? String(error.code) : ''
 
 /** Statements kept prepared; there are about forty, and a few more for lists of odd lengths. */
 const STATEMENTS_MAX = 200
@@ -210,5 +218,10 @@ class TransactionalAdapter extends SqliteAdapter {
 class ImmediateDriver extends SqliteDriver {
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+
+  /** Where the disk is full or fails SQLite has rolled back by itself, and says so: that must not hide what was wrong. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await super.rollbackTransaction(connection).catch(() => {})
   }
 }

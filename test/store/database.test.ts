@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -49,6 +50,17 @@ describe('a database', () => {
     const failing = writeLoosely({ db, ...database }, () => Promise.reject(new Error('no')))
     await expect(failing).rejects.toThrow('no')
     expect(await level()).toBe(FULL)
+  })
+
+  test('that is full says so, and takes up its work when there is room again', async () => {
+    const database = await tempDatabase()
+    const limit = (pages: number) => database.db.executeQuery(pragma(`max_page_count = ${pages}`))
+    await limit(1) // The pages that are there stay.
+    const big = { ...newJob('job_a'), source: 'x'.repeat(1_000_000) }
+    await expect(createJob(database, big)).rejects.toThrow('database or disk is full')
+    await limit(1_000)
+    await createJob(database, big)
+    expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 
   test('opened for the first time by several processes at once is made once', async () => {
@@ -245,6 +257,13 @@ describe('a file that is no database of this ev is refused with a remedy, and le
     await expect(openDatabase(`sqlite:${file}/ev.sqlite`, fakeClock())).rejects.toThrow(
       refusal(/^The database .*file\/ev\.sqlite cannot be used: /),
     )
+  })
+
+  test('one whose disk fails, which nobody is told to move away', async () => {
+    const file = await made()
+    // A folder in the place of its journal.
+    mkdirSync(`${file}-wal`)
+    await expectRefused(file, /Look whether the disk is full.*“ev doctor”.* or name another place/)
   })
 
   test('a damage that shows only later is an error of its own, not a wrong answer', async () => {
