@@ -13,6 +13,8 @@ export type Lock = { release(): void }
 export function lockJob(dataDir: string, name: string): Lock | null {
   const sqlite = openLockFile(join(dataDir, 'locks'), name)
   try {
+    // Nothing is ever written, so a lock can be had, or looked at, where the disk has no room for a journal.
+    sqlite.pragma('journal_mode = memory')
     sqlite.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     sqlite.close()

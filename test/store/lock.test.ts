@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isLocked, lockJob } from '../../src/store/lock.ts'
@@ -96,4 +96,15 @@ test('a data directory that cannot be used is named with a remedy', () => {
       ),
     }),
   )
+})
+
+test('a lock needs no journal, for which a full disk has no room', () => {
+  const dataDir = tempFolder()
+  lockJob(dataDir, 'job_a')?.release()
+  // A folder in its place cannot be written.
+  mkdirSync(join(dataDir, 'locks', 'job_a.lock-journal'))
+  const lock = lockJob(dataDir, 'job_a')
+  expect(lock).not.toBeNull()
+  expect(isLocked(dataDir, 'job_a')).toBe(true)
+  lock?.release()
 })
