@@ -34,7 +34,7 @@ export class Prober {
     this.#rowOf = rowOf
     this.#paces = new TtlMap({ sizeMax: OPERATORS_MAX, clock: world.clock })
     this.#hosts = new HostMemory(world.clock)
-    this.#wayOut = new WayOut(world)
+    this.#wayOut = new WayOut(world, () => this.#hosts.forgive())
     this.catchAll = catchAll
   }
 
@@ -53,6 +53,11 @@ export class Prober {
   mayAsk(operator: string): boolean {
     if (this.#wayOut.closedAnswer !== null) return false
     return !(this.#paces.get(operator)?.isRefused ?? false)
+  }
+
+  /** For who can wait: how long, until it is known whether mail servers can be reached at all; null where it is. */
+  get doubtMs(): number | null {
+    return this.#wayOut.doubtMs
   }
 
   /**

@@ -42,7 +42,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   const { operator, egress } = slot
   if (engine.fleet.standsBack(egress, operator)) return standBack(work, slot)
   const pace = engine.pace(operator, egress)
-  const readyInMs = pace.readyInMs
+  const readyInMs = engine.fleet.doubtMs(egress, operator) ?? pace.readyInMs
   if (readyInMs > PATIENCE_MS && work.wait) return { dueAt: clock.now() + readyInMs }
   const max = pace.row.recipientsPerSession
   const claimed = await claimItems(database, { jobId, ...slot, max, now: clock.now() })
@@ -139,7 +139,8 @@ function changeFor(work: ProbeWork, slot: Slot, item: ClaimedItem, outcome: Outc
     refusedBy: item.refused_by?.split(' ') ?? [],
   }
   const willing = () => engine.fleet.willing(slot.operator)
-  const again = askAgain(outcome, past, { wait, greylistDelayMs, willing })
+  const doubtMs = () => engine.fleet.doubtMs(slot.egress, slot.operator)
+  const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs })
   const { position, copies } = item
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again

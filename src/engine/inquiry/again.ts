@@ -38,6 +38,8 @@ export type Terms = {
   readonly greylistDelayMs: number | null
   /** The egresses that may ask the operator at present, best first. */
   readonly willing: () => readonly string[]
+  /** How long to wait until it is known whether this egress reaches anybody; null: that is known. */
+  readonly doubtMs: () => number | null
 }
 
 /** How an item of a list is asked again, and what it has been through by then. */
@@ -45,7 +47,9 @@ export type Again = Omit<Past, 'waitedMs'> & { readonly delayMs: number }
 
 /** How an item of a list is asked again: by another egress at once, or by the same one later. Null: its result is final. */
 export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | null {
-  return handOver(outcome, past, terms) ?? (terms.wait ? askLater(outcome, past, terms) : null)
+  const other = handOver(outcome, past, terms)
+  if (other !== null || !terms.wait) return other
+  return askLater(outcome, past, terms) ?? askWhenKnown(outcome, past, terms)
 }
 
 /**
@@ -82,6 +86,16 @@ function askLater({ result, asked, egress }: Outcome, past: Past, terms: Terms):
   const delayMs = askAgainAfter(result, asked, { count: tries, waitedMs }, terms.greylistDelayMs)
   if (delayMs === null) return null
   return { delayMs, tries, egress: asked ? egress : past.egress, refusedBy }
+}
+
+/** Nobody was reached, and perhaps nobody can be just now: a list begun in that moment should not end with it. */
+function askWhenKnown({ result }: Outcome, past: Past, { doubtMs }: Terms): Again | null {
+  const { answer } = result.evidence
+  if (answer?.kind !== 'silent' || answer.why !== 'connect') return null
+  const delayMs = doubtMs()
+  if (delayMs === null) return null
+  const { tries, egress, refusedBy } = past
+  return { delayMs, tries, egress, refusedBy }
 }
 
 /** How often and how long an item was waited for. */

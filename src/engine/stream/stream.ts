@@ -259,9 +259,12 @@ class Stream {
   #answered(waiting: Waiting, outcome: Outcome) {
     const { clock, wait = true, greylistDelayMs } = this.#options
     const { inquiry, since } = waiting
-    const willing = () => this.#engine.fleet.willing(inquiry.operator.name)
+    const { fleet } = this.#engine
+    const { name } = inquiry.operator
+    const willing = () => fleet.willing(name)
+    const doubtMs = () => fleet.doubtMs(outcome.egress, name)
     const past = { ...waiting, waitedMs: clock.ticks() - since }
-    const again = askAgain(outcome, past, { wait, greylistDelayMs, willing })
+    const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs })
     if (again === null) return this.#ended(inquiry, outcome.result)
     const { delayMs, ...been } = again
     void sleep(clock, delayMs, this.#ending).then(() => {

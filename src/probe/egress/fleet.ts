@@ -56,6 +56,12 @@ export class Fleet {
     return this.willing(operator).length > 0
   }
 
+  /** How long an egress should wait until it is known whether it reaches anybody; null where it is, or others may ask. */
+  doubtMs(name: string, operator: string): number | null {
+    const { doubtMs } = this.prober(name)
+    return doubtMs === null || this.standsBack(name, operator) ? null : doubtMs
+  }
+
   /** When nobody will ask any more: resolves when every connection is closed that is being closed now. */
   async close(): Promise<void> {
     await Promise.all([...this.#probers.values()].map(prober => prober.close()))

@@ -1,4 +1,4 @@
-import { HOUR, MINUTE, SECOND, sleep } from '../../base/clock.ts'
+import { HOUR, SECOND, sleep } from '../../base/clock.ts'
 import type { Answer } from '../../smtp/answer.ts'
 import type { ProbeWorld } from './egress.ts'
 import { knock } from './knock.ts'
@@ -14,8 +14,10 @@ const SUSPICIOUS_AFTER = 2
 const CERTAIN_AFTER = 5
 /** How long one connection that opened is believed: nothing is counted meanwhile. */
 const OPEN_MS = HOUR
-/** How long nobody dials once the way is closed: short enough to notice that a firewall was mended. */
-const CLOSED_MS = MINUTE
+/** How long nobody dials once the way is closed: enough for a proxy to start anew, short enough for a list to wait for it. */
+const CLOSED_MS = 30 * SECOND
+/** How long who can wait does so while the well-known exchangers are tried. */
+const KNOCKING_MS = 2 * SECOND
 
 /** One call at a set of exchangers, in which several addresses may be dialled. */
 export type Visit = { readonly set: string }
@@ -32,14 +34,20 @@ export class WayOut {
   #openUntil = Number.NEGATIVE_INFINITY
   /** When one dial more is allowed; null: nobody says that the way is closed. */
   #closedUntil: number | null = null
+  /** It was closed when it was tried again too, or nobody could tell. */
+  #isBeyondDoubt = false
   readonly #failedVisits = new Set<Visit>()
   readonly #failedSets = new Set<string>()
   /** Ends each dial under way, as long as none has opened. */
   readonly #dials = new Set<() => void>()
   #knocking: AbortController | null = null
 
-  constructor(world: ProbeWorld) {
+  readonly #onReopened: () => void
+
+  /** `onReopened` is called when the way opens after it was closed. */
+  constructor(world: ProbeWorld, onReopened: () => void) {
     this.#world = world
+    this.#onReopened = onReopened
   }
 
   /** What everybody is told while the way is closed; null where somebody may dial. */
@@ -48,6 +56,17 @@ export class WayOut {
     if (this.#closedUntil === null || this.#closedUntil <= clock.ticks()) return null
     const detail = `not asked: outbound port ${smtpPort} seems to be blocked`
     return { kind: 'silent', why: 'connect', stage: 'connect', detail }
+  }
+
+  /**
+   * For who can wait: how long, as it is not known whether the way is closed for more than a moment. Null where it is
+   * open, and where no more is to be known.
+   */
+  get doubtMs(): number | null {
+    if (this.#isBeyondDoubt) return null
+    if (this.#knocking !== null) return KNOCKING_MS
+    const closedForMs = (this.#closedUntil ?? 0) - this.#world.clock.ticks()
+    return closedForMs > 0 ? closedForMs : null
   }
 
   /**
@@ -87,9 +106,11 @@ export class WayOut {
     this.#openUntil = clock.ticks() + OPEN_MS
     this.#failedVisits.clear()
     this.#failedSets.clear()
+    this.#isBeyondDoubt = false
     this.rest()
     if (this.#closedUntil === null) return
     this.#closedUntil = null
+    this.#onReopened()
     log.info(`Mail servers can be reached again on port ${smtpPort}.`, { egress: egress.name })
   }
 
@@ -109,13 +130,16 @@ export class WayOut {
     if (opens === null) await sleep(this.#world.clock, UNANSWERED_MS, knocking.signal)
     if (this.#knocking !== knocking) return
     this.#knocking = null
+    const isCertain = this.#failedSets.size >= CERTAIN_AFTER || this.#closedUntil !== null
     if (opens === true) this.#opened()
-    else if (opens === false || this.#failedSets.size >= CERTAIN_AFTER) this.#close()
+    else if (opens === false || isCertain) this.#close()
+    else this.#isBeyondDoubt = true
   }
 
   #close() {
     const { clock, log, smtpPort, egress } = this.#world
     const isNew = this.#closedUntil === null
+    this.#isBeyondDoubt ||= !isNew
     this.#closedUntil = clock.ticks() + CLOSED_MS
     for (const giveUp of [...this.#dials]) giveUp()
     if (isNew) log.warn(closedNotice(smtpPort), { egress: egress.name })
@@ -125,4 +149,4 @@ export class WayOut {
 /** What is said once when the way closes. */
 export const closedNotice = (port: number) =>
   `No mail server can be reached on port ${port} from here: most likely outbound port ${port} is blocked. ` +
-  'Run “ev doctor” to find out. Until it opens, addresses end as unknown (no_connect).'
+  'Run “ev doctor” to find out. It is tried again; until it opens, addresses end as unknown (no_connect).'

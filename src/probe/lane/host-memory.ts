@@ -12,10 +12,12 @@ const TLS_MS = HOUR
 
 /** What was met at exchangers lately: who is down, who demands TLS, whose TLS fails. */
 export class HostMemory {
-  readonly #failures: TtlMap<{ count: number; answer: Answer }>
+  readonly #clock: Clock
+  #failures: TtlMap<{ count: number; answer: Answer }>
   readonly #tls: TtlMap<{ works: boolean }>
 
   constructor(clock: Clock) {
+    this.#clock = clock
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
@@ -28,6 +30,11 @@ export class HostMemory {
 
   reached(laneKey: string): void {
     this.#failures.delete(laneKey)
+  }
+
+  /** It was no fault of theirs: whoever counts as down is asked again. */
+  forgive(): void {
+    this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock: this.#clock })
   }
 
   /** The answer for everybody while these exchangers are down, else null. */

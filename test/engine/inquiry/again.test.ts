@@ -103,7 +103,10 @@ describe('another egress asks', () => {
 
 describe('an item of a list', () => {
   const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
-  const TERMS = { wait: true, greylistDelayMs: null, willing: () => ['a', 'b'] }
+  const TERMS = {
+    ...{ wait: true, greylistDelayMs: null },
+    ...{ willing: () => ['a', 'b'], doubtMs: (): number | null => null },
+  }
   const heard = (answer: Answer | null, asked = true) => ({
     ...{ result: result(answer), asked, egress: 'a' },
   })
@@ -131,6 +134,20 @@ describe('an item of a list', () => {
     const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [] }
     expect(askAgain(pause, PAST, TERMS)).toEqual(again)
     expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
+  })
+
+  test('whose exchangers were not reached waits until it is known whether anybody can be', () => {
+    const unreached = heard(silent('connect', 'connect'))
+    const past = { ...PAST, egress: 'a', refusedBy: ['b'] }
+    const doubtful = { ...TERMS, doubtMs: () => 7_000 }
+    // Not a try: nobody was asked.
+    expect(askAgain(unreached, past, doubtful)).toEqual({
+      ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'] },
+    })
+    expect(askAgain(unreached, past, TERMS)).toBeNull()
+    expect(askAgain(unreached, past, { ...doubtful, wait: false })).toBeNull()
+    expect(askAgain(heard(silent('no-address', 'connect')), past, doubtful)).toBeNull()
+    expect(askAgain(heard(silent('timeout', 'rcpt')), past, doubtful)).toBeNull()
   })
 
   test('that was answered, or never asked, is done with', () => {

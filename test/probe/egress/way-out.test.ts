@@ -93,6 +93,8 @@ async function meet(fate: Fate, near: Dial, to: Target, signal: AbortSignal) {
 
 const allSilent = () => 'silent' as const
 const allRefused = () => 'refused' as const
+/** How long nobody dials. */
+const CLOSED_MS = 30 * SECOND
 const CLOSED = 'not asked: outbound port 25 seems to be blocked'
 const NOTICE = /^No mail server can be reached on port 25 from here.*ev doctor/
 
@@ -150,12 +152,12 @@ describe('a street where nobody answers', () => {
     expect(dials()).toBe(2)
   })
 
-  test('is open again with the first that opens, a minute later; that is said, and all goes on', async () => {
+  test('is open again with the first that opens, half a minute later; that is said, and all goes on', async () => {
     const { together, pass, lot, begin, dials, knocks, notices } = street(allSilent)
     together(questions(0, 2))
     await pass(7 * SECOND)
     lot.fate = () => 'opens'
-    await pass(MINUTE - 1)
+    await pass(CLOSED_MS - 1)
     const early = await begin([question(2)]).end()
     expect(early.only().asked).toBe(false)
     await pass(1)
@@ -170,7 +172,7 @@ describe('a street where nobody answers', () => {
   test('is open again when a well-known exchanger opens, though the one asked for is down', async () => {
     const { together, pass, lot, begin, notices } = street(allSilent)
     together(questions(0, 2))
-    await pass(7 * SECOND + MINUTE)
+    await pass(7 * SECOND + CLOSED_MS)
     lot.wellKnown = 'opens'
     const walk = begin([question(2)])
     await pass(0)
@@ -179,17 +181,17 @@ describe('a street where nobody answers', () => {
     expect(walk.only()).toMatchObject({ asked: true, answer: { why: 'connect' } })
   })
 
-  test('is tried again by one dial a minute, and not complained of twice', async () => {
+  test('is tried again by one dial each half minute, and not complained of twice', async () => {
     const { together, pass, dials, knocks, notices } = street(allSilent)
     together(questions(0, 2))
-    await pass(7 * SECOND + MINUTE)
+    await pass(7 * SECOND + CLOSED_MS)
     const again = together(questions(2, 50))
     await pass(0)
     expect({ dials: dials(), knocks: knocks() }).toEqual({ dials: 3, knocks: 10 })
     expect(again.filter(walk => walk.finished)).toHaveLength(49)
     await pass(4 * SECOND)
     expect(again.every(walk => walk.told[0]?.probed.asked === false)).toBe(true)
-    await pass(MINUTE - 1)
+    await pass(CLOSED_MS - 1)
     together(questions(52, 50))
     await pass(0)
     expect(dials()).toBe(3)
@@ -285,7 +287,10 @@ describe('a street where somebody answers', () => {
     expect(walks.some(walk => walk.finished)).toBe(false)
     await pass(1)
     for (const walk of walks) {
-      expect(walk.only()).toMatchObject({ asked: true, answer: { detail: 'given up' } })
+      expect(walk.only()).toMatchObject({
+        asked: true,
+        answer: { detail: 'no answer within 10 s' },
+      })
     }
     expect({ knocks: knocks(), notices }).toEqual({ knocks: 5, notices: [] })
   })
@@ -312,6 +317,50 @@ describe('a street where somebody answers', () => {
     together(questions(0, 2))
     await pass(3 * SECOND)
     expect({ knocks: knocks(), hanging: hanging.size }).toEqual({ knocks: 5, hanging: 2 })
+  })
+})
+
+describe('whether the way is closed for more than a moment', () => {
+  test('is not known before it was closed twice', async () => {
+    const { together, pass, prober } = street(allSilent)
+    together(questions(0, 2))
+    await pass(3 * SECOND - 1)
+    expect(prober.doubtMs).toBeNull()
+    await pass(1)
+    expect(prober.doubtMs).toBe(2 * SECOND)
+    await pass(4 * SECOND)
+    expect(prober.doubtMs).toBe(CLOSED_MS)
+    await pass(CLOSED_MS)
+    // Somebody has to try.
+    expect(prober.doubtMs).toBeNull()
+    together([question(2)])
+    await pass(0)
+    expect(prober.doubtMs).toBe(2 * SECOND)
+    await pass(4 * SECOND)
+    expect(prober.doubtMs).toBeNull()
+  })
+
+  test('is known when it opens; then those who seemed down are asked again', async () => {
+    const { together, pass, prober, lot, begin } = street(allRefused)
+    const [first] = together(questions(0, 1))
+    await pass(5 * SECOND)
+    expect(first?.only()).toMatchObject({ answer: { why: 'connect' } })
+    lot.fate = () => 'opens'
+    await pass(CLOSED_MS)
+    const walk = await begin([question(1)]).end()
+    expect(walk.answers()).toEqual(['ann@a1.test rejected/no-mailbox'])
+    expect(prober.doubtMs).toBeNull()
+    const again = await begin([question(0)]).end()
+    expect(again.answers()).toEqual(['ann@a0.test rejected/no-mailbox'])
+  })
+
+  test('is not waited for where it cannot be found out', async () => {
+    const { together, pass, prober } = street(allSilent, { wellKnown: 'unheard-of' })
+    together(questions(0, 2))
+    await pass(3 * SECOND)
+    expect(prober.doubtMs).toBe(2 * SECOND)
+    await pass(3 * SECOND)
+    expect(prober.doubtMs).toBeNull()
   })
 })
 

@@ -35,6 +35,14 @@ describe('exchangers', () => {
     expect(hosts.downAnswer('mx.test')).toBeNull()
   })
 
+  test('are up again when it was no fault of theirs', () => {
+    const { hosts } = memory()
+    hosts.failed('mx.test', REFUSED)
+    hosts.failed('mx.test', REFUSED)
+    hosts.forgive()
+    expect(hosts.downAnswer('mx.test')).toBeNull()
+  })
+
   test('reached in between are not down', () => {
     const { hosts } = memory()
     hosts.failed('mx.test', REFUSED)
