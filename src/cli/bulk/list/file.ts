@@ -54,6 +54,7 @@ export async function openList(
 /** What can be read only once: stdin, or a pipe by its name, as in `ev bulk <(zcat list.gz)`. Null for a file. */
 function streamOf(given: string): Readable | null {
   if (given === '-') return process.stdin
+  if (given === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
   const status = statSync(given, { throwIfNoEntry: false })
   if (status === undefined || status.isFile()) return null
   if (status.isDirectory()) throw new EvError('no_input', `${given} is a folder, not a list.`)

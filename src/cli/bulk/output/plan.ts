@@ -14,6 +14,8 @@ export type OutputFlags = {
 
 /** Says which rows go where: a class goes to one file at most. */
 export function planOutput({ output, only, split = false }: OutputFlags): OutputFile[] {
+  // Such as "$OUT" in a script that never set it.
+  if (output === '') throw new EvError('usage', 'The output has no name. Name a file with -o.')
   const classes = only === undefined ? CLASSES : readClasses(only)
   if (!split) return [{ path: output, classes }]
   if (output === '-') {

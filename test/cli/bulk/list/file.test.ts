@@ -22,6 +22,10 @@ test.runIf(hasPipes)('a pipe that is given by its name is kept, as stdin is', as
   expect(content).toBe('email\nann@good.test\n')
 })
 
+test('a list has a name', async () => {
+  await expect(openList('', tempFolder(), {})).rejects.toMatchObject({ code: 'usage' })
+})
+
 test('a folder is no list', async () => {
   const folder = tempFolder()
   await expect(openList(folder, folder, {})).rejects.toThrow(/is a folder, not a list/)

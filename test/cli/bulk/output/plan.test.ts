@@ -50,6 +50,10 @@ describe('where rows go', () => {
     expect(classes('unknown,risky')).toEqual([['risky'], ['unknown']])
   })
 
+  test('has a name', () => {
+    expect(() => planOutput({ output: '' })).toThrow('The output has no name. Name a file with -o.')
+  })
+
   test('--split cannot go to stdout', () => {
     expect(() => planOutput({ output: '-', split: true })).toThrow(
       expect.objectContaining({ code: 'usage', message: expect.stringContaining('-o') }),
