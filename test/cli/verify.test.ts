@@ -55,6 +55,13 @@ describe.concurrent('the exit code of ev verify', () => {
 })
 
 describe.concurrent('ev verify for people', () => {
+  test('says why nobody could be reached, and who finds out more', async () => {
+    const { stdout } = await verify(['ann@dead.test', '--explain'])
+    expect(stdout).toMatch(/ how we know .*\(connect ECONNREFUSED /)
+    expect(stdout).toMatch(/ to do .*“ev doctor”/)
+    expect(stdout).toContain('\n  there was no conversation\n')
+  })
+
   test('says what, why, what to do and how it is known, without colours into a pipe', async () => {
     const { stdout } = await verify(['gone@good.test'])
     expect(stdout).toContain('✘ gone@good.test is undeliverable\n')
