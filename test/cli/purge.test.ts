@@ -9,6 +9,7 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
+import { purgeText } from '../../src/cli/purge/report.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import { rowsIn } from '../journey/lists.ts'
@@ -63,6 +64,14 @@ async function inDatabase(home: string, work: (database: Database) => Promise<un
 }
 
 const DAY_MS = 86_400_000
+
+test('a size that stays the same to the reader is no news', () => {
+  const purged = { dryRun: false, jobs: [], answers: 0, files: [], young: 0, traces: null }
+  const said = (before: number, after: number) =>
+    purgeText({ ...purged, unfinished: 0, bytes: { before, after }, isGone: true })
+  expect(said(1_520_000, 1_510_000)).toBe('There is nothing to remove.\n')
+  expect(said(1_520_000, 1_400_000)).toContain('went from 1.5 MB to 1.4 MB.')
+})
 
 describe.concurrent('ev purge', { timeout: 60_000 }, () => {
   test('where nothing was begun removes nothing, and makes nothing', async () => {
