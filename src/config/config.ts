@@ -24,7 +24,9 @@ export function toConfig(raw: RawSettings): Config {
   const settings = Object.fromEntries(entries) as unknown as Settings
   const named = inPlace('egresses', raw, given => readEgresses(given, settings))
   const only = egressAskedFor(raw, settings)
-  const egresses = only === null ? named : inPlace('egresses', raw, () => pickEgress(named, only))
+  const fault = raw.flags.egress === undefined ? 'bad_config' : 'usage'
+  const egresses =
+    only === null ? named : inPlace('egresses', raw, () => pickEgress(named, only), fault)
   const names = named.map(({ name }) => name)
   const operators = inPlace('operators', raw, given => readOperators(given, names))
   return Object.freeze({ ...settings, egresses: Object.freeze(egresses), operators })
@@ -39,6 +41,7 @@ function inPlace<T>(
   key: Structure,
   { file, structures }: RawSettings,
   read: (given: unknown) => T,
+  code: 'usage' | 'bad_config' = 'bad_config',
 ): T {
   const handedIn = structures?.[key]
   try {
@@ -48,7 +51,7 @@ function inPlace<T>(
     if (handedIn !== undefined) {
       throw new EvError('usage', `The option "${key}" takes ${error.message}.`)
     }
-    throw new EvError('bad_config', `"${key}" in ${file?.path} takes ${error.message}.`)
+    throw new EvError(code, `"${key}" in ${file?.path} takes ${error.message}.`)
   }
 }
 

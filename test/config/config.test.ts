@@ -448,7 +448,9 @@ describe('egresses of the config file', () => {
 
   test('one that is asked for and is not there is refused', () => {
     const given = raw({ flags: { egress: 'c' }, file: file({ egresses: [{ name: 'a' }] }) })
-    expect(faultOf(given).message).toMatch(/takes the egress "c" .* among its own, which are a\./)
+    const fault = faultOf(given)
+    expect(fault.message).toMatch(/takes the egress "c" .* among its own, which are a\./)
+    expect(fault.code).toBe('usage')
   })
 })
 

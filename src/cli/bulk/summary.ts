@@ -19,9 +19,11 @@ export function summary(
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
     '',
-    `${job.total} rows in ${duration(tookMs / 1_000)} (${rate}/s)${whereTo(job, files)}`,
+    `${rowsText(job.total)} in ${duration(tookMs / 1_000)} (${rate}/s)${whereTo(job, files)}`,
   ].join('\n')
 }
+
+export const rowsText = (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`
 
 /** The end of the sentence: `, written to out.csv.` */
 function whereTo(job: Job, files: readonly WrittenFile[]): string {

@@ -20,6 +20,7 @@ import {
 } from '../../../store/jobs.ts'
 import type { JobState } from '../../../store/schema.ts'
 import { openKept } from '../../database.ts'
+import { rowsText } from '../summary.ts'
 import type { ListFile } from './file.ts'
 import { type SourceFlags, toSource } from './source.ts'
 
@@ -66,9 +67,8 @@ export async function takeJob(database: Database, taking: Taking): Promise<Job> 
   await load(database, id, list)
   const job = await queueJob(database, id)
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
-  say(
-    `${job.total} rows, addresses in column ${column}; ${job.duplicates} duplicates are asked once.`,
-  )
+  const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are asked once`
+  say(`${rowsText(job.total)}, addresses in column ${column}${twice}.`)
   return job
 }
 
