@@ -12,7 +12,7 @@ const DOMAINS = Array.from({ length: 300 }, (_, n) => `d${n}.test`)
 type Wall = 'rejects' | 'drops'
 
 /** Each domain has exchangers of its own; until `openAtMs` all of them stand behind a wall, and the well-known ones. */
-async function behind(wall: Wall, openAtMs: number) {
+async function behind(wall: Wall, openAtMs: number, flags: Record<string, string> = {}) {
   const zone: Record<string, ZoneEntry> = Object.assign(
     {},
     ...DOMAINS.map((name, n) => mail(name, `192.0.2.${n % 250}`)),
@@ -30,7 +30,7 @@ async function behind(wall: Wall, openAtMs: number) {
       throw refused(to)
     },
   }
-  const home = await listHouse({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial })
+  const home = await listHouse({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial, flags })
   clock = home.clock
   const begunAt = clock.ticks()
   const passed = () => home.clock.ticks() - begunAt
@@ -57,6 +57,17 @@ describe.each<Wall>(['rejects', 'drops'])('a list that begins behind a wall that
     expect(new Set(await reasons())).toEqual(new Set(['no_connect']))
     expect(passed()).toBeLessThan(MINUTE)
     expect(dials()).toBeLessThan(2 * 200 + 15)
+  })
+
+  test('leaves alone meanwhile what was not under way when it was noticed', async () => {
+    const { work, database, clock } = await behind(wall, MINUTE, { concurrency: '20' })
+    const stopping = new AbortController()
+    clock.after(20 * SECOND, () => stopping.abort())
+    await work({ stopping: stopping.signal })
+    const items = await database.db.selectFrom('item').selectAll().execute()
+    const postponed = items.filter(({ due_at, ready_at }) => due_at > (ready_at ?? 0))
+    expect(items.filter(({ state }) => state === 'done')).toEqual([])
+    expect(postponed.length).toBeLessThanOrEqual(2 * 20)
   })
 
   test('and does not wait ends at once', async () => {

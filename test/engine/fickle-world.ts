@@ -1,0 +1,177 @@
+import type { Duplex } from 'node:stream'
+import { type Clock, MINUTE } from '../../src/base/clock.ts'
+import type { EgressConfig } from '../../src/config/egresses.ts'
+import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/egress/knock.ts'
+import type { Dial, Target } from '../../src/smtp/dial.ts'
+import { HANG_UP, type MxSays, type MxSession, refused, scriptedMx } from '../fake/mx.ts'
+import type { ZoneEntry } from '../fake/zone.ts'
+import { Dice } from '../probe/lane/hostile-server.ts'
+import { isUnguessable, mail } from './house.ts'
+
+/** What an operator thinks of an egress, for some minutes. */
+const MOODS = [
+  ...(['content', 'content', 'content', 'content'] as const),
+  ...(['blocks', 'blocks-some', 'greylists', 'greylists', 'throttles'] as const),
+  ...(['rejects-dials', 'swallows-dials', 'hangs-up', 'has-enough', 'is-slow'] as const),
+] as const
+
+type Mood = (typeof MOODS)[number]
+
+const MOOD_MS = 3 * MINUTE
+const WELL_KNOWN = '192.0.2.250'
+const GREYLIST_MS = 5 * MINUTE
+/** How often one egress may be answered about one address of a list. */
+export const TRIES_MAX = 3
+
+const OPERATORS_MAX = 4
+const USERS_MAX = 45
+
+/**
+ * A few operators that change their mind about each of two or three egresses every few minutes, all by one seed.
+ * What they say of a mailbox never changes: `nobody…` is unknown, everybody else is there.
+ */
+export function fickleWorld(seed: number, clock: () => Clock) {
+  const dice = new Dice(seed)
+  const egresses = ['a', 'b', 'c'].slice(0, 2 + dice.below(2)).map(name => ({ name }))
+  const domains = Array.from({ length: 1 + dice.below(OPERATORS_MAX) }, (_, n) => `d${n}.test`)
+  const texts = domains.flatMap(domain =>
+    Array.from({ length: 1 + dice.below(USERS_MAX) }, (_, n) => `${localOf(dice, n)}@${domain}`),
+  )
+  const sessionsMax = 1 + dice.below(3)
+  const ledger = new Ledger()
+  const zone: Record<string, ZoneEntry> = {}
+  for (const host of WELL_KNOWN_EXCHANGERS) zone[host] = { A: [WELL_KNOWN] }
+  for (const [n, domain] of domains.entries()) Object.assign(zone, mail(domain, `192.0.2.${n + 1}`))
+  return {
+    texts,
+    zone,
+    egresses,
+    sessionsMax,
+    ledger,
+    /** What may come out for an address: what is so, or that nobody would say. */
+    classes: (text: string) => [
+      text.startsWith('nobody') ? 'undeliverable' : 'deliverable',
+      'unknown',
+    ],
+    flags: {
+      sessionsPerOperator: String(sessionsMax),
+      recipientsPerSession: String(2 + dice.below(20)),
+      sessionsPerSecond: dice.one(['1', '1000']),
+    },
+    dial: ({ name }: EgressConfig): Dial =>
+      dialOf(name, new Dice(seed ^ hash(name)), ledger, clock),
+  }
+}
+
+const localOf = (dice: Dice, n: number) => `${dice.chance(0.2) ? 'nobody' : 'user'}${n}`
+
+/** What the servers saw. */
+export class Ledger {
+  /** Most connections at the same time, by egress and server; a dial under way is one. */
+  peak = 0
+  readonly #open = new Map<string, number>()
+  readonly #answers = new Map<string, number>()
+
+  count(place: string, change: 1 | -1) {
+    const open = (this.#open.get(place) ?? 0) + change
+    this.#open.set(place, open)
+    this.peak = Math.max(this.peak, open)
+  }
+
+  answered(egress: string, recipient: string) {
+    const key = `${egress} ${recipient}`
+    this.#answers.set(key, (this.#answers.get(key) ?? 0) + 1)
+  }
+
+  /** Most answers that one egress got about one recipient. */
+  get mostAnswers(): number {
+    return Math.max(0, ...this.#answers.values())
+  }
+
+  get open(): number {
+    return [...this.#open.values()].reduce((sum, open) => sum + open, 0)
+  }
+}
+
+function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock): Dial {
+  const moods = new Map<string, Mood>()
+  const greylist = new Map<string, number>()
+  const tired = new Set<MxSession>()
+  const moodOf = (ip: string): Mood => {
+    const key = `${ip} ${Math.floor(clock().ticks() / MOOD_MS)}`
+    const mood = moods.get(key) ?? dice.one(MOODS)
+    moods.set(key, mood)
+    return mood
+  }
+  const greylisted = (recipient: string) => {
+    const firstAt = greylist.get(recipient) ?? clock().ticks()
+    greylist.set(recipient, firstAt)
+    return clock().ticks() - firstAt < GREYLIST_MS
+  }
+  const toRecipient = (recipient: string, mood: Mood, { lines }: MxSession): MxSays => {
+    if (mood === 'greylists' && greylisted(recipient))
+      return '450 4.2.0 Greylisted, try again in 300 seconds'
+    if (mood === 'blocks-some' && dice.chance(0.3)) return BLOCKED
+    if (mood === 'throttles' && dice.chance(0.3)) return '450 4.7.1 Too many messages, slow down'
+    if (mood === 'hangs-up' && dice.chance(0.2)) return HANG_UP
+    const taken = lines.filter(line => line.startsWith('RCPT')).length
+    if (mood === 'has-enough' && taken > 3) return '452 4.5.3 Too many recipients'
+    const isNobody = isUnguessable(recipient) || recipient.startsWith('nobody')
+    return isNobody ? '550 5.1.1 No such user' : '250 2.1.5 Ok'
+  }
+  const mx = scriptedMx({
+    greeting: ({ to }) => (moodOf(to.ip) === 'blocks' ? BLOCKED : undefined),
+    answer: async (line, session) => {
+      const mood = moodOf(session.to.ip)
+      if (mood === 'is-slow') await new Promise<void>(go => clock().after(900, go))
+      if (line.startsWith('MAIL') && mood === 'throttles' && dice.chance(0.2)) {
+        tired.add(session)
+        return '421 4.7.0 Try again later'
+      }
+      const recipient = /^RCPT TO:<(.*)>$/.exec(line)?.[1]
+      if (recipient === undefined) return undefined
+      if (tired.has(session)) return HANG_UP
+      const says = toRecipient(recipient, mood, session)
+      if (says === HANG_UP) tired.add(session)
+      else if (!String(says).startsWith('452')) ledger.answered(egress, recipient)
+      return says
+    },
+  })
+  // Some egresses reach nobody at first.
+  const openAtMs = dice.chance(0.3) ? dice.below(2 * MINUTE) : 0
+  const connect = async (to: Target, signal: AbortSignal): Promise<Duplex> => {
+    if (clock().ticks() < openAtMs) throw refused(to)
+    const mood = moodOf(to.ip)
+    if (mood === 'rejects-dials') throw refused(to)
+    if (mood === 'swallows-dials') await untilAborted(signal)
+    return mx.connect(to, signal)
+  }
+  return {
+    secure: mx.secure,
+    async connect(to, signal) {
+      if (to.ip === WELL_KNOWN) return connect(to, signal)
+      const place = `${egress} ${to.ip}`
+      ledger.count(place, 1)
+      try {
+        const socket = await connect(to, signal)
+        socket.once('close', () => ledger.count(place, -1))
+        return socket
+      } catch (error) {
+        ledger.count(place, -1)
+        throw error
+      }
+    },
+  }
+}
+
+const BLOCKED = '554 5.7.1 Service unavailable; Client host blocked using bl.example'
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    const giveUp = () => reject(new Error('ETIMEDOUT'))
+    if (signal.aborted) return giveUp()
+    signal.addEventListener('abort', giveUp, { once: true })
+  })
+
+const hash = (text: string) =>
+  [...text].reduce((sum, char) => sum * 31 + char.charCodeAt(0), 7) * 7919
