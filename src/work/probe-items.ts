@@ -110,11 +110,13 @@ async function ask(work: ProbeWork, slot: Slot, claimed: readonly ClaimedItem[])
 
 /** An item as it was filed; one that cannot be taken up, as other rules or lists filed it, is looked at anew. */
 async function inquiryFor(work: ProbeWork, item: ClaimedItem): Promise<Inquiry | null> {
-  const { engine, recorder } = work
+  const { engine, recorder, stopping } = work
   const filed = resumed(engine, item)
   if (filed !== null) return filed
-  const [anew] = await engine.route([item.text])
-  if (anew === undefined || 'inquiry' in anew) return anew?.inquiry ?? null
+  const anew = await engine.routeOne(item.text, { signal: stopping })
+  // The DNS was not heard out because we stop: the item is looked at when the job goes on.
+  if (stopping.aborted) return null
+  if ('inquiry' in anew) return anew.inquiry
   const { position, copies } = item
   void recorder.add({ results: [{ position, copies, result: anew.result }] })
   return null

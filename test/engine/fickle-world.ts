@@ -28,7 +28,7 @@ const USERS_MAX = 45
 
 /**
  * A few operators that change their mind about each of two or three egresses every few minutes, all by one seed.
- * What they say of a mailbox never changes: `nobody…` is unknown, everybody else is there.
+ * What they say of a mailbox never changes: `nobody…` is unknown, `busy…` cannot be asked now, nor ever, and `user…` is there.
  */
 export function fickleWorld(seed: number, clock: () => Clock) {
   const dice = new Dice(seed)
@@ -49,10 +49,7 @@ export function fickleWorld(seed: number, clock: () => Clock) {
     sessionsMax,
     ledger,
     /** What may come out for an address: what is so, or that nobody would say. */
-    classes: (text: string) => [
-      text.startsWith('nobody') ? 'undeliverable' : 'deliverable',
-      'unknown',
-    ],
+    classes: (text: string) => ['unknown', CLASSES[text.replace(/\d.*/, '')]],
     flags: {
       sessionsPerOperator: String(sessionsMax),
       recipientsPerSession: String(2 + dice.below(20)),
@@ -63,7 +60,10 @@ export function fickleWorld(seed: number, clock: () => Clock) {
   }
 }
 
-const localOf = (dice: Dice, n: number) => `${dice.chance(0.2) ? 'nobody' : 'user'}${n}`
+const CLASSES: Record<string, string> = { user: 'deliverable', nobody: 'undeliverable' }
+const LOCALS = ['user', 'user', 'user', 'user', 'user', 'user', 'nobody', 'nobody', 'busy'] as const
+
+const localOf = (dice: Dice, n: number) => `${dice.one(LOCALS)}${n}`
 
 /** What the servers saw. */
 export class Ledger {
@@ -113,6 +113,7 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
       return '450 4.2.0 Greylisted, try again in 300 seconds'
     if (mood === 'blocks-some' && dice.chance(0.3)) return BLOCKED
     if (mood === 'throttles' && dice.chance(0.3)) return '450 4.7.1 Too many messages, slow down'
+    if (recipient.startsWith('busy')) return '450 4.2.0 Mailbox busy, try again later'
     if (mood === 'hangs-up' && dice.chance(0.2)) return HANG_UP
     const taken = lines.filter(line => line.startsWith('RCPT')).length
     if (mood === 'has-enough' && taken > 3) return '452 4.5.3 Too many recipients'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE } from '../../src/base/clock.ts'
+import { MINUTE, SECOND } from '../../src/base/clock.ts'
 import { isUnguessable, knows, mail, toRecipients } from '../engine/house.ts'
 import { listHouse } from './house.ts'
 
@@ -331,6 +331,23 @@ describe('an item that cannot be taken up', () => {
       .execute()
     expect(await work()).toMatchObject({ state: 'completed', done: 2 })
     expect(await reasons()).toEqual([reason, 'accepted_email'])
+  })
+
+  test('is left for the next time where the job is stopped before the DNS has answered', async () => {
+    const { work, database, clock, reasons } = await listHouse({
+      texts: ['ann@never.test'],
+      zone: { 'never.test': 'never' },
+    })
+    await database.db
+      .updateTable('item')
+      .set({ state: 'routed', operator: 'a.test', domain: 'never.test', route: 'null' })
+      .execute()
+    const stopping = new AbortController()
+    clock.after(SECOND, () => stopping.abort())
+    const begunAt = clock.ticks()
+    await work({ stopping: stopping.signal })
+    expect(clock.ticks() - begunAt).toBeLessThan(2 * SECOND)
+    expect(await reasons()).toEqual([null])
   })
 })
 
