@@ -1,5 +1,5 @@
 import { SECOND } from '../base/clock.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine, ProbeListOptions } from '../engine/engine.ts'
 import { askAgain, type Outcome } from '../engine/inquiry/again.ts'
 import type { Inquiry } from '../engine/inquiry/prepare.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
@@ -85,23 +85,22 @@ async function ask(work: ProbeWork, slot: Slot, claimed: readonly ClaimedItem[])
     const inquiry = await inquiryFor(work, item)
     if (inquiry !== null) items.set(inquiry, item)
   }
-  const [first] = items.keys()
-  if (first === undefined) return
   const others = new Set<string>()
-  await engine.probe(first.operator, [...items.keys()], {
-    egress,
-    signal: abort,
-    drain: stopping,
-    onResult: (inquiry, result, asked) => {
-      // What was not asked because we stop is no result: the item is asked when the job goes on.
-      if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
-      const item = items.get(inquiry) as ClaimedItem
-      const change = changeFor(work, slot, item, { result, asked, egress })
-      for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
-      // Durable soon, with its group; the next conversation does not wait for it.
-      void recorder.add(change)
-    },
-  })
+  const onResult: ProbeListOptions['onResult'] = (inquiry, result, asked) => {
+    // What was not asked because we stop is no result: the item is asked when the job goes on.
+    if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
+    const item = items.get(inquiry) as ClaimedItem
+    const change = changeFor(work, slot, item, { result, asked, egress })
+    for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
+    // Durable soon, with its group; the next conversation does not wait for it.
+    void recorder.add(change)
+  }
+  // Filed under one operator; but the lists, read again since, may tell several, each with a pace of its own.
+  const operators = Map.groupBy(items.keys(), ({ operator }) => operator.name)
+  for (const inquiries of operators.values()) {
+    const { operator } = inquiries[0] as Inquiry
+    await engine.probe(operator, inquiries, { egress, signal: abort, drain: stopping, onResult })
+  }
   await recorder.settled()
   others.delete(egress)
   if (others.size > 0) await recorder.flushed()

@@ -333,6 +333,36 @@ describe('an item that cannot be taken up', () => {
     expect(await reasons()).toEqual([reason, 'accepted_email'])
   })
 
+  test('of an operator that the settings now tell apart is asked at the pace of its own', async () => {
+    const domains = ['one.test', 'two.test']
+    const texts = domains.flatMap(domain => [1, 2, 3].map(n => `u${n}@${domain}`))
+    const { work, database, mx } = await listHouse({
+      texts,
+      zone: Object.fromEntries([
+        ...domains.map(domain => [domain, { MX: [[10, `mx.${domain}`]] }]),
+        ...domains.map((domain, n) => [`mx.${domain}`, { A: [`192.0.2.${n + 7}`] }]),
+      ]),
+      structures: { operators: { two: { hosts: ['mx.two.test'], 'recipients-per-session': 1 } } },
+    })
+    // As an ev without these settings left it when it was stopped.
+    for (const [n, text] of texts.entries()) {
+      const domain = text.slice(3)
+      const route = JSON.stringify({
+        kind: 'mx',
+        hosts: [{ preference: 10, host: `mx.${domain}` }],
+      })
+      await database.db
+        .updateTable('item')
+        .set({ state: 'routed', operator: 'both.test', domain, route })
+        .where('position', '=', n + 1)
+        .execute()
+    }
+    expect(await work()).toMatchObject({ state: 'completed', done: 6 })
+    const sizes = (host: string) =>
+      mx.sessions.filter(({ to }) => to.host === host).map(({ lines }) => recipientsIn(lines))
+    expect([sizes('mx.one.test'), sizes('mx.two.test')]).toEqual([[3], [1, 1, 1]])
+  })
+
   test('is left for the next time where the job is stopped before the DNS has answered', async () => {
     const { work, database, clock, reasons } = await listHouse({
       texts: ['ann@never.test'],
