@@ -50,7 +50,8 @@ function startAgainWith(node) {
 function keepHeapSmall() {
   const flags = ['--max-semi-space-size=4', '--initial-heap-size=40', '--heap-growing-percent=30']
   const [node, ...rest] = process.argv
-  if (rest[1] !== 'bulk' || !process.execve || process.execArgv.includes(flags[0])) return
+  const isLong = rest[1] === 'bulk' || (rest[1] === 'jobs' && rest[2] === 'resume')
+  if (!isLong || !process.execve || process.execArgv.includes(flags[0])) return
   // glibc's malloc keeps an arena for each thread; two are enough here and hold less.
   const environment = { MALLOC_ARENA_MAX: '2', ...process.env }
   process.execve(node, [node, ...process.execArgv, ...flags, ...rest], environment)
