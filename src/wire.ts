@@ -14,6 +14,7 @@ import { CatchAllMemory } from './probe/catch-all.ts'
 import type { ProbeWorld } from './probe/egress/egress.ts'
 import { Fleet } from './probe/egress/fleet.ts'
 import { paceRow } from './probe/pace-table.ts'
+import { Places } from './probe/places.ts'
 import { Prober } from './probe/probe.ts'
 import { type Dial, tcpDial } from './smtp/dial.ts'
 import { addressJudge } from './smtp/public-address.ts'
@@ -54,6 +55,7 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     smtpPort: config.smtpPort,
     timeouts: timeouts(config, parts.list ?? false),
     startTls: config.startTls,
+    places: new Places(config.concurrency),
   }
   return new Engine({
     resolver,

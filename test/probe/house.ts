@@ -6,6 +6,7 @@ import type { Operator } from '../../src/dns/operator.ts'
 import type { ProbeWorld } from '../../src/probe/egress/egress.ts'
 import type { Probed, ProbeOptions } from '../../src/probe/lane/lane.ts'
 import type { PaceRow } from '../../src/probe/pace.ts'
+import { Places } from '../../src/probe/places.ts'
 import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
@@ -69,6 +70,7 @@ export function house(
     smtpPort: 25,
     timeouts: TIMEOUTS,
     startTls: 'demanded',
+    places: new Places(200),
     ...options.world,
   }
   const prober = new Prober(world, () => ({ ...ROW, ...options.row }))

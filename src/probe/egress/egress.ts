@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Dial } from '../../smtp/dial.ts'
+import type { Places } from '../places.ts'
 
 /** A named source identity: who we say we are, and from where. */
 export type Egress = {
@@ -34,4 +35,6 @@ export type ProbeWorld = {
   readonly timeouts: Timeouts
   /** `demanded`: only where a server asks for it, as TLS costs eight times the CPU. */
   readonly startTls: 'demanded' | 'always' | 'never'
+  /** A connection keeps its place until its farewell is over. Single questions take none: somebody waits for them. */
+  readonly places: Places
 }

@@ -110,9 +110,14 @@ export class Lane<Q extends Question> {
   }
 
   /** One connection, from dialling to the last answer. */
-  async #visit({ release }: Permit): Promise<Visit> {
-    const { world, hosts, wayOut, signal, dialogue, onFarewell } = this.#options
+  async #visit(permit: Permit): Promise<Visit> {
+    const { world, hosts, wayOut, signal, single, dialogue, onFarewell } = this.#options
     this.#dialogue = dialogue ? [] : null
+    const leavePlace = single ? () => {} : await world.places.take()
+    const release = () => {
+      leavePlace()
+      permit.release()
+    }
     const opened = await openSession(world, this.#plan.route, {
       signal,
       listener: dialogue ? line => this.#note(line) : null,

@@ -4,6 +4,7 @@ import { isFault, parseAddress } from '../../../src/address/address.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import type { Resolver } from '../../../src/dns/resolver.ts'
 import type { Probed } from '../../../src/probe/lane/lane.ts'
+import { Places } from '../../../src/probe/places.ts'
 import type { Question } from '../../../src/probe/plan.ts'
 import { Prober } from '../../../src/probe/probe.ts'
 import { countedRandom } from '../../fake/random.ts'
@@ -54,6 +55,7 @@ function place() {
     isPublic: () => true,
     smtpPort: 25,
     timeouts: TIMEOUTS,
+    places: new Places(200),
     get startTls() {
       return walk.startTls
     },

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { Places } from '../../src/probe/places.ts'
+import { ask, house, quiet } from './house.ts'
+
+test('a place is free again when it is handed back, once', async () => {
+  const places = new Places(1)
+  const handBack = await places.take()
+  let taken = 0
+  for (const _ of [1, 2]) void places.take().then(() => taken++)
+  await quiet()
+  expect(taken).toBe(0)
+  handBack()
+  handBack()
+  await quiet()
+  expect(taken).toBe(1)
+})
+
+test('a connection of a list keeps its place until its farewell is over', async () => {
+  let farewells = 0
+  const home = house(
+    line => {
+      if (line !== 'QUIT') return undefined
+      farewells++
+      return null
+    },
+    { world: { places: new Places(1) } },
+  )
+  const first = home.begin([ask('ann@a.test')])
+  await quiet()
+  expect(first.answered).toBe(true)
+  const second = home.begin([ask('ben@b.test')])
+  await quiet()
+  expect(farewells).toBe(1)
+  expect(home.mx.sessions).toHaveLength(1)
+  await first.end()
+  await second.end()
+  expect(home.mx.sessions).toHaveLength(2)
+})
+
+test('a single question waits for no list', async () => {
+  const home = house(line => (line.startsWith('RCPT') ? null : undefined), {
+    world: { places: new Places(1) },
+  })
+  home.begin([ask('ann@a.test')])
+  await quiet()
+  home.begin([ask('ben@b.test')], { single: true })
+  await quiet()
+  expect(home.mx.sessions).toHaveLength(2)
+})
