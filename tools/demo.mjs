@@ -43,7 +43,9 @@ rmSync(dataDir, { recursive: true, force: true })
 say(`Every row of ${list} with its result is in ${output}. Against the real network, type:\n`)
 say('  npx ev verify you@your-domain.com')
 say('  npx ev bulk your-list.csv -o results.csv\n')
-say('Both need to reach port 25 of mail servers, which many offices and cloud hosts block.')
+say(
+  'Both need to reach port 25 of mail servers, which many offices and cloud hosts block: npx ev doctor',
+)
 process.exitCode = bulk
 
 function ev(...args) {

@@ -195,18 +195,3 @@ const TAKES_NO_MAIL = new Set([521, 556])
 const ABOUT_MAILBOX = /^(?:accepted|rejected)\//
 const DETAIL_LENGTH_MAX = 200
 const detailOf = ({ code, text }: Reply) => cleanText(`${code} ${text}`, DETAIL_LENGTH_MAX)
-
-/** Whether the trouble is with us or how we ask, so that the mailbox stays unknown. */
-export const isAboutUs = ({ kind, why }: Answer) =>
-  kind === 'refused-us' || (kind === 'deferred' && why !== 'busy')
-
-/** Whether the answer says something of the mailbox or its domain. */
-export const isAboutMailbox = ({ kind }: Answer) => kind === 'accepted' || kind === 'rejected'
-
-/** Whether asking again later may bring another answer. */
-export const isTemporary = (answer: Answer) =>
-  answer.kind === 'deferred' ||
-  (answer.kind === 'refused-us' && answer.reply.code < 500) ||
-  (answer.kind === 'silent' && TEMPORARY_SILENCE.has(answer.why))
-
-const TEMPORARY_SILENCE: ReadonlySet<SilentWhy> = new Set(['dns', 'connect', 'timeout', 'closed'])

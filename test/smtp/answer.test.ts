@@ -3,15 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
-import {
-  classify,
-  isAboutMailbox,
-  isAboutUs,
-  isTemporary,
-  PHRASES,
-  phraseFor,
-  type Stage,
-} from '../../src/smtp/answer.ts'
+import { classify, PHRASES, phraseFor, type Stage } from '../../src/smtp/answer.ts'
 import { WORDS_ABOUT_US } from '../../src/smtp/meaning/phrases.ts'
 import { reasonText } from '../../src/smtp/reason-text.ts'
 
@@ -201,29 +193,6 @@ describe('the wait a server names', () => {
 
 describe('what callers ask of an answer', () => {
   const answer = (code: number, text: string) => classify('rcpt', reply(code, text))
-
-  test('a refusal of us, greylisting and a rate are about us; a busy server and a verdict are not', () => {
-    expect(isAboutUs(answer(554, 'RBL hit'))).toBe(true)
-    expect(isAboutUs(answer(450, 'Greylisted'))).toBe(true)
-    expect(isAboutUs(answer(450, 'rate limited'))).toBe(true)
-    expect(isAboutUs(answer(451, 'Internal error'))).toBe(false)
-    expect(isAboutUs(answer(550, 'User unknown'))).toBe(false)
-  })
-
-  test('2xx and a rejection are about the mailbox, nothing else', () => {
-    expect(isAboutMailbox(answer(250, 'Ok'))).toBe(true)
-    expect(isAboutMailbox(answer(550, 'User unknown'))).toBe(true)
-    expect(isAboutMailbox(answer(554, 'RBL hit'))).toBe(false)
-  })
-
-  test('a 4xx and a silence are temporary, a 5xx is not', () => {
-    expect(isTemporary(answer(450, 'Greylisted'))).toBe(true)
-    expect(isTemporary(answer(450, 'RBL hit'))).toBe(true)
-    expect(isTemporary({ kind: 'silent', why: 'timeout', stage: 'connect', detail: '' })).toBe(true)
-    expect(isTemporary({ kind: 'silent', why: 'garbage', stage: 'rcpt', detail: '' })).toBe(false)
-    expect(isTemporary(answer(554, 'RBL hit'))).toBe(false)
-    expect(isTemporary(answer(550, 'User unknown'))).toBe(false)
-  })
 
   test('the sentence for people names the list that refused us', () => {
     expect(reasonText(answer(554, 'blocked using zen.spamhaus.org'))).toMatch(

@@ -1,6 +1,6 @@
 import type { Job } from '../../store/jobs.ts'
 import { placesOf, progressOf, type Standing } from './kept-job.ts'
-import { isoTime } from './time-text.ts'
+import { isoTimeOrNull } from './time-text.ts'
 
 /** A job for programs; a list that is still loading has no rows yet. */
 export function jobObject(job: Job, state: Standing) {
@@ -18,8 +18,8 @@ export function jobObject(job: Job, state: Standing) {
     risky: job.risky,
     undeliverable: job.undeliverable,
     unknown: job.unknown,
-    created_at: isoTime(job.created_at),
-    finished_at: isoTime(job.finished_at),
-    written_at: isoTime(job.written_at),
+    created_at: isoTimeOrNull(job.created_at),
+    finished_at: isoTimeOrNull(job.finished_at),
+    written_at: isoTimeOrNull(job.written_at),
   }
 }

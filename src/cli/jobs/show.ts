@@ -8,7 +8,7 @@ import { table } from '../table.ts'
 import { jobObject } from './job-object.ts'
 import { isAtWork, placesOf, progressOf, type Standing, standingOf, withJob } from './kept-job.ts'
 import type { ListFlags } from './list.ts'
-import { isoTime, timeText } from './time-text.ts'
+import { isoTimeOrNull, timeText } from './time-text.ts'
 
 /** `ev jobs show`: gives the code to exit with. */
 export async function showCommand(id: string, flags: ListFlags): Promise<number> {
@@ -32,7 +32,7 @@ function restObject({ queued, probing, waiting }: Rest) {
     waiting: waiting.map(({ operator, items, dueAt }) => ({
       operator,
       items,
-      due_at: isoTime(dueAt),
+      due_at: isoTimeOrNull(dueAt),
     })),
   }
 }

@@ -1,3 +1,5 @@
+import { isoTime } from '../../engine/result/present.ts'
+
 /** A time as people in its place write it, to the minute: 2026-11-21 17:46. */
 export function timeText(at: number): string {
   const time = new Date(at)
@@ -7,4 +9,4 @@ export function timeText(at: number): string {
 }
 
 /** A time for programs, in UTC. */
-export const isoTime = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+export const isoTimeOrNull = (at: number | null) => (at === null ? null : isoTime(at))
