@@ -7,7 +7,7 @@ import { parseIp } from '../doctor/identity/ip.ts'
 import { wireDoctor } from '../wire-doctor.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
-import { readConfig } from './settings.ts'
+import { readConfig } from './settings/settings.ts'
 
 export type DoctorFlags = {
   readonly ask?: string

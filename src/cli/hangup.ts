@@ -4,7 +4,7 @@ import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Lists } from '../engine/lists.ts'
 import { listPlan } from '../wire.ts'
-import { readConfig } from './settings.ts'
+import { readConfig } from './settings/settings.ts'
 
 /**
  * Reads own lists and operators again on SIGHUP, by the settings as they then are; where something is bad, all of

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addSettings } from '../settings.ts'
+import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
 Examples:
@@ -16,7 +16,7 @@ export function addConfig(ev: Command): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
-      const { configCommand } = await import('../config.ts')
+      const { configCommand } = await import('../settings/config.ts')
       process.exitCode = configCommand(flags)
     })
   addSettings(config)

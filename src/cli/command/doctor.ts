@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addSettings } from '../settings.ts'
+import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
 Examples:

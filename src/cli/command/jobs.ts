@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
+import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 
 const EXAMPLES = `
 Examples:

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { addSettings, DATA_SETTINGS } from '../settings.ts'
+import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 
 const EXAMPLES = `
 Examples:

@@ -2,7 +2,7 @@ import { EvError } from '../../base/error.ts'
 import { compact, secureDelete } from '../../store/database.ts'
 import { cancelJob, deleteJob } from '../../store/jobs.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
-import { readConfig } from '../settings.ts'
+import { readConfig } from '../settings/settings.ts'
 import { isAtWork, standingOf, withJob } from './kept-job.ts'
 import { forgetStdin } from './stdin-copy.ts'
 

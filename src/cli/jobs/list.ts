@@ -1,7 +1,7 @@
 import { listJobs } from '../../store/job-list.ts'
 import type { Job } from '../../store/jobs.ts'
 import { openKept } from '../database.ts'
-import { readConfig } from '../settings.ts'
+import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../table.ts'
 import { jobObject } from './job-object.ts'
 import { placesOf, progressOf, type Standing, standingOf } from './kept-job.ts'

@@ -10,7 +10,7 @@ import { isLocked, listLock } from '../../store/lock.ts'
 import { countAnswersUntil, eraseTraces, type Traces } from '../../store/purge.ts'
 import { databaseFile, openKept } from '../database.ts'
 import { leftoverCopies } from '../jobs/stdin-copy.ts'
-import { readConfig } from '../settings.ts'
+import { readConfig } from '../settings/settings.ts'
 import { findTraces } from './address.ts'
 import { purgeObject, purgeText } from './report.ts'
 

@@ -7,7 +7,7 @@ import { classOf, type Result } from '../../verdict/verdict.ts'
 import { wireEngine } from '../../wire.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { stderrLog } from '../log.ts'
-import { helloHint, readConfig } from '../settings.ts'
+import { helloHint, readConfig } from '../settings/settings.ts'
 import { wayOutHint } from '../way-out-hint.ts'
 import { printResult } from './print.ts'
 

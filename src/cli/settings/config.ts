@@ -1,11 +1,11 @@
-import { cleanText } from '../base/text.ts'
-import { fileKey, givenFor, type RawSettings, toConfig } from '../config/config.ts'
-import type { EgressConfig } from '../config/egresses.ts'
-import type { OperatorConfig } from '../config/operators.ts'
-import { type Config, SETTINGS, type Setting } from '../config/settings.ts'
-import { databaseUrl } from './database.ts'
+import { cleanText } from '../../base/text.ts'
+import { fileKey, givenFor, type RawSettings, toConfig } from '../../config/config.ts'
+import type { EgressConfig } from '../../config/egresses.ts'
+import type { OperatorConfig } from '../../config/operators.ts'
+import { type Config, SETTINGS, type Setting } from '../../config/settings.ts'
+import { databaseUrl } from '../database.ts'
+import { table } from '../table.ts'
 import { inItsUnit, readSettings } from './settings.ts'
-import { table } from './table.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 

@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { DAY, SECOND } from '../base/clock.ts'
-import { EvError, messageOf } from '../base/error.ts'
-import { type RawSettings, toConfig } from '../config/config.ts'
-import { type Config, SETTINGS, type Setting, type Settings } from '../config/settings.ts'
+import { DAY, SECOND } from '../../base/clock.ts'
+import { EvError, messageOf } from '../../base/error.ts'
+import { type RawSettings, toConfig } from '../../config/config.ts'
+import { type Config, SETTINGS, type Setting, type Settings } from '../../config/settings.ts'
 
 /** What a command needs that only looks after the data. */
 export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
