@@ -5,6 +5,7 @@ import { type Check, examine } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { parseIp } from '../doctor/identity/ip.ts'
 import { wireDoctor } from '../wire-doctor.ts'
+import { counted } from './counted.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
 import { readConfig } from './settings/settings.ts'
@@ -68,9 +69,9 @@ function summary(checks: readonly Check[]): string {
   const [failed, warned] = (['fail', 'warn'] as const).map(
     state => checks.filter(check => check.state === state).length,
   ) as [number, number]
-  const better = `${warned} ${warned === 1 ? 'thing' : 'things'} could be better`
+  const better = `${counted(warned, 'thing')} could be better`
   if (failed > 0) {
-    const must = `${failed} ${failed === 1 ? 'thing' : 'things'} must be mended before mail servers can be asked`
+    const must = `${counted(failed, 'thing')} must be mended before mail servers can be asked`
     return `${must}${warned > 0 ? `; ${better}` : ''}.`
   }
   return warned > 0

@@ -32,6 +32,14 @@ export const TIMEOUTS = {
 
 const OPERATOR: Operator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
 
+/** An EHLO reply without PIPELINING. */
+export const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
+/** The two ways in which a conversation may go. */
+export const MANNERS = [
+  ['pipelined', undefined],
+  ['in lock-step', LOCK_STEP],
+] as const
+
 type HouseOptions = {
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly row?: Partial<PaceRow>

@@ -1,4 +1,5 @@
 import type { Job } from '../../store/jobs.ts'
+import { counted } from '../counted.ts'
 import type { WrittenFile } from './output/output.ts'
 import { duration } from './progress.ts'
 
@@ -19,11 +20,9 @@ export function summary(
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
     '',
-    `${rowsText(job.total)} in ${duration(tookMs / 1_000)} (${rate}/s)${whereTo(job, files)}`,
+    `${counted(job.total, 'row')} in ${duration(tookMs / 1_000)} (${rate}/s)${whereTo(job, files)}`,
   ].join('\n')
 }
-
-export const rowsText = (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`
 
 /** The end of the sentence: `, written to out.csv.` */
 function whereTo(job: Job, files: readonly WrittenFile[]): string {

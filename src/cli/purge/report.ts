@@ -1,3 +1,4 @@
+import { counted } from '../counted.ts'
 import type { Purged } from './purge.ts'
 
 /** What went, for people. */
@@ -7,10 +8,12 @@ export function purgeText(purged: Purged): string {
   const went = [
     ...(jobs.length === 0
       ? []
-      : [`${many(jobs.length, 'finished list')} of ${many(rows, 'row')}: ${idsOf(purged)}`]),
-    ...(answers === 0 ? [] : [many(answers, 'remembered answer')]),
+      : [`${counted(jobs.length, 'finished list')} of ${counted(rows, 'row')}: ${idsOf(purged)}`]),
+    ...(answers === 0 ? [] : [counted(answers, 'remembered answer')]),
     ...(traces === null ? [] : tracesText(traces)),
-    ...(files.length === 0 ? [] : [`${many(files.length, 'leftover copy')} of a list from stdin`]),
+    ...(files.length === 0
+      ? []
+      : [`${counted(files.length, 'leftover copy')} of a list from stdin`]),
   ]
   const title = dryRun ? 'Would remove:' : 'Removed:'
   const head = went.length === 0 ? ['There is nothing to remove.'] : [title, ...went.map(indent)]
@@ -22,11 +25,11 @@ function tracesText({ answers, items }: NonNullable<Purged['traces']>): string[]
   return [
     ...(answers.length === 0
       ? []
-      : [`${many(answers.length, 'remembered answer')} of the address`]),
+      : [`${counted(answers.length, 'remembered answer')} of the address`]),
     ...(items.length === 0
       ? []
       : [
-          `what ${many(items.length, 'row')} of ${many(lists, 'finished list')} held of the address`,
+          `what ${counted(items.length, 'row')} of ${counted(lists, 'finished list')} held of the address`,
         ]),
   ]
 }
@@ -40,7 +43,7 @@ function notes({ dryRun, young, unfinished, bytes, isGone }: Purged): string[] {
     ...(unfinished === 0 ? [] : [`Unfinished lists stay, here ${unfinished}; see “ev jobs”.`]),
     ...(young === 0
       ? []
-      : [`What came from stdin less than 10 minutes ago stays: ${many(young, 'copy')}.`]),
+      : [`What came from stdin less than 10 minutes ago stays: ${counted(young, 'copy')}.`]),
     ...(isGone
       ? []
       : [
@@ -59,9 +62,6 @@ function idsOf({ jobs }: Purged): string {
 }
 
 const indent = (line: string) => `  ${line}`
-
-const many = (count: number, thing: string) =>
-  `${count} ${count === 1 ? thing : thing.replace(/(y?)$/, (_, y) => (y ? 'ies' : 's'))}`
 
 const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`
 

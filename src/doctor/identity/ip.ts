@@ -1,4 +1,4 @@
-/** An IP address as a number, to compare and to cut into ranges. */
+/** An IP address as a number, to compare and to take apart. */
 export type Ip = { readonly value: bigint; readonly bits: 32 | 128 }
 
 export const isIpv6 = (ip: string): boolean => parseIp(ip)?.bits === 128
@@ -8,14 +8,10 @@ export function parseIp(text: string): Ip | null {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 
-export const isSameIp = (one: string, other: string): boolean => isWithin(one, other, null)
-
-/** Whether `ip` lies in the range of `net`; all bits count where `prefix` is null. Never across families. */
-export function isWithin(ip: string, net: string, prefix: number | null): boolean {
-  const [a, b] = [parseIp(ip), parseIp(net)]
-  if (a === null || b === null || a.bits !== b.bits) return false
-  const shift = BigInt(a.bits - Math.min(prefix ?? a.bits, a.bits))
-  return a.value >> shift === b.value >> shift
+/** Whether both are one address, however they are written; what is no address is the same as nothing. */
+export function isSameIp(one: string, other: string): boolean {
+  const [a, b] = [parseIp(one), parseIp(other)]
+  return a !== null && b !== null && a.bits === b.bits && a.value === b.value
 }
 
 /** `1.2.0.192`, or the 32 nibbles of an IPv6 address: as reverse names and block lists have it (RFC 3596 §2.5, RFC 5782 §2). */

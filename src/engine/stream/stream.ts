@@ -209,8 +209,8 @@ class Stream {
   #walk(line: Line) {
     const { fleet } = this.#engine
     const operator = line.operator.name
-    const { sessionsMax, recipientsPerSession } = this.#engine.pace(operator).row
     const first = fleet.firstFor(operator)
+    const { sessionsMax, recipientsPerSession } = this.#engine.pace(operator, first).row
     for (const egress of fleet.inOrder(operator)) {
       // One that is refused only takes what it must, to be told so: then it goes to the others.
       const mayHaveFree = !fleet.standsBack(egress, operator)

@@ -7,6 +7,7 @@ import {
   house,
   isRandom,
   knows,
+  MANNERS,
   nameOf,
   people,
   quiet,
@@ -14,12 +15,6 @@ import {
   sorted,
   toRecipients,
 } from '../house.ts'
-
-const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
-const MANNERS = [
-  ['pipelined', undefined],
-  ['in lock-step', LOCK_STEP],
-] as const
 
 describe('a connection that ends too early', () => {
   test.each(MANNERS)(

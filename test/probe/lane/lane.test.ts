@@ -6,17 +6,13 @@ import {
   house,
   isRandom,
   knows,
+  LOCK_STEP,
+  MANNERS,
   people,
   recipientOf,
   sorted,
   toRecipients,
 } from '../house.ts'
-
-const LOCK_STEP = (line: string) => (line.startsWith('EHLO') ? '250 mx.test' : undefined)
-const MANNERS = [
-  ['pipelined', undefined],
-  ['in lock-step', LOCK_STEP],
-] as const
 
 describe('one transaction', () => {
   test('leaves in one write with PIPELINING: MAIL and all recipients', async () => {

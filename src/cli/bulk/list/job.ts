@@ -19,8 +19,8 @@ import {
   unfinishedJob,
 } from '../../../store/jobs.ts'
 import type { JobState } from '../../../store/schema.ts'
+import { counted } from '../../counted.ts'
 import { openKept } from '../../database.ts'
-import { rowsText } from '../summary.ts'
 import type { ListFile } from './file.ts'
 import { type SourceFlags, toSource } from './source.ts'
 
@@ -68,7 +68,7 @@ export async function takeJob(database: Database, taking: Taking): Promise<Job> 
   const job = await queueJob(database, id)
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
   const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are asked once`
-  say(`${rowsText(job.total)}, addresses in column ${column}${twice}.`)
+  say(`${counted(job.total, 'row')}, addresses in column ${column}${twice}.`)
   return job
 }
 
