@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 // The floors of docs/architecture.md: a folder imports only from floors below its own; peers do not know one another.
 const FLOOR: Record<string, number> = {
   base: 0,
+  client: 0,
   address: 1,
   dns: 1,
   smtp: 1,
@@ -13,13 +14,17 @@ const FLOOR: Record<string, number> = {
   verdict: 2,
   engine: 3,
   job: 3,
+  hook: 3,
+  account: 3,
   store: 4,
   queue: 4,
   work: 5,
   doctor: 5,
   world: 6,
+  http: 6,
   'wire.ts': 7,
   'wire-doctor.ts': 7,
+  'wire-service.ts': 7,
   'index.ts': 8,
   cli: 8,
 }

@@ -17,7 +17,8 @@ import { Migrator } from 'kysely/migration'
 import { LRUCache } from 'lru-cache'
 import { type Clock, sleep } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
-import { MIGRATIONS, type Schema } from './schema.ts'
+import { MIGRATIONS } from './migrations.ts'
+import type { Schema } from './schema.ts'
 
 /** Where jobs and answers are kept; every function of this folder works on it. */
 export type Database = {

@@ -3,15 +3,27 @@ import { EvError } from '../base/error.ts'
 import type { Class } from '../verdict/verdict.ts'
 import { type Database, write } from './database.ts'
 import { listLock, lockJob } from './lock.ts'
-import type { JobTable, Schema } from './schema.ts'
+import type { JobTable, JobType, Schema } from './schema.ts'
 
 export type Job = JobTable
 
+export type NewJob = {
+  readonly id: string
+  readonly sourceKey: string
+  readonly source: string
+  /** Left out: a list of the command line. */
+  readonly owner?: {
+    readonly accountId: string
+    readonly keyId: string
+    readonly type: Exclude<JobType, 'list'>
+    readonly name: string | null
+    readonly sandbox: boolean
+  }
+}
+
 /** Begins a job; its items follow by `addItems`, and `queueJob` ends the loading. */
-export async function createJob(
-  database: Database,
-  job: { id: string; sourceKey: string; source: string },
-): Promise<void> {
+export async function createJob(database: Database, job: NewJob): Promise<void> {
+  const { owner } = job
   await write(database, trx =>
     trx
       .insertInto('job')
@@ -20,6 +32,17 @@ export async function createJob(
         state: 'loading',
         source_key: job.sourceKey,
         source: job.source,
+        account_id: owner?.accountId ?? null,
+        key_id: owner?.keyId ?? null,
+        type: owner?.type ?? 'list',
+        name: owner?.name ?? null,
+        sandbox: owner?.sandbox ? 1 : 0,
+        malformed: 0,
+        failed: 0,
+        held: 0,
+        credit_period: null,
+        started_at: null,
+        error: null,
         total: 0,
         done: 0,
         duplicates: 0,

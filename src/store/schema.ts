@@ -1,7 +1,19 @@
-import { type Kysely, sql } from 'kysely'
-
 /** Portable types only: text, integers, epoch ms, flags as 0/1, JSON in text. */
-export type Schema = { job: JobTable; item: ItemTable; answer: AnswerTable }
+export type Schema = {
+  job: JobTable
+  item: ItemTable
+  answer: AnswerTable
+  account: AccountTable
+  api_key: ApiKeyTable
+  key_secret: KeySecretTable
+  credit: CreditTable
+  usage: UsageTable
+  verification: VerificationTable
+  event: EventTable
+  webhook: WebhookTable
+  delivery: DeliveryTable
+  replay: ReplayTable
+}
 
 /** A list. `loading` until all its items are stored; a job that died while loading is loaded anew. */
 export type JobState = 'loading' | 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
@@ -24,7 +36,27 @@ export type JobTable = {
   finished_at: number | null
   /** When its output was written whole; a finished job without it is written again. */
   written_at: number | null
+  /** Whose it is; null: a list of the command line. */
+  account_id: string | null
+  key_id: string | null
+  /** `single`: one address, verified without somebody waiting for it. */
+  type: JobType
+  name: string | null
+  /** 1: its results are simulated. */
+  sandbox: number
+  /** Rows whose text is no address. */
+  malformed: number
+  /** Rows that something inside ev ended, among the unknown ones. */
+  failed: number
+  started_at: number | null
+  /** The code of what ended it, where it failed. */
+  error: string | null
+  /** Credits that it may still use, of the period that began then, epoch ms. */
+  held: number
+  credit_period: number | null
 }
+
+export type JobType = 'list' | 'single' | 'bulk' | 'batch' | 'file'
 
 /** `queued` → `routed` → `probing` → `done`; `same` has the result of the item at `same_as`. */
 export type ItemState = 'queued' | 'routed' | 'probing' | 'done' | 'same'
@@ -56,6 +88,8 @@ export type ItemTable = {
   /** JSON of the result. */
   result: string | null
   class: string | null
+  /** JSON of what came with the address and goes back with its result: the cells of its row, or an id. */
+  cells: string | null
 }
 
 /** Definite answers, kept for a while. */
@@ -65,108 +99,127 @@ export type AnswerTable = {
   keep_until: number
 }
 
-type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
+/** A tenant: what it owns nobody else sees. */
+export type AccountTable = { id: string; name: string; plan: string; created_at: number }
 
-/** Forward only: a released one is never changed, a new one is added. */
-export const MIGRATIONS: Migrations = {
-  '0001_lists': {
-    async up(db) {
-      await db.schema
-        .createTable('job')
-        .addColumn('id', 'text', column => column.primaryKey())
-        .addColumn('state', 'text', column => column.notNull())
-        .addColumn('source_key', 'text', column => column.notNull())
-        .addColumn('source', 'text', column => column.notNull())
-        .addColumn('total', 'bigint', column => column.notNull())
-        .addColumn('done', 'bigint', column => column.notNull())
-        .addColumn('duplicates', 'bigint', column => column.notNull())
-        .addColumn('deliverable', 'bigint', column => column.notNull())
-        .addColumn('risky', 'bigint', column => column.notNull())
-        .addColumn('undeliverable', 'bigint', column => column.notNull())
-        .addColumn('unknown', 'bigint', column => column.notNull())
-        .addColumn('created_at', 'bigint', column => column.notNull())
-        .addColumn('finished_at', 'bigint')
-        .addColumn('written_at', 'bigint')
-        .addCheckConstraint('job_done', sql`done <= total`)
-        .addCheckConstraint(
-          'job_finished',
-          sql`(finished_at is null) = (state in ('loading', 'queued', 'processing'))`,
-        )
-        .execute()
-      await db.schema
-        .createIndex('job_source')
-        .on('job')
-        .columns(['source_key', 'created_at'])
-        .execute()
-      await db.schema
-        .createTable('item')
-        .addColumn('job_id', 'text', column => column.notNull())
-        .addColumn('position', 'bigint', column => column.notNull())
-        .addColumn('text', 'text', column => column.notNull())
-        .addColumn('dedupe_key', 'text', column => column.notNull())
-        .addColumn('state', 'text', column => column.notNull())
-        .addColumn('same_as', 'bigint')
-        .addColumn('copies', 'bigint', column => column.notNull())
-        .addColumn('operator', 'text')
-        .addColumn('domain', 'text')
-        .addColumn('route', 'text')
-        .addColumn('due_at', 'bigint', column => column.notNull())
-        .addColumn('tries', 'integer', column => column.notNull())
-        .addColumn('ready_at', 'bigint')
-        .addColumn('result', 'text')
-        .addColumn('class', 'text')
-        .addPrimaryKeyConstraint('item_key', ['job_id', 'position'])
-        .addCheckConstraint('item_result', sql`(result is not null) = (state = 'done')`)
-        .addCheckConstraint('item_same', sql`(same_as is not null) = (state = 'same')`)
-        .execute()
-      // Partial indexes: each holds only what its claim looks for, and empties as the work goes on.
-      await db.schema
-        .createIndex('item_queued')
-        .on('item')
-        .columns(['job_id', 'position'])
-        .where(sql.ref('state'), '=', 'queued')
-        .execute()
-      await db.schema
-        .createIndex('item_routed')
-        .on('item')
-        .columns(['job_id', 'operator', 'domain', 'position'])
-        .where(sql.ref('state'), '=', 'routed')
-        .execute()
-      await db.schema
-        .createIndex('item_probing')
-        .on('item')
-        .columns(['job_id', 'position'])
-        .where(sql.ref('state'), '=', 'probing')
-        .execute()
-      await db.schema
-        .createTable('answer')
-        .addColumn('address_key', 'text', column => column.primaryKey())
-        .addColumn('remembered', 'text', column => column.notNull())
-        .addColumn('keep_until', 'bigint', column => column.notNull())
-        .execute()
-      await db.schema.createIndex('answer_expiry').on('answer').column('keep_until').execute()
-    },
-  },
-  '0002_egresses': {
-    async up(db) {
-      await db.schema.alterTable('item').addColumn('egress', 'text').execute()
-      await db.schema.alterTable('item').addColumn('refused_by', 'text').execute()
-      // A claim passes over what is not due or another egress's: here it sees that without reading the rows.
-      await db.schema.dropIndex('item_routed').execute()
-      await db.schema
-        .createIndex('item_routed')
-        .on('item')
-        .columns(['job_id', 'operator', 'domain', 'position', 'due_at', 'egress'])
-        .where(sql.ref('state'), '=', 'routed')
-        .execute()
-      // Few items have an egress of their own; most lists have none.
-      await db.schema
-        .createIndex('item_bound')
-        .on('item')
-        .columns(['job_id', 'operator', 'egress', 'domain', 'position', 'due_at'])
-        .where(sql.ref('state'), '=', 'routed')
-        .where(sql.ref('egress'), 'is not', null)
-        .execute()
-    },
-  },
+/** A key of the API; its texts stand in `key_secret`, of which it has two while it is being rotated. */
+export type ApiKeyTable = {
+  id: string
+  account_id: string
+  name: string
+  /** JSON: an array of scopes. */
+  scopes: string
+  /** JSON: addresses and CIDRs; empty: any. */
+  allowed_ips: string
+  /** JSON: names of web sites; empty: any. */
+  allowed_domains: string
+  rate_limit_per_minute: number | null
+  created_at: number
+  expires_at: number | null
+  last_used_at: number | null
+  revoked_at: number | null
+}
+
+export type KeySecretTable = {
+  /** SHA-256 of the key's text, hexadecimal. */
+  hash: string
+  key_id: string
+  /** Its first and its last characters, to be shown. */
+  prefix: string
+  hint: string
+  created_at: number
+  /** The end of its grace, once another has taken its place. */
+  expires_at: number | null
+}
+
+/** What an account used of its plan in one period. */
+export type CreditTable = {
+  account_id: string
+  /** Epoch ms. */
+  period_start: number
+  used: number
+  /** Set aside for what is under way. */
+  held: number
+  /** The last threshold that was told of, in per cent; 0: none. */
+  warned: number
+}
+
+/** Verifications by day, key and class. */
+export type UsageTable = {
+  account_id: string
+  key_id: string
+  /** Midnight UTC, epoch ms. */
+  day: number
+  class: string
+  verifications: number
+  cached: number
+  credits: number
+}
+
+/** The history: one row for each address that was verified. */
+export type VerificationTable = {
+  id: string
+  account_id: string
+  key_id: string
+  email: string
+  valid: number
+  deliverable: number
+  risk_level: string
+  reason: string
+  class: string
+  cached: number
+  source: JobType
+  job_id: string | null
+  sandbox: number
+  created_at: number
+}
+
+/** Something that was told to who subscribed to it. */
+export type EventTable = {
+  id: string
+  account_id: string
+  kind: string
+  /** The JSON that is sent, the same bytes each time. */
+  body: string
+  created_at: number
+}
+
+export type WebhookTable = {
+  id: string
+  account_id: string
+  url: string
+  /** JSON: an array of kinds of events. */
+  events: string
+  active: number
+  description: string | null
+  /** Sealed: it signs what is sent, so it must be read again. */
+  secret: string
+  /** Its last characters, to be shown. */
+  secret_hint: string
+  created_at: number
+  updated_at: number
+  disabled_reason: string | null
+}
+
+/** One event on its way to one webhook. */
+export type DeliveryTable = {
+  id: string
+  event_id: string
+  webhook_id: string
+  state: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+  attempt: number
+  due_at: number
+  created_at: number
+}
+
+/** What a request with an Idempotency-Key was answered with. */
+export type ReplayTable = {
+  key_id: string
+  idempotency_key: string
+  /** SHA-256 of method, path and body, hexadecimal. */
+  fingerprint: string
+  status: number
+  /** JSON, sealed: it may hold a secret that is shown once. */
+  answer: string
+  created_at: number
 }

@@ -5,7 +5,8 @@ import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
 import { claimItems, nextDueAt } from '../../src/store/items.ts'
 import { startJob } from '../../src/store/jobs.ts'
-import { MIGRATIONS, type Schema } from '../../src/store/schema.ts'
+import { MIGRATIONS } from '../../src/store/migrations.ts'
+import type { Schema } from '../../src/store/schema.ts'
 import { tempDatabase, tempFolder } from './temp-database.ts'
 
 test('a list that an ev without egresses left half done goes on: any egress may ask', async () => {

@@ -6,7 +6,9 @@ import { fakeClock } from '../../fake/clock.ts'
 const JOB: Job = {
   ...{ id: 'job_a', state: 'processing', source_key: 'k', source: '{}', total: 200, done: 50 },
   ...{ duplicates: 0, deliverable: 30, risky: 4, undeliverable: 10, unknown: 6 },
-  ...{ created_at: 0, finished_at: null, written_at: null },
+  ...{ created_at: 0, finished_at: null, written_at: null, started_at: null, error: null },
+  ...{ account_id: null, key_id: null, type: 'list', name: null, sandbox: 0, malformed: 0 },
+  ...{ failed: 0, held: 0, credit_period: null },
 }
 
 afterEach(() => {

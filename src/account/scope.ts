@@ -1,0 +1,20 @@
+/** What a key may do, as `resource:verb`; `*` is all of it. */
+export const SCOPES = [
+  'verify:single',
+  'verify:bulk',
+  'jobs:read',
+  'jobs:write',
+  'webhooks:read',
+  'webhooks:write',
+  'account:read',
+  'keys:write',
+  '*',
+] as const
+
+export type Scope = (typeof SCOPES)[number]
+
+export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text)
+
+/** Whether a key with these scopes may do what needs that one. */
+export const permits = (held: readonly Scope[], needed: Scope): boolean =>
+  held.includes('*') || held.includes(needed)

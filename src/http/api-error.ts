@@ -1,0 +1,51 @@
+/** Every code of an error of the API, with its status. */
+export const STATUS = {
+  invalid_request: 400,
+  invalid_json: 400,
+  invalid_email: 400,
+  emails_required: 400,
+  empty_list: 400,
+  too_many_emails: 400,
+  invalid_webhook_url: 400,
+  invalid_event: 400,
+  authentication_error: 401,
+  ip_restricted: 403,
+  domain_restricted: 403,
+  insufficient_scope: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  job_not_ready: 409,
+  job_not_cancellable: 409,
+  idempotency_in_progress: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  expectation_failed: 417,
+  idempotency_mismatch: 422,
+  rate_limit: 429,
+  quota_exceeded: 429,
+  headers_too_large: 431,
+  server_error: 500,
+  service_unavailable: 503,
+  timeout: 504,
+} as const
+
+export type ApiCode = keyof typeof STATUS
+
+/** A request that is refused: thrown anywhere above the store, answered in one place. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly code: ApiCode
+  /** After how many seconds it is worth trying again. */
+  readonly retryAfterS: number | null
+
+  constructor(
+    code: ApiCode,
+    message: string,
+    options: { retryAfterS?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause })
+    this.code = code
+    this.retryAfterS = options.retryAfterS ?? null
+  }
+}

@@ -1,0 +1,47 @@
+import type { IpLimits, Plan } from '../account/plan.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Random } from '../base/random.ts'
+import type { Seal } from '../base/seal.ts'
+import type { Resolver } from '../dns/resolver.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { Database } from '../store/database.ts'
+import type { LimitStore } from '../store/limits.ts'
+import type { Books } from '../work/books.ts'
+import type { JobWorker } from '../work/worker.ts'
+
+/** What the paths of the service work with; built in `wire-service.ts`, and by tests with fakes. */
+export type Service = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly database: Database
+  /** For single verifications and short lists; knows no sandbox. */
+  readonly engine: Engine
+  readonly worker: JobWorker
+  /** History, usage and credits. */
+  readonly books: Books
+  readonly limits: LimitStore
+  readonly seal: Seal
+  readonly resolver: Resolver
+  readonly settings: ServiceSettings
+  /** True from the first signal to stop: nothing new is begun. */
+  readonly isStopping: () => boolean
+}
+
+export type ServiceSettings = {
+  /** Without a slash at its end. */
+  readonly baseUrl: string
+  readonly version: string
+  /** By name. */
+  readonly plans: ReadonlyMap<string, Plan>
+  readonly ipLimits: IpLimits
+  /** False: no rate limits (`--limits off`); credits still count. */
+  readonly limits: boolean
+  /** Ranges of proxies whose X-Forwarded-For is believed. */
+  readonly trustProxy: readonly string[]
+  /** Non-public addresses that webhooks may name. */
+  readonly webhookAllowRanges: readonly string[]
+  readonly metricsToken: string | null
+  readonly dataDir: string
+}
