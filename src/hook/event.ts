@@ -1,0 +1,37 @@
+/** What a webhook can subscribe to (spec section 6). */
+export const EVENT_KINDS = [
+  'batch.completed',
+  'batch.failed',
+  'verification.completed',
+  'quota.warning',
+  'quota.exceeded',
+] as const
+
+export type EventKind = (typeof EVENT_KINDS)[number]
+
+export const isEventKind = (text: string): text is EventKind =>
+  (EVENT_KINDS as readonly string[]).includes(text)
+
+export type NewEvent = {
+  /** `evt_…` */
+  readonly id: string
+  readonly kind: EventKind
+  /** When it happened, epoch ms. */
+  readonly at: number
+  readonly data: object
+  readonly sandbox: boolean
+}
+
+/**
+ * The body that is sent for an event (spec 2.8). It is made once and kept, because a signature is of bytes and
+ * every attempt sends the same. What was simulated says so beside `data`, which has the same shape always.
+ */
+export function eventBody({ id, kind, at, data, sandbox }: NewEvent): string {
+  return JSON.stringify({
+    event: kind,
+    event_id: id,
+    timestamp: new Date(at).toISOString(),
+    ...(sandbox ? { sandbox: true } : {}),
+    data,
+  })
+}
