@@ -4,10 +4,11 @@ import type { Clock } from './base/clock.ts'
 import { EvError } from './base/error.ts'
 import { type Log, silentLog } from './base/log.ts'
 import type { Random } from './base/random.ts'
-import { type RawSettings, toConfig } from './config/config.ts'
+import { toConfig } from './config/config.ts'
 import type { EgressConfig } from './config/egresses.ts'
 import type { OperatorConfig } from './config/operators.ts'
-import { SETTINGS, type Settings } from './config/settings.ts'
+import type { ServeSettings } from './config/serve-settings.ts'
+import { ENGINE_SETTINGS, type Settings } from './config/settings.ts'
 import type { Resolver } from './dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import { openLists } from './engine/lists.ts'
@@ -30,7 +31,10 @@ export { type Class, classOf, type Evidence, type Result, type Verdict } from '.
 
 /** Settings of an embedded engine: those of the command line, by the same names, and the doors to the world. */
 export type EngineOptions = Partial<
-  Omit<Settings, 'dataDir' | 'database' | 'keepResultsMs' | 'log' | 'logFormat'>
+  Omit<
+    Settings,
+    keyof ServeSettings | 'dataDir' | 'database' | 'keepResultsMs' | 'log' | 'logFormat'
+  >
 > & {
   /** Several source identities; what one leaves out is as the settings beside it have it. `egress` picks one of them. */
   readonly egresses?: readonly (Pick<EgressConfig, 'name'> & Partial<EgressConfig>)[]
@@ -67,7 +71,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
 function asFlags(settings: Partial<Settings>): Record<string, string> {
   const given = Object.entries(settings).filter(([, value]) => isGiven(value))
-  const unknown = given.find(([key]) => !SETTINGS.some(setting => setting.key === key))
+  const unknown = given.find(([key]) => !ENGINE_SETTINGS.some(setting => setting.key === key))
   if (unknown !== undefined) {
     throw new EvError('usage', `createEngine has no option "${unknown[0]}".`)
   }
@@ -84,7 +88,7 @@ const isGiven = (value: unknown) =>
   value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
 
 /** As the config file would hold them, where null cannot stand for nothing. */
-function asInFile(given: Required<NonNullable<RawSettings['structures']>>) {
+function asInFile(given: { readonly egresses: unknown; readonly operators: unknown }) {
   const { egresses, operators } = given
   const all = {
     egresses: Array.isArray(egresses) ? egresses.map(onlyGiven) : egresses,

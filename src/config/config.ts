@@ -2,7 +2,9 @@ import { EvError } from '../base/error.ts'
 import { pickEgress, readEgresses } from './egresses.ts'
 import { asInFile, shown, textOf } from './fields.ts'
 import { readOperators } from './operators.ts'
-import { type Config, type Environment, SETTINGS, type Setting, type Settings } from './settings.ts'
+import { readIpLimits, readPlans } from './plans.ts'
+import type { Environment, Setting } from './setting.ts'
+import { type Config, SETTINGS, type Settings } from './settings.ts'
 import { Expected } from './values.ts'
 
 /** Where settings are given: flag values by key, the environment, and the parsed file. */
@@ -29,11 +31,19 @@ export function toConfig(raw: RawSettings): Config {
     only === null ? named : inPlace('egresses', raw, () => pickEgress(named, only), fault)
   const names = named.map(({ name }) => name)
   const operators = inPlace('operators', raw, given => readOperators(given, names))
-  return Object.freeze({ ...settings, egresses: Object.freeze(egresses), operators })
+  const plans = inPlace('plans', raw, readPlans)
+  const ipLimits = inPlace('ip-limits', raw, readIpLimits)
+  return Object.freeze({
+    ...settings,
+    egresses: Object.freeze(egresses),
+    operators,
+    plans,
+    ipLimits,
+  })
 }
 
 /** What no flag and no variable of the environment can hold, as it is no single text. */
-const STRUCTURES = ['egresses', 'operators'] as const
+const STRUCTURES = ['egresses', 'operators', 'plans', 'ip-limits'] as const
 
 export type Structure = (typeof STRUCTURES)[number]
 
@@ -64,6 +74,7 @@ function settingOf(one: Setting, raw: RawSettings): unknown {
   const given = givenFor(one, raw)
   switch (given.by) {
     case 'flag':
+      if (one.isSecret) throw secretAsFlag(one)
       return readFrom(one, given.value, given.place, 'usage')
     case 'environment':
       return readFrom(one, given.value, given.place, 'bad_config')
@@ -106,12 +117,19 @@ function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | '
     return one.read(textOf(value))
   } catch (error) {
     if (!(error instanceof Expected)) throw error
-    throw new EvError(
-      code,
-      `${place} is ${shown(value, one.value === 'URL')}; it takes ${error.message}.`,
-    )
+    throw new EvError(code, `${place} ${what(one, value)}; it takes ${error.message}.`)
   }
 }
+
+const what = (one: Setting, value: unknown) =>
+  one.isSecret ? 'is not right' : `is ${shown(value, one.value === 'URL')}`
+
+const secretAsFlag = (one: Setting) =>
+  new EvError(
+    'usage',
+    `${one.flag} would show a secret to everybody who may list the processes of this machine. Give it as ` +
+      `${one.environment} in the environment, or as "${fileKey(one)}" in the config file.`,
+  )
 
 const frozen = (value: unknown): unknown => (Array.isArray(value) ? Object.freeze(value) : value)
 

@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { DAY } from '../base/clock.ts'
 import type { EgressConfig } from './egresses.ts'
 import type { OperatorConfig } from './operators.ts'
+import type { IpLimitsConfig, PlanConfig } from './plans.ts'
+import { SERVE_SETTINGS, type ServeSettings } from './serve-settings.ts'
+import { type Environment, type Setting, setting } from './setting.ts'
 import {
   databaseUrl,
   days,
@@ -27,10 +30,13 @@ export type Config = Settings & {
   readonly egresses: readonly EgressConfig[]
   /** By the operator's name: what the config file says of it. */
   readonly operators: Readonly<Record<string, OperatorConfig>>
+  /** By its name: what the config file says of a plan. */
+  readonly plans: Readonly<Record<string, PlanConfig>>
+  readonly ipLimits: IpLimitsConfig
 }
 
 /** What is one text at every door: a flag, a variable of the environment, a key of the file. */
-export type Settings = {
+export type Settings = ServeSettings & {
   readonly dataDir: string
   readonly database: string
   readonly dns: readonly string[]
@@ -71,41 +77,8 @@ export type Settings = {
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
 
-/** One setting: its names at the three doors, what it means, and how its text is read. */
-export type Setting<K extends keyof Settings = keyof Settings> = {
-  readonly key: K
-  readonly flag: string
-  /** Placeholder of the flag's value; null for a switch. */
-  readonly value: string | null
-  readonly environment: string
-  readonly help: string
-  readonly read: (text: string) => Settings[K]
-  readonly fallback: (environment: Environment) => Settings[K]
-}
-
-export type Environment = Readonly<Record<string, string | undefined>>
-
-function setting<K extends keyof Settings>(
-  key: K,
-  flag: string,
-  help: string,
-  read: Setting<K>['read'],
-  fallback: Settings[K] | Setting<K>['fallback'],
-): Setting<K> {
-  const [name, value = null] = flag.split(' ') as [string, string?]
-  return {
-    key,
-    flag: name,
-    value,
-    environment: `EV_${name.slice(2).replaceAll('-', '_').toUpperCase()}`,
-    help,
-    read,
-    fallback: typeof fallback === 'function' ? fallback : () => fallback,
-  }
-}
-
-/** Every setting, in the order in which help shows them. */
-export const SETTINGS: readonly Setting[] = [
+/** What verifying needs, here and as a service, in the order in which help shows them. */
+export const ENGINE_SETTINGS: readonly Setting[] = [
   setting('dns', '--dns HOST[:PORT],…', 'DNS servers to ask (default: the system’s)', servers, []),
   setting('smtpPort', '--smtp-port N', 'port of mail servers', integer(1, 65_535), 25),
   setting('helo', '--helo NAME', 'our own name, as a PTR record has it', heloName, () =>
@@ -242,6 +215,8 @@ export const SETTINGS: readonly Setting[] = [
     null,
   ),
 ] as readonly Setting[]
+
+export const SETTINGS: readonly Setting[] = [...ENGINE_SETTINGS, ...SERVE_SETTINGS]
 
 function dataDirOf({ XDG_DATA_HOME, HOME }: Environment): string {
   return join(XDG_DATA_HOME || join(HOME || homedir(), '.local', 'share'), 'ev')

@@ -130,3 +130,37 @@ export function databaseUrl(given: string): string {
   if (!/^sqlite:./.test(given)) throw new Expected('sqlite:FILE')
   return given
 }
+
+/** HOST:PORT in its two parts; a host that is an IPv6 address stands in brackets. Port 0: any that is free. */
+export function hostPort(given: string): { readonly host: string; readonly port: number } {
+  const [, v6, name, port = ''] = /^(?:\[([^\]]+)\]|([a-z0-9.-]+)):(\d{1,5})$/i.exec(given) ?? []
+  const isHost = v6 === undefined ? name !== undefined : isIP(v6) === 6
+  if (!isHost || Number(port) > 65_535) {
+    throw new Expected('HOST:PORT such as 127.0.0.1:8080, 0.0.0.0:443 or [::1]:8080')
+  }
+  return { host: (v6 ?? name) as string, port: Number(port) }
+}
+
+export function endpoint(given: string): string {
+  hostPort(given)
+  return given
+}
+
+export function baseUrl(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : null
+  const isPlain = url !== null && url.username === '' && url.search === '' && url.hash === ''
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new Expected('https://host such as https://ev.example.com')
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+/** Shorter ones can be guessed. */
+const SECRET_LENGTH_MIN = 16
+
+export function secret(given: string): string {
+  if (!new RegExp(`^[!-~]{${SECRET_LENGTH_MIN},1024}$`).test(given)) {
+    throw new Expected(`at least ${SECRET_LENGTH_MIN} letters, digits and signs, without blanks`)
+  }
+  return given
+}

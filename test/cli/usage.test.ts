@@ -3,7 +3,8 @@ import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { SERVE_SETTINGS } from '../../src/config/serve-settings.ts'
+import { ENGINE_SETTINGS } from '../../src/config/settings.ts'
 import { EV, emptyFolder, type Ran, runEv, startEv } from './run-ev.ts'
 
 /** What people see of a fault: sentences, no stack, nothing on stdout. */
@@ -133,12 +134,13 @@ describe.concurrent('what ev was set wrong', () => {
 
 describe.concurrent('help', () => {
   test.each(['verify', 'bulk', 'doctor'])(
-    'of %s shows examples and every setting',
+    'of %s shows examples and every setting of the engine, and none of the service',
     async command => {
       const { code, stdout } = await runEv(['help', command], { home: emptyFolder() })
       expect(code).toBe(0)
       expect(stdout).toMatch(new RegExp(`Examples:\n  ev ${command} \\S`))
-      for (const { flag } of SETTINGS) expect(stdout).toContain(`  ${flag}`)
+      for (const { flag } of ENGINE_SETTINGS) expect(stdout).toContain(`  ${flag}`)
+      for (const { flag } of SERVE_SETTINGS) expect(stdout).not.toContain(`  ${flag} `)
       expect(stdout).toContain('  --config <FILE>')
     },
   )

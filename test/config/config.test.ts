@@ -168,6 +168,73 @@ const ROWS: Readonly<Record<Key, Row>> = {
   blockedFile: { good: [['b.txt', 'b.txt']], bad: SOME_TEXT, fallback: null },
   spamTrapFile: { good: [['t.txt', 't.txt']], bad: SOME_TEXT, fallback: null },
   roleFile: { good: [['r.txt', 'r.txt']], bad: SOME_TEXT, fallback: null },
+  listen: {
+    good: [
+      ['0.0.0.0:443', '0.0.0.0:443'],
+      ['[::1]:8080', '[::1]:8080'],
+      ['localhost:0', 'localhost:0'],
+    ],
+    bad: [
+      ['8080', /HOST:PORT such as/],
+      ['127.0.0.1', /HOST:PORT such as/],
+      ['::1:8080', /HOST:PORT such as/],
+      ['[127.0.0.1]:80', /HOST:PORT such as/],
+      ['127.0.0.1:65536', /HOST:PORT such as/],
+    ],
+    fallback: '127.0.0.1:8080',
+  },
+  tlsCert: { good: [['cert.pem', 'cert.pem']], bad: SOME_TEXT, fallback: null },
+  tlsKey: { good: [['key.pem', 'key.pem']], bad: SOME_TEXT, fallback: null },
+  insecureHttp: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: false },
+  trustProxy: {
+    good: [['192.0.2.0/24, 2001:db8::1', ['192.0.2.0/24', '2001:db8::1']]],
+    bad: [['proxy.example.com', /CIDRs such as/]],
+    fallback: [],
+  },
+  baseUrl: {
+    good: [
+      ['https://ev.example.com/', 'https://ev.example.com'],
+      ['https://example.com/ev/', 'https://example.com/ev'],
+    ],
+    bad: [
+      ['ev.example.com', /https:\/\/host such as/],
+      ['ftp://ev.example.com', /https:\/\/host such as/],
+      ['https://ann@ev.example.com', /https:\/\/host such as/],
+      ['https://ev.example.com/?a', /https:\/\/host such as/],
+    ],
+    fallback: null,
+  },
+  limits: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: true },
+  plan: { good: [['free', 'free']], bad: [['a b', /a short name/]], fallback: 'enterprise' },
+  webhookAllowRanges: {
+    good: [['127.0.0.0/8', ['127.0.0.0/8']]],
+    bad: [['localhost', /CIDRs such as/]],
+    fallback: [],
+  },
+  metricsListen: {
+    good: [['127.0.0.1:9090', '127.0.0.1:9090']],
+    bad: [['9090', /HOST:PORT such as/]],
+    fallback: null,
+  },
+  metricsToken: {
+    good: [['0123456789abcdef', '0123456789abcdef']],
+    bad: [
+      ['0123456789abcde', /at least 16 letters/],
+      ['0123456789 abcdef', /without blanks/],
+    ],
+    fallback: null,
+  },
+  keepHistoryMs: {
+    good: [['7', 7 * 86_400_000]],
+    bad: [['-1', /a number from 0 to 3650/]],
+    fallback: 90 * 86_400_000,
+  },
+  secret: {
+    good: [['0123456789abcdef', '0123456789abcdef']],
+    bad: [['short', /at least 16 letters/]],
+    fallback: null,
+  },
+  secretFile: { good: [['secret', 'secret']], bad: SOME_TEXT, fallback: null },
   keepResultsMs: {
     good: [
       ['7', 7 * 86_400_000],
@@ -210,6 +277,8 @@ const raw = (given: Partial<RawSettings>): RawSettings => ({
 const file = (values: Record<string, unknown>) => ({ path: 'ev.config.json', values })
 const fileKey = (flag: string) => flag.slice(2)
 
+/** Those that a flag may hold. */
+const isOpen = ({ isSecret }: { readonly isSecret: boolean }) => !isSecret
 const goods = SETTINGS.flatMap(one =>
   ROWS[one.key].good.map(([text, value]) => ({ ...one, text, value })),
 )
@@ -233,7 +302,7 @@ describe('the settings', () => {
     },
   )
 
-  test.each(goods)('$flag reads $text as a flag', ({ key, text, value }) => {
+  test.each(goods.filter(isOpen))('$flag reads $text as a flag', ({ key, text, value }) => {
     expect(toConfig(raw({ flags: { [key]: text } }))[key]).toEqual(value)
   })
 
@@ -246,12 +315,25 @@ describe('the settings', () => {
     expect(toConfig(raw({ file: file({ [fileKey(flag)]: text }) }))[key]).toEqual(value)
   })
 
-  test.each(bads)('$flag refuses $text and says what it takes', ({ key, flag, text, takes }) => {
-    const fault = faultOf(raw({ flags: { [key]: text } }))
-    expect(fault).toMatchObject({ code: 'usage' })
-    expect(fault.message).toMatch(new RegExp(`^${flag} is .*; it takes `, 's'))
-    expect(fault.message).toMatch(takes)
-  })
+  test.each(goods.filter(one => one.isSecret))(
+    '$flag is refused, as flags are seen by all, and not repeated',
+    ({ key, text, environment }) => {
+      const fault = faultOf(raw({ flags: { [key]: text } }))
+      expect(fault).toMatchObject({ code: 'usage' })
+      expect(fault.message).toMatch(new RegExp(`would show a secret .* ${environment} in`))
+      expect(fault.message).not.toContain(text)
+    },
+  )
+
+  test.each(bads.filter(isOpen))(
+    '$flag refuses $text and says what it takes',
+    ({ key, flag, text, takes }) => {
+      const fault = faultOf(raw({ flags: { [key]: text } }))
+      expect(fault).toMatchObject({ code: 'usage' })
+      expect(fault.message).toMatch(new RegExp(`^${flag} is .*; it takes `, 's'))
+      expect(fault.message).toMatch(takes)
+    },
+  )
 
   test.each(
     // An empty variable is one that is not set.
@@ -268,6 +350,7 @@ describe('the settings', () => {
     expect(fault).toMatchObject({ code: 'bad_config' })
     expect(fault.message).toContain(`"${fileKey(one.flag)}" in ev.config.json is `)
     expect(fault.message).toMatch(one.takes)
+    if (one.isSecret) expect(fault.message).not.toContain(one.text)
   })
 })
 
@@ -374,6 +457,21 @@ describe('the names that are fixed', () => {
     ['--cache', 'EV_CACHE'],
     ['--disposable-file', 'EV_DISPOSABLE_FILE'],
     ['--allow-file', 'EV_ALLOW_FILE'],
+    ['--listen', 'EV_LISTEN'],
+    ['--tls-cert', 'EV_TLS_CERT'],
+    ['--tls-key', 'EV_TLS_KEY'],
+    ['--insecure-http', 'EV_INSECURE_HTTP'],
+    ['--trust-proxy', 'EV_TRUST_PROXY'],
+    ['--base-url', 'EV_BASE_URL'],
+    ['--limits', 'EV_LIMITS'],
+    ['--plan', 'EV_PLAN'],
+    ['--webhook-allow-ranges', 'EV_WEBHOOK_ALLOW_RANGES'],
+    ['--metrics-listen', 'EV_METRICS_LISTEN'],
+    ['--metrics-token', 'EV_METRICS_TOKEN'],
+    ['--keep-results', 'EV_KEEP_RESULTS'],
+    ['--keep-history', 'EV_KEEP_HISTORY'],
+    ['--secret', 'EV_SECRET'],
+    ['--secret-file', 'EV_SECRET_FILE'],
     ['--log', 'EV_LOG'],
     ['--log-format', 'EV_LOG_FORMAT'],
   ])('%s is also %s', (flag, environment) => {
@@ -486,6 +584,40 @@ describe('operators of the config file', () => {
     const fault = faultOf(
       raw({ file: file({ operators: value, egresses: [{ name: 'a' }, { name: 'b' }] }) }),
     )
+    expect(fault.message).toMatch(says)
+  })
+})
+
+describe('plans and limits of the config file', () => {
+  const given = (values: Record<string, unknown>) => toConfig(raw({ file: file(values) }))
+
+  test('what is not said of a plan is left out', () => {
+    expect(given({ plans: { starter: { requests: 5, per: 'minute' } } }).plans).toEqual({
+      starter: { requests: 5, perMs: 60_000 },
+    })
+    expect(given({ plans: { free: { 'credits-per-day': null } } }).plans).toEqual({
+      free: { creditsPerDay: null },
+    })
+  })
+
+  test('limits of a client address are said by their names', () => {
+    expect(given({ 'ip-limits': { 'single-per-minute': 5, 'bulk-per-hour': 2 } }).ipLimits).toEqual(
+      { singlePerMinute: 5, bulkPerHour: 2 },
+    )
+    expect(given({}).ipLimits).toEqual({})
+  })
+
+  test.each([
+    [{ plans: [] }, /"plans" in .* takes an object such as/],
+    [{ plans: { free: { requests: 0 } } }, /for "free" in "requests" a whole number from 1/],
+    [{ plans: { free: { per: 'day' } } }, /in "per" second, minute, not "day"/],
+    [{ plans: { free: { credits: 1 } } }, /only requests, per, credits-per-day/],
+    [{ plans: { 'a b': {} } }, /a short name/],
+    [{ 'ip-limits': { single: 1 } }, /only single-per-minute, bulk-per-hour/],
+    [{ 'ip-limits': { 'bulk-per-hour': 'ten' } }, /in "bulk-per-hour" a whole number/],
+  ])('%j is refused', (values, says) => {
+    const fault = faultOf(raw({ file: file(values) }))
+    expect(fault.code).toBe('bad_config')
     expect(fault.message).toMatch(says)
   })
 })

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { SETTINGS } from '../../config/settings.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -19,5 +20,8 @@ export function addConfig(ev: Command): void {
       const { configCommand } = await import('../settings/config.ts')
       process.exitCode = configCommand(flags)
     })
-  addSettings(config)
+  addSettings(
+    config,
+    SETTINGS.map(one => one.key),
+  )
 }

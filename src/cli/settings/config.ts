@@ -1,8 +1,11 @@
+import { SECOND } from '../../base/clock.ts'
 import { cleanText } from '../../base/text.ts'
 import { fileKey, givenFor, type RawSettings, toConfig } from '../../config/config.ts'
 import type { EgressConfig } from '../../config/egresses.ts'
 import type { OperatorConfig } from '../../config/operators.ts'
-import { type Config, SETTINGS, type Setting } from '../../config/settings.ts'
+import type { IpLimitsConfig, PlanConfig } from '../../config/plans.ts'
+import type { Setting } from '../../config/setting.ts'
+import { type Config, SETTINGS } from '../../config/settings.ts'
 import { databaseUrl } from '../database.ts'
 import { table } from '../table.ts'
 import { inItsUnit, readSettings } from './settings.ts'
@@ -34,6 +37,10 @@ function configObject(config: Config, raw: RawSettings) {
     operators: Object.fromEntries(
       Object.entries(config.operators).map(([name, operator]) => [name, inFile(operator)]),
     ),
+    plans: Object.fromEntries(
+      Object.entries(config.plans).map(([name, plan]) => [name, planInFile(plan)]),
+    ),
+    'ip-limits': inFile(config.ipLimits),
   }
 }
 
@@ -49,12 +56,19 @@ function configText(config: Config, raw: RawSettings): string {
     name,
     fieldsText(inFile(operator)),
   ])
+  const plans = Object.entries(config.plans).map(([name, plan]) => [
+    name,
+    fieldsText(planInFile(plan)),
+  ])
+  const limits = fieldsText(inFile(config.ipLimits))
   const file = raw.file === null ? 'No config file.' : `Config file: ${raw.file.path}`
   return [
     `${file}\n`,
     table(columns, rows),
     table([{ title: 'EGRESS' }, { title: '' }], egresses),
     ...(operators.length === 0 ? [] : [table([{ title: 'OPERATOR' }, { title: '' }], operators)]),
+    ...(plans.length === 0 ? [] : [table([{ title: 'PLAN' }, { title: '' }], plans)]),
+    ...(limits === '' ? [] : [table([{ title: 'LIMITS OF AN ADDRESS' }], [[limits]])]),
   ].join('\n')
 }
 
@@ -67,6 +81,7 @@ type Written = string | number | boolean | readonly string[] | null
 
 function writtenValue(one: Setting, config: Config): Written {
   const value = one.key === 'database' ? databaseUrl(config) : config[one.key]
+  if (one.isSecret) return value === null ? null : '…'
   if (one.key === 'mailFrom' && value === '') return '<>'
   if (typeof value === 'string' && one.value === 'URL') return withoutSecret(value)
   return inItsUnit(one, value)
@@ -76,7 +91,9 @@ function writtenValue(one: Setting, config: Config): Written {
 const withoutSecret = (url: string) => url.replace(/^([a-z0-9+.-]+:\/\/).*@/is, '$1…@')
 
 /** What is set of an egress or an operator, by the names that the file has for it. */
-function inFile(given: Partial<EgressConfig> | OperatorConfig): Readonly<Record<string, Written>> {
+function inFile(
+  given: Partial<EgressConfig> | OperatorConfig | PlanConfig | IpLimitsConfig,
+): Readonly<Record<string, Written>> {
   const set = Object.entries(given).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   )
@@ -86,6 +103,12 @@ function inFile(given: Partial<EgressConfig> | OperatorConfig): Readonly<Record<
       fieldValue(key, value),
     ]),
   )
+}
+
+function planInFile({ perMs, ...rest }: PlanConfig): Readonly<Record<string, Written>> {
+  const per = perMs === undefined ? {} : { per: perMs === SECOND ? 'second' : 'minute' }
+  const anyNumber = rest.creditsPerDay === null ? { 'credits-per-day': null } : {}
+  return { ...inFile(rest), ...per, ...anyNumber }
 }
 
 function fieldValue(key: string, value: Written): Written {

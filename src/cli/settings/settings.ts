@@ -1,19 +1,20 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { DAY, SECOND } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
 import { type RawSettings, toConfig } from '../../config/config.ts'
-import { type Config, SETTINGS, type Setting, type Settings } from '../../config/settings.ts'
+import type { Setting } from '../../config/setting.ts'
+import { type Config, ENGINE_SETTINGS, SETTINGS, type Settings } from '../../config/settings.ts'
 
 /** What a command needs that only looks after the data. */
 export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
 
-/** Settings as flags: those that the command uses, all when it does not say. */
+/** Settings as flags: those that the command uses, those of the engine when it does not say. */
 export function addSettings(
   command: Command,
-  keys: readonly (keyof Settings)[] = SETTINGS.map(one => one.key),
+  keys: readonly (keyof Settings)[] = ENGINE_SETTINGS.map(one => one.key),
 ): void {
   command.optionsGroup(
     'Settings (each also as EV_NAME in the environment, and in the config file):',
@@ -21,6 +22,11 @@ export function addSettings(
   command.option('--config <FILE>', 'config file (default: ./ev.config.json, else the user’s)')
   for (const one of SETTINGS.filter(({ key }) => keys.includes(key))) {
     const { flag, value, help } = one
+    if (one.isSecret) {
+      // Taken, so that it can be said why it is refused; not shown.
+      command.addOption(new Option(`${flag} [value]`).hideHelp())
+      continue
+    }
     const usual = inItsUnit(one, one.fallback(process.env))
     const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
     command.option(

@@ -1,0 +1,78 @@
+import { DAY } from '../base/clock.ts'
+import { type Setting, secretSetting, setting } from './setting.ts'
+import { baseUrl, days, endpoint, onOff, ranges, secret, text, word } from './values.ts'
+
+/** What only the service uses. */
+export type ServeSettings = {
+  /** HOST:PORT */
+  readonly listen: string
+  readonly tlsCert: string | null
+  readonly tlsKey: string | null
+  /** Whether plain HTTP may be spoken with others than this machine. */
+  readonly insecureHttp: boolean
+  /** Proxies whose X-Forwarded-For is believed. */
+  readonly trustProxy: readonly string[]
+  /** Without a slash at its end; null: made from `listen`. */
+  readonly baseUrl: string | null
+  /** False: nobody is held to a rate; credits still count. */
+  readonly limits: boolean
+  /** Plan of the first account. */
+  readonly plan: string
+  readonly webhookAllowRanges: readonly string[]
+  /** HOST:PORT of a door of its own for metrics. */
+  readonly metricsListen: string | null
+  readonly metricsToken: string | null
+  /** How long a verification stays in the history. */
+  readonly keepHistoryMs: number
+  /** Seals what must be read again; null: made in the data directory. */
+  readonly secret: string | null
+  readonly secretFile: string | null
+}
+
+/** Settings of `ev serve`, in the order in which its help shows them. */
+export const SERVE_SETTINGS: readonly Setting[] = [
+  setting('listen', '--listen HOST:PORT', 'where to listen', endpoint, '127.0.0.1:8080'),
+  setting('tlsCert', '--tls-cert F', 'certificate and its chain, PEM', text, null),
+  setting('tlsKey', '--tls-key F', 'its private key, PEM', text, null),
+  setting('insecureHttp', '--insecure-http', 'plain HTTP beyond this machine', onOff, false),
+  setting(
+    'trustProxy',
+    '--trust-proxy CIDR,…',
+    'proxies before us that speak TLS with clients',
+    ranges,
+    [],
+  ),
+  setting(
+    'baseUrl',
+    '--base-url URL',
+    'our address for clients (default: from --listen)',
+    baseUrl,
+    null,
+  ),
+  setting('limits', '--limits on|off', 'rate limits', onOff, true),
+  setting('plan', '--plan NAME', 'plan of the first account', word, 'enterprise'),
+  setting(
+    'webhookAllowRanges',
+    '--webhook-allow-ranges CIDR,…',
+    'non-public addresses that webhooks may name',
+    ranges,
+    [],
+  ),
+  setting('metricsListen', '--metrics-listen HOST:PORT', 'own door for /metrics', endpoint, null),
+  secretSetting(
+    'metricsToken',
+    '--metrics-token T',
+    'bearer token of /metrics (default: loopback only)',
+    secret,
+    null,
+  ),
+  setting('keepHistoryMs', '--keep-history D', 'days that the history is kept', days, 90 * DAY),
+  secretSetting('secret', '--secret S', 'seals what must be read again', secret, null),
+  setting(
+    'secretFile',
+    '--secret-file F',
+    'file of that secret (default: made in the data directory)',
+    text,
+    null,
+  ),
+] as readonly Setting[]
