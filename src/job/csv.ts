@@ -1,5 +1,11 @@
 /** Lists in, lists out: everything that the rest of the house needs to know of CSV. */
-export { type Delimiter, detectDialect, HEAD_BYTES_MAX, type ListDialect } from './csv/dialect.ts'
+export {
+  type Delimiter,
+  detectDialect,
+  HEAD_BYTES_MAX,
+  type ListDialect,
+  type OptionWords,
+} from './csv/dialect.ts'
 export { type ListRow, readList } from './csv/reader.ts'
 export { createRowObject } from './csv/row-object.ts'
 export { createRowWriter, type RowWriter } from './csv/writer.ts'

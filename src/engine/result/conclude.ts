@@ -2,6 +2,7 @@ import { parseAddress } from '../../address/address.ts'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Probed } from '../../probe/lane/lane.ts'
+import { silent } from '../../probe/lane/outcome.ts'
 import type { Evidence, Result } from '../../verdict/verdict.ts'
 import type { Inquiry } from '../inquiry/prepare.ts'
 import type { Remembered } from '../memory.ts'
@@ -44,6 +45,12 @@ export function resultOfFailure(
   const known =
     'route' in asked ? knownBefore(asked) : evidenceOf({ address: readable(asked.text) })
   return resultOf(clock, asked.text, asked.begunAt, { ...known, failure: messageOf(error) })
+}
+
+/** The result of an address that nothing was found out about in the time that the caller had. */
+export function resultOfNoTime(clock: Clock, text: string, begunAt: number): Result {
+  const answer = silent('timeout', 'connect', 'time ran out')
+  return resultOf(clock, text, begunAt, evidenceOf({ address: readable(text), answer }))
 }
 
 function knownBefore({ address, traits, suggestion, route, operator, dnsMs }: Inquiry): Evidence {

@@ -10,10 +10,20 @@ export type Include = 'flags' | 'evidence'
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 
-/** The single verification result of the HTTP API, and of `--json`: the only place that knows its field names. */
+/** The single verification result of `--json`, and of the HTTP API where more than the plain one is asked for. */
 export function presentResult(result: Result, include: readonly Include[] = []) {
-  const { verdict } = result
   const retryAfter = retryAfterSeconds(result)
+  return {
+    ...plainResult(result),
+    ...(retryAfter === null ? {} : { retry_after: retryAfter }),
+    ...(include.includes('flags') ? presentFlags(result) : {}),
+    ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
+  } satisfies Json
+}
+
+/** The single verification result of the HTTP API: these fields and no others. This file alone knows their names. */
+export function plainResult(result: Result) {
+  const { verdict } = result
   return {
     email: result.email,
     valid: verdict.valid,
@@ -30,9 +40,6 @@ export function presentResult(result: Result, include: readonly Include[] = []) 
     },
     reason: verdict.reason,
     cached: result.cached,
-    ...(retryAfter === null ? {} : { retry_after: retryAfter }),
-    ...(include.includes('flags') ? presentFlags(result) : {}),
-    ...(include.includes('evidence') ? { evidence: presentEvidence(result.evidence) } : {}),
   } satisfies Json
 }
 

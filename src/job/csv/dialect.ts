@@ -38,6 +38,8 @@ export function detectDialect(
     header?: boolean
     /** Whether `head` is the whole file; without it, a head below 256 KiB is. */
     complete?: boolean
+    /** How a message names these options; without it, as the command line does. */
+    words?: OptionWords
   } = {},
 ): ListDialect {
   const bytes = head.subarray(0, HEAD_BYTES_MAX)
@@ -62,7 +64,21 @@ export function detectDialect(
   }
 }
 
-type Options = { column?: string | number; header?: boolean }
+type Options = { column?: string | number; header?: boolean; words?: OptionWords }
+
+export type OptionWords = {
+  readonly column: string
+  /** How to say which column it is, by name or by number. */
+  readonly columnForms: string
+  /** How to say that there is no header. */
+  readonly noHeader: string
+}
+
+const FLAGS: OptionWords = {
+  column: '--column',
+  columnForms: '--column NAME or --column N',
+  noHeader: '--no-header',
+}
 
 /** In the order of preference when nothing decides. */
 const DELIMITERS: readonly Delimiter[] = [',', ';', '\t', '|']
@@ -92,13 +108,14 @@ function bestLayout(text: string, options: Options & { complete: boolean }): Lay
 const merit = (layout: Layout, name: string | undefined) =>
   layout.fit + (name !== undefined && columnNamed(layout, name) !== -1 ? 10 : 0)
 
-function columnOf(layout: Layout, { column }: Options): number {
-  if (column === undefined) return chooseColumn(layout.facts) ?? refuse(layout, NO_COLUMN)
+function columnOf(layout: Layout, { column, words = FLAGS }: Options): number {
+  if (column === undefined) return chooseColumn(layout.facts) ?? refuse(layout, NO_COLUMN, words)
   const named = typeof column === 'string' ? columnNamed(layout, column) : -1
   if (named !== -1) return named
   const number = typeof column === 'number' || /^\d+$/.test(column) ? Number(column) : Number.NaN
   if (Number.isInteger(number) && number >= 1 && number <= layout.width) return number - 1
-  return refuse(layout, `--column ${JSON.stringify(column)} is not among the columns of the list.`)
+  const given = cleanText(JSON.stringify(column), 80)
+  return refuse(layout, `${words.column} ${given} is not among the columns of the list.`, words)
 }
 
 /** The column of that name; of several the one with the most addresses. -1 if there is none. */
@@ -114,7 +131,7 @@ function columnNamed({ header, facts }: Layout, name: string): number {
 
 const NO_COLUMN = 'No column of addresses was found.'
 
-function refuse({ header, rows, width }: Layout, what: string): never {
+function refuse({ header, rows, width }: Layout, what: string, words: OptionWords): never {
   const names = (header ?? rows[0])?.cells ?? []
   const shown = names.slice(0, NAMES_SHOWN_MAX).map((name, i) => `${i + 1} ${cleanText(name, 40)}`)
   if (width > shown.length) shown.push('…')
@@ -122,7 +139,7 @@ function refuse({ header, rows, width }: Layout, what: string): never {
   throw new EvError(
     'bad_input',
     `${what} The list has ${columns}; ${header ? 'header' : 'first row'}: ${shown.join(', ')}. ` +
-      'Say which one holds the addresses with --column NAME or --column N, and --no-header if the first row is no header.',
+      `Say which one holds the addresses with ${words.columnForms}, and ${words.noHeader} if the first row is no header.`,
   )
 }
 

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { LIST_COLUMNS, listValues, presentResult } from '../../../src/engine/result/present.ts'
+import {
+  LIST_COLUMNS,
+  listValues,
+  plainResult,
+  presentResult,
+} from '../../../src/engine/result/present.ts'
 import { house, mail, toRecipients } from '../house.ts'
 
 /** Spec 2.1, in its order. */
@@ -54,6 +59,11 @@ describe('a single result', () => {
     const shown = presentResult(await verify('ann@a.test'))
     expect(shown.retry_after).toBe(seconds)
     expect('retry_after' in shown).toBe(seconds !== undefined)
+  })
+
+  test('in its plain form has the fields of the spec alone, even where it is known when to ask again', async () => {
+    const { verify } = house({ script: toRecipients(() => '450 4.2.0 Greylisted') })
+    expect(Object.keys(plainResult(await verify('ann@a.test')))).toEqual(KEYS)
   })
 
   test('with flags has them beside the class, the exchanger and the time', async () => {

@@ -120,6 +120,13 @@ describe('the address column', () => {
   })
 })
 
+test('a message names the options as its door does', () => {
+  const words = { column: 'column', columnForms: 'the field column', noHeader: 'header=false' }
+  const attempt = () =>
+    detectDialect(bytes('name,email\nA,a@one.test\n'), { column: 'mial', words })
+  expect(attempt).toThrow(/^column "mial" is not .* with the field column, and header=false if/)
+})
+
 describe('the header', () => {
   test.each([
     ['a known name', 'email\nann@one.test\n', ['email']],
