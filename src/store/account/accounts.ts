@@ -1,0 +1,60 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { Database } from '../database.ts'
+import type { AccountTable, Schema } from '../schema.ts'
+
+export type Account = AccountTable
+
+export type NewAccount = {
+  /** `acc_…` */
+  readonly id: string
+  readonly name: string
+  readonly plan: string
+  readonly now: number
+}
+
+export async function createAccount(
+  trx: Transaction<Schema>,
+  { id, name, plan, now }: NewAccount,
+): Promise<Account> {
+  const account = { id, name, plan, created_at: now }
+  await trx.insertInto('account').values(account).execute()
+  return account
+}
+
+export async function findAccount({ db }: Database, id: string): Promise<Account | null> {
+  return accountIn(db, id)
+}
+
+/** All of them, the oldest first. */
+export function listAccounts({ db }: Database): Promise<Account[]> {
+  return db.selectFrom('account').selectAll().orderBy('created_at').orderBy('id').execute()
+}
+
+/** False when there is no such account. */
+export async function setPlan(
+  trx: Transaction<Schema>,
+  id: string,
+  plan: string,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('account')
+    .set({ plan })
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+export async function countAccounts({ db }: Database): Promise<number> {
+  const { count } = await db
+    .selectFrom('account')
+    .select(eb => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** For use inside a transaction too. */
+export async function accountIn(db: Kysely<Schema>, id: string): Promise<Account | null> {
+  return (
+    (await db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst()) ?? null
+  )
+}

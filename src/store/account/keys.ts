@@ -1,0 +1,230 @@
+import type { Kysely, Transaction } from 'kysely'
+import { isSameHash, type Secret } from '../../account/key.ts'
+import type { Scope } from '../../account/scope.ts'
+import type { Database } from '../database.ts'
+import type { ApiKeyTable, KeySecretTable, Schema } from '../schema.ts'
+import { type Account, accountIn } from './accounts.ts'
+
+/** A key of the API, with what may be shown of its newest text. */
+export type ApiKey = {
+  /** `key_…` */
+  readonly id: string
+  readonly accountId: string
+  readonly name: string
+  readonly prefix: string
+  readonly hint: string
+  readonly scopes: readonly Scope[]
+  /** Addresses and CIDRs; empty: any. */
+  readonly allowedIps: readonly string[]
+  /** Web sites, with what lies below them; empty: any. */
+  readonly allowedDomains: readonly string[]
+  readonly rateLimitPerMinute: number | null
+  /** This and all times below: epoch ms. */
+  readonly createdAt: number
+  readonly expiresAt: number | null
+  readonly lastUsedAt: number | null
+  readonly revokedAt: number | null
+}
+
+export type NewKey = Pick<ApiKey, 'id' | 'accountId'> &
+  Required<KeyPatch> & {
+    readonly secret: Omit<Secret, 'text'>
+    readonly now: number
+  }
+
+/** What of a key may be changed later on. */
+export type KeyPatch = Partial<
+  Pick<
+    ApiKey,
+    'name' | 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinute' | 'expiresAt'
+  >
+>
+
+export async function createKey(trx: Transaction<Schema>, key: NewKey): Promise<ApiKey> {
+  const row = {
+    ...{ id: key.id, account_id: key.accountId },
+    ...{ created_at: key.now, last_used_at: null, revoked_at: null },
+    ...columnsOf(key),
+  }
+  await trx.insertInto('api_key').values(row).execute()
+  await addSecret(trx, key.id, key.secret, key.now)
+  return toKey({ ...row, ...key.secret })
+}
+
+/** A key that a text opens. */
+export type FoundKey = {
+  readonly key: ApiKey
+  readonly account: Account
+  /** The end of its grace, epoch ms, when another text has taken its place. */
+  readonly secretExpiresAt: number | null
+}
+
+/** Whose key it is whose text has this hash; null for one that is unknown or revoked. Whether it has expired the caller tells. */
+export async function findKeyByHash({ db }: Database, hash: string): Promise<FoundKey | null> {
+  const row = await db
+    .selectFrom('key_secret')
+    .innerJoin('api_key', 'api_key.id', 'key_secret.key_id')
+    .selectAll('api_key')
+    .select(['key_secret.hash', 'key_secret.prefix', 'key_secret.hint'])
+    .select('key_secret.expires_at as secret_expires_at')
+    .where('key_secret.hash', '=', hash)
+    .where('api_key.revoked_at', 'is', null)
+    .executeTakeFirst()
+  if (row === undefined || !isSameHash(row.hash, hash)) return null
+  const account = await accountIn(db, row.account_id)
+  return account && { key: toKey(row), account, secretExpiresAt: row.secret_expires_at }
+}
+
+/** The keys of an account that are not revoked, the oldest first. */
+export async function listKeys({ db }: Database, accountId: string): Promise<ApiKey[]> {
+  const rows = await keysIn(db, accountId)
+    .orderBy('api_key.created_at')
+    .orderBy('api_key.id')
+    .execute()
+  return rows.map(toKey)
+}
+
+/** Null for another account's, and for a revoked one. */
+export async function findKey(
+  { db }: Database,
+  accountId: string,
+  id: string,
+): Promise<ApiKey | null> {
+  return keyIn(db, accountId, id)
+}
+
+/** Changes what is given; null where there is no such key. */
+export async function updateKey(
+  trx: Transaction<Schema>,
+  accountId: string,
+  id: string,
+  patch: KeyPatch,
+): Promise<ApiKey | null> {
+  const key = await keyIn(trx, accountId, id)
+  if (key === null) return null
+  noteChange()
+  const changed = { ...key, ...patch }
+  await trx.updateTable('api_key').set(columnsOf(changed)).where('id', '=', id).execute()
+  return changed
+}
+
+/** From now on none of its texts opens anything; false when there is no such key. */
+export async function revokeKey(
+  trx: Transaction<Schema>,
+  accountId: string,
+  id: string,
+  now: number,
+): Promise<boolean> {
+  noteChange()
+  const { numUpdatedRows } = await trx
+    .updateTable('api_key')
+    .set({ revoked_at: now })
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) return false
+  await trx.deleteFrom('key_secret').where('key_id', '=', id).execute()
+  return true
+}
+
+/** Gives the key another text; those that it has go on for `graceMs`. Null where there is no such key. */
+export async function rotateKey(
+  trx: Transaction<Schema>,
+  accountId: string,
+  id: string,
+  { secret, graceMs, now }: { secret: Omit<Secret, 'text'>; graceMs: number; now: number },
+): Promise<ApiKey | null> {
+  const key = await keyIn(trx, accountId, id)
+  if (key === null) return null
+  noteChange()
+  const end = now + graceMs
+  // One that is in its grace already keeps to the end that it was given.
+  await trx
+    .updateTable('key_secret')
+    .set({ expires_at: end })
+    .where('key_id', '=', id)
+    .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', end)]))
+    .execute()
+  await trx
+    .deleteFrom('key_secret')
+    .where('key_id', '=', id)
+    .where('expires_at', '<=', now)
+    .execute()
+  await addSecret(trx, id, secret, now)
+  return { ...key, prefix: secret.prefix, hint: secret.hint }
+}
+
+/** Notes when keys were last used, epoch ms by key. */
+export async function touchKeys(
+  { db }: Pick<Database, 'db'>,
+  times: ReadonlyMap<string, number>,
+): Promise<void> {
+  for (const [id, last_used_at] of times) {
+    await db
+      .updateTable('api_key')
+      .set({ last_used_at })
+      .where('id', '=', id)
+      .where(eb => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', last_used_at)]))
+      .execute()
+  }
+}
+
+/** How often this process changed keys: whoever keeps one in memory looks again when it moved. */
+export const keyChanges = () => changes
+
+let changes = 0
+const noteChange = () => void changes++
+
+type KeyRow = ApiKeyTable & Pick<KeySecretTable, 'prefix' | 'hint'>
+
+const toKey = (row: KeyRow): ApiKey => ({
+  id: row.id,
+  accountId: row.account_id,
+  name: row.name,
+  prefix: row.prefix,
+  hint: row.hint,
+  scopes: JSON.parse(row.scopes),
+  allowedIps: JSON.parse(row.allowed_ips),
+  allowedDomains: JSON.parse(row.allowed_domains),
+  rateLimitPerMinute: row.rate_limit_per_minute,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  lastUsedAt: row.last_used_at,
+  revokedAt: row.revoked_at,
+})
+
+const columnsOf = (key: Required<KeyPatch>) => ({
+  name: key.name,
+  scopes: JSON.stringify(key.scopes),
+  allowed_ips: JSON.stringify(key.allowedIps),
+  allowed_domains: JSON.stringify(key.allowedDomains),
+  rate_limit_per_minute: key.rateLimitPerMinute,
+  expires_at: key.expiresAt,
+})
+
+function addSecret(
+  trx: Transaction<Schema>,
+  key_id: string,
+  { hash, prefix, hint }: Omit<Secret, 'text'>,
+  created_at: number,
+) {
+  const row = { hash, key_id, prefix, hint, created_at, expires_at: null }
+  return trx.insertInto('key_secret').values(row).execute()
+}
+
+/** Each with its newest text, the one that is not in its grace. */
+const keysIn = (db: Kysely<Schema>, accountId: string) =>
+  db
+    .selectFrom('api_key')
+    .innerJoin('key_secret', 'key_secret.key_id', 'api_key.id')
+    .selectAll('api_key')
+    .select(['key_secret.prefix', 'key_secret.hint'])
+    .where('key_secret.expires_at', 'is', null)
+    .where('api_key.account_id', '=', accountId)
+    .where('api_key.revoked_at', 'is', null)
+
+async function keyIn(db: Kysely<Schema>, accountId: string, id: string): Promise<ApiKey | null> {
+  const row = await keysIn(db, accountId).where('api_key.id', '=', id).executeTakeFirst()
+  return row === undefined ? null : toKey(row)
+}
