@@ -11,11 +11,16 @@ export type Entry = {
 /** Longer cells are no address; what is kept of them is enough to recognise them. */
 const TEXT_LENGTH_MAX = 1_000
 
+/** A mark that no address key has keeps faulty texts apart from addresses. */
+const FAULTY = '\u0000'
+
 export function toEntry(cell: string): Entry {
   const { text } = cleanAddress(cell)
   // A character cut in half would have no UTF-8.
   const kept = text.slice(0, TEXT_LENGTH_MAX).toWellFormed()
   const parsed = parseAddress(kept)
-  // A mark that no address key has keeps faulty texts apart from addresses.
-  return { text: kept, dedupeKey: isFault(parsed) ? `\u0000${kept}` : addressKey(parsed) }
+  return { text: kept, dedupeKey: isFault(parsed) ? `${FAULTY}${kept}` : addressKey(parsed) }
 }
+
+/** Whether it is an address, which can be asked. */
+export const isAddress = ({ dedupeKey }: Entry) => !dedupeKey.startsWith(FAULTY)

@@ -28,6 +28,9 @@ export type Database = {
   close(): Promise<void>
 }
 
+/** A write transaction, for whoever is not to know SQL. */
+export type Trx = Transaction<Schema>
+
 /** A synchronous binding blocks the whole event loop while it waits for a lock; so it waits little, and we retry. */
 const LOCK_WAIT_MS = 50
 const LOCK_RETRY_MS = 20
