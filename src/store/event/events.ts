@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely'
 import type { Random } from '../../base/random.ts'
-import { presentResult } from '../../engine/result/present.ts'
+import { plainResult } from '../../engine/result/present.ts'
 import { type EventKind, eventBody } from '../../hook/event.ts'
 import { batchCompleted, batchFailed } from '../../hook/event-data.ts'
 import type { Result } from '../../verdict/verdict.ts'
@@ -68,7 +68,7 @@ function tellingOf(
   if (job.type === 'list') return null
   if (job.type === 'single') {
     if (o.result === undefined || job.state !== 'completed') return null
-    const data = { verification_id: job.id, ...presentResult(o.result) }
+    const data = { verification_id: job.id, ...plainResult(o.result) }
     return { kind: 'verification.completed', data }
   }
   if (job.state === 'completed') {
