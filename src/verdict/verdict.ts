@@ -74,3 +74,6 @@ export function classOf({ valid, risk }: Verdict): Class {
   if (!valid) return 'undeliverable'
   return risk === 'low' ? 'deliverable' : 'risky'
 }
+
+/** Something inside ev ended it: nothing is said of the address. */
+export const isFailure = ({ reason }: Verdict) => reason === 'unexpected_error'

@@ -5,7 +5,7 @@ import type { Inquiry } from '../engine/inquiry/prepare.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
 import type { NextDue } from '../queue/queue.ts'
 import type { Database } from '../store/database.ts'
-import { type ClaimedItem, claimItems, nextDueAt } from '../store/items.ts'
+import { type ClaimedItem, claimItems, nextDueAt } from '../store/job/claims.ts'
 import type { Change, Recorder } from './recorder.ts'
 
 export type ProbeWork = {

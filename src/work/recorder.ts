@@ -2,14 +2,9 @@ import { breathe, type Clock } from '../base/clock.ts'
 import type { Remembered } from '../engine/memory.ts'
 import { keepAnswers } from '../store/answers.ts'
 import { type Database, write } from '../store/database.ts'
-import {
-  type Filed,
-  fileItems,
-  type Postponed,
-  postponeItems,
-  recordResults,
-} from '../store/items.ts'
-import { countResults, type Job } from '../store/jobs.ts'
+import { countResults } from '../store/job/course.ts'
+import { type Filed, fileItems, type Postponed, postponeItems, recordResults } from '../store/job/items.ts'
+import type { Job } from '../store/job/jobs.ts'
 import { type Class, classOf, type Result } from '../verdict/verdict.ts'
 
 /** Committed together: at most so many changes, or what came in so much time. A crash asks these again. */

@@ -1,6 +1,6 @@
 import type { Engine } from '../engine/engine.ts'
 import type { Database } from '../store/database.ts'
-import { type QueuedItem, queuedItems } from '../store/items.ts'
+import { type QueuedItem, queuedItems } from '../store/job/items.ts'
 import type { Recorder } from './recorder.ts'
 
 /** Items read together, and how many may be under way at once: many, as one silent name server holds its own for seconds. */

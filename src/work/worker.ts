@@ -1,4 +1,4 @@
-import type { Job } from '../store/jobs.ts'
+import type { Job } from '../store/job/jobs.ts'
 
 /** Works on jobs, however many, until it is stopped. */
 export interface JobWorker {

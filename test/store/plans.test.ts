@@ -7,13 +7,12 @@ import {
   claimItems,
   freeItems,
   nextDueAt,
-  postponeItems,
-  queuedItems,
-  recordResults,
-  resultPage,
   waitingOperators,
-} from '../../src/store/items.ts'
-import { countResults, startJob, unfinishedJob } from '../../src/store/jobs.ts'
+} from '../../src/store/job/claims.ts'
+import { countResults, startJob } from '../../src/store/job/course.ts'
+import { postponeItems, queuedItems, recordResults } from '../../src/store/job/items.ts'
+import { unfinishedJob } from '../../src/store/job/jobs.ts'
+import { resultPage } from '../../src/store/job/results.ts'
 import { fileAll, queuedJob } from './temp-database.ts'
 
 /** An index that is not used makes nothing wrong, only slow, and a list of a million rows shows it too late. */

@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
-import { fileItems, queuedItems } from '../../src/store/items.ts'
-import { addItems, createJob, type Job, queueJob, startJob } from '../../src/store/jobs.ts'
+import { startJob } from '../../src/store/job/course.ts'
+import { fileItems, queuedItems } from '../../src/store/job/items.ts'
+import { createJob, type Job } from '../../src/store/job/jobs.ts'
+import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { type FakeClock, fakeClock } from '../fake/clock.ts'
 
 /** An empty folder that goes with the test. */

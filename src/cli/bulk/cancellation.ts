@@ -1,6 +1,7 @@
 import { SECOND } from '../../base/clock.ts'
 import type { Database } from '../../store/database.ts'
-import { readJob, refuseCancelled } from '../../store/jobs.ts'
+import { refuseCancelled } from '../../store/job/course.ts'
+import { readJob } from '../../store/job/jobs.ts'
 
 /** A job that waits for greylisting commits nothing for minutes; so it is looked at beside that. */
 const LOOK_EVERY_MS = 2 * SECOND

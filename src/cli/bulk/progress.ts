@@ -1,6 +1,6 @@
 import ora from 'ora'
 import { type Clock, SECOND } from '../../base/clock.ts'
-import type { Job } from '../../store/jobs.ts'
+import type { Job } from '../../store/job/jobs.ts'
 
 export interface Progress {
   /** Shows how a job stands. */

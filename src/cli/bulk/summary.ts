@@ -1,4 +1,4 @@
-import type { Job } from '../../store/jobs.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import { counted } from '../counted.ts'
 import type { WrittenFile } from './output/output.ts'
 import { duration } from './progress.ts'

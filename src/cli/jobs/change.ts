@@ -1,6 +1,7 @@
 import { EvError } from '../../base/error.ts'
 import { compact, secureDelete } from '../../store/database.ts'
-import { cancelJob, deleteJob } from '../../store/jobs.ts'
+import { cancelJob } from '../../store/job/course.ts'
+import { deleteJob } from '../../store/job/removal.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isAtWork, standingOf, withJob } from './kept-job.ts'

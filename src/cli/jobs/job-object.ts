@@ -1,4 +1,4 @@
-import type { Job } from '../../store/jobs.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import { placesOf, progressOf, type Standing } from './kept-job.ts'
 import { isoTimeOrNull } from './time-text.ts'
 

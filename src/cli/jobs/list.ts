@@ -1,5 +1,5 @@
-import { listJobs } from '../../store/job-list.ts'
-import type { Job } from '../../store/jobs.ts'
+import { listJobs } from '../../store/job/job-list.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import { openKept } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../table.ts'

@@ -4,8 +4,8 @@ import { basename, join } from 'node:path'
 import { MINUTE, systemClock } from '../../base/clock.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
-import { unfinishedJobs } from '../../store/job-list.ts'
-import type { Job } from '../../store/jobs.ts'
+import { unfinishedJobs } from '../../store/job/job-list.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import type { BulkSource } from '../bulk/list/source.ts'
 
 /** The name of the copy of stdin that a job was made from; null when it was made from a file. */

@@ -4,7 +4,7 @@ import { plainResult } from '../../engine/result/present.ts'
 import { type EventKind, eventBody } from '../../hook/event.ts'
 import { batchCompleted, batchFailed } from '../../hook/event-data.ts'
 import type { Result } from '../../verdict/verdict.ts'
-import type { Job } from '../jobs.ts'
+import type { Job } from '../job/jobs.ts'
 import type { Schema } from '../schema.ts'
 import { subscribers } from './webhooks.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { watchCancellation } from '../../../src/cli/bulk/cancellation.ts'
-import { cancelJob } from '../../../src/store/jobs.ts'
+import { cancelJob } from '../../../src/store/job/course.ts'
 import { queuedJob } from '../../store/temp-database.ts'
 
 /** A read goes through several promises before its answer is heard. */

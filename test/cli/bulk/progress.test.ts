@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { duration, progressLine, stderrProgress } from '../../../src/cli/bulk/progress.ts'
-import type { Job } from '../../../src/store/jobs.ts'
+import type { Job } from '../../../src/store/job/jobs.ts'
 import { fakeClock } from '../../fake/clock.ts'
 
 const JOB: Job = {

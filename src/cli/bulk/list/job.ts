@@ -7,17 +7,9 @@ import type { Config } from '../../../config/settings.ts'
 import { readList } from '../../../job/csv.ts'
 import { toEntry } from '../../../job/submission.ts'
 import type { Database } from '../../../store/database.ts'
-import {
-  addItems,
-  createJob,
-  deleteJob,
-  findJob,
-  type Job,
-  type NewItem,
-  queueJob,
-  setSource,
-  unfinishedJob,
-} from '../../../store/jobs.ts'
+import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../../store/job/jobs.ts'
+import { addItems, type NewItem, queueJob } from '../../../store/job/loading.ts'
+import { deleteJob } from '../../../store/job/removal.ts'
 import type { JobState } from '../../../store/schema.ts'
 import { counted } from '../../counted.ts'
 import { openKept } from '../../database.ts'

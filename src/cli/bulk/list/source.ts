@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { EvError } from '../../../base/error.ts'
-import type { Job } from '../../../store/jobs.ts'
+import type { Job } from '../../../store/job/jobs.ts'
 import type { Format } from '../output/row-text.ts'
 import type { ListFile } from './file.ts'
 

@@ -1,7 +1,7 @@
 import { EvError } from '../../../base/error.ts'
 import { type ListRow, readList } from '../../../job/csv.ts'
 import type { Database } from '../../../store/database.ts'
-import { resultPage } from '../../../store/items.ts'
+import { resultPage } from '../../../store/job/results.ts'
 import { type Class, classOf, type Result } from '../../../verdict/verdict.ts'
 import type { ListFile } from '../list/file.ts'
 import type { OutputFile } from './plan.ts'

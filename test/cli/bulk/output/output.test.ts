@@ -11,7 +11,7 @@ import { sandboxResult } from '../../../../src/engine/sandbox.ts'
 import { readList } from '../../../../src/job/csv.ts'
 import { toEntry } from '../../../../src/job/submission.ts'
 import { type Database, write } from '../../../../src/store/database.ts'
-import { recordResults } from '../../../../src/store/items.ts'
+import { recordResults } from '../../../../src/store/job/items.ts'
 import { type Class, classOf } from '../../../../src/verdict/verdict.ts'
 import { addJob, tempDatabase, tempFolder } from '../../../store/temp-database.ts'
 

@@ -1,19 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import { write } from '../../src/store/database.ts'
+import { write } from '../../../src/store/database.ts'
 import {
   boundItems,
   claimItems,
   freeItems,
   nextDueAt,
+  waitingOperators,
+} from '../../../src/store/job/claims.ts'
+import { startJob } from '../../../src/store/job/course.ts'
+import {
   type Postponed,
   postponeItems,
   queuedItems,
   recordResults,
-  resultPage,
-  waitingOperators,
-} from '../../src/store/items.ts'
-import { startJob } from '../../src/store/jobs.ts'
-import { addJob, type Bench, fileAll, queuedJob } from './temp-database.ts'
+} from '../../../src/store/job/items.ts'
+import { resultPage } from '../../../src/store/job/results.ts'
+import { addJob, type Bench, fileAll, queuedJob } from '../temp-database.ts'
 
 const claim = ({ database, clock, job }: Bench, max = 100, operator = 'op', egress = 'a') =>
   claimItems(database, { jobId: job.id, operator, egress, max, now: clock.now() })

@@ -1,21 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { write } from '../../src/store/database.ts'
-import { queuedItems, recordResults } from '../../src/store/items.ts'
-import {
-  addItems,
-  cancelJob,
-  countResults,
-  createJob,
-  deleteJob,
-  deleteJobsBefore,
-  markWritten,
-  queueJob,
-  readJob,
-  startJob,
-  unfinishedJob,
-} from '../../src/store/jobs.ts'
-import { listLock, lockJob } from '../../src/store/lock.ts'
-import { addJob, queuedJob, tempDatabase, tempFolder } from './temp-database.ts'
+import { write } from '../../../src/store/database.ts'
+import { cancelJob, countResults, startJob } from '../../../src/store/job/course.ts'
+import { queuedItems, recordResults } from '../../../src/store/job/items.ts'
+import { createJob, markWritten, readJob, unfinishedJob } from '../../../src/store/job/jobs.ts'
+import { addItems, queueJob } from '../../../src/store/job/loading.ts'
+import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
+import { listLock, lockJob } from '../../../src/store/lock.ts'
+import { addJob, queuedJob, tempDatabase, tempFolder } from '../temp-database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
-import { write } from '../../src/store/database.ts'
-import { claimItems, fileItems, queuedItems } from '../../src/store/items.ts'
-import { findJobs, listJobs, restOf, unfinishedJobs } from '../../src/store/job-list.ts'
-import { cancelJob, markWritten } from '../../src/store/jobs.ts'
-import { addJob, queuedJob } from './temp-database.ts'
+import { write } from '../../../src/store/database.ts'
+import { claimItems } from '../../../src/store/job/claims.ts'
+import { cancelJob } from '../../../src/store/job/course.ts'
+import { fileItems, queuedItems } from '../../../src/store/job/items.ts'
+import { findJobs, listJobs, restOf, unfinishedJobs } from '../../../src/store/job/job-list.ts'
+import { markWritten } from '../../../src/store/job/jobs.ts'
+import { addJob, queuedJob } from '../temp-database.ts'
 
 const ids = (jobs: readonly { id: string }[]) => jobs.map(({ id }) => id)
 

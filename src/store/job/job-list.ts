@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Database } from './database.ts'
+import type { Database } from '../database.ts'
 import type { Job } from './jobs.ts'
 
 /** Jobs of a person fit on some screens; finished ones go after a while. */

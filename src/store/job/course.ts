@@ -1,0 +1,113 @@
+import { sql, type Transaction } from 'kysely'
+import { EvError } from '../../base/error.ts'
+import type { Class } from '../../verdict/verdict.ts'
+import { type Database, write } from '../database.ts'
+import type { Schema } from '../schema.ts'
+import { type Job, jobIn } from './jobs.ts'
+
+/** Takes a job up, for the first time or after a stop: what was under way then is asked again. */
+export async function startJob(database: Database, jobId: string): Promise<Job> {
+  return write(database, async trx => {
+    refuseCancelled(await jobIn(trx, jobId))
+    await trx
+      .updateTable('item')
+      .set({ state: 'routed' })
+      .where('job_id', '=', jobId)
+      .where('state', '=', sql.lit('probing'))
+      .execute()
+    await trx
+      .updateTable('job')
+      .set({ state: 'processing', started_at: database.clock.now() })
+      .where('id', '=', jobId)
+      .where('state', '=', 'queued')
+      .execute()
+    return jobIn(trx, jobId)
+  })
+}
+
+export type Counts = Readonly<Record<Class, number>> & {
+  /** Those that something inside ev ended, among the unknown ones. */
+  readonly failed?: number
+  /** Credits that are no longer set aside for it. */
+  readonly released?: number
+}
+
+/**
+ * Counts results into their job and finishes it with the last one; call it in the transaction that writes
+ * them. Throws when the job was cancelled meanwhile, so that nothing of them is written.
+ */
+export async function countResults(
+  trx: Transaction<Schema>,
+  jobId: string,
+  counts: Counts,
+  now: number,
+): Promise<Job> {
+  const { failed = 0, released = 0 } = counts
+  const added = counts.deliverable + counts.risky + counts.undeliverable + counts.unknown
+  refuseCancelled(await jobIn(trx, jobId))
+  const job = await trx
+    .updateTable('job')
+    .set(eb => ({
+      done: eb('done', '+', added),
+      deliverable: eb('deliverable', '+', counts.deliverable),
+      risky: eb('risky', '+', counts.risky),
+      undeliverable: eb('undeliverable', '+', counts.undeliverable),
+      unknown: eb('unknown', '+', counts.unknown),
+      failed: eb('failed', '+', failed),
+      held: eb('held', '-', released),
+    }))
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return job.done === job.total ? finishJob(trx, jobId, now) : job
+}
+
+/** All of it is done. */
+export function finishJob(trx: Transaction<Schema>, jobId: string, now: number): Promise<Job> {
+  return trx
+    .updateTable('job')
+    .set({ state: 'completed', finished_at: now })
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Ends a job that cannot be finished; `code` is what whoever submitted it is told. */
+export async function failJob(
+  trx: Transaction<Schema>,
+  jobId: string,
+  code: string,
+  now: number,
+): Promise<Job> {
+  return trx
+    .updateTable('job')
+    .set({ state: 'failed', error: code, finished_at: now })
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/**
+ * Cancels a job that is not finished, for good: it takes no more results, and the same list is a new job. A
+ * process that works on it hears of it with its next commit, as an error. False when it was finished already.
+ */
+export async function cancelJob(database: Database, jobId: string): Promise<boolean> {
+  const { numUpdatedRows } = await write(database, trx =>
+    trx
+      .updateTable('job')
+      .set({ state: 'cancelled', finished_at: database.clock.now() })
+      .where('id', '=', jobId)
+      .where('finished_at', 'is', null)
+      .executeTakeFirstOrThrow(),
+  )
+  return numUpdatedRows === 1n
+}
+
+/** Throws when the job was cancelled: whoever works on it has to end. */
+export function refuseCancelled({ id, state, done, total }: Job): void {
+  if (state !== 'cancelled') return
+  throw new EvError(
+    'interrupted',
+    `The list was cancelled by “ev jobs cancel ${id}” with ${done} of ${total} rows done. The same command starts it anew.`,
+  )
+}

@@ -1,0 +1,139 @@
+import { sql, type Transaction } from 'kysely'
+import { isFault } from '../../address/address.ts'
+import { type Class, classOf, isFailure, type Result } from '../../verdict/verdict.ts'
+import { type Database, write } from '../database.ts'
+import type { ItemTable, Schema } from '../schema.ts'
+import { finishJob, refuseCancelled } from './course.ts'
+import { type Job, jobIn, type NewJob, newRow } from './jobs.ts'
+import { deleteJob } from './removal.ts'
+
+export type NewItem = {
+  readonly position: number
+  readonly text: string
+  readonly dedupeKey: string
+  /** JSON of what came with the address and goes back with its result. */
+  readonly cells?: string | null
+}
+
+export async function addItems(
+  database: Database,
+  jobId: string,
+  items: readonly NewItem[],
+): Promise<void> {
+  await write(database, trx =>
+    // Many rows as one parameter: a statement for each row, or of thousands of parameters, costs ten times as much.
+    sql`
+      insert into item (job_id, position, text, dedupe_key, cells, state, copies, due_at, tries)
+      select ${jobId}, cast(value ->> 'position' as bigint), value ->> 'text',
+        value ->> 'dedupeKey', value ->> 'cells', 'queued', 1, 0, 0
+      from json_each(${JSON.stringify(items)})`.execute(trx),
+  )
+}
+
+/** All items are there: duplicates are told apart, and the work may begin. */
+export async function queueJob(database: Database, jobId: string): Promise<Job> {
+  return write(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
+}
+
+export type QueueOptions = {
+  /** Epoch ms. */
+  readonly now: number
+  /** False: each row is asked for itself, however often its address stands there. */
+  readonly deduplicate?: boolean
+  /** Rows whose text is no address. */
+  readonly malformed?: number
+  /** Credits that were set aside for it, of the period that began then; null: none. */
+  readonly hold?: { readonly amount: number; readonly period: number } | null
+}
+
+/** The same in the transaction of whoever has more to write with it. */
+export async function queueJobIn(
+  trx: Transaction<Schema>,
+  jobId: string,
+  { now, deduplicate = true, malformed = 0, hold = null }: QueueOptions,
+): Promise<Job> {
+  refuseCancelled(await jobIn(trx, jobId))
+  if (deduplicate) await markDuplicates(trx, jobId)
+  const { total, duplicates } = await countItems(trx, jobId)
+  const held = hold === null ? {} : { held: hold.amount, credit_period: hold.period }
+  const job = await trx
+    .updateTable('job')
+    .set({ state: 'queued', total, duplicates, malformed, done: 0, ...held })
+    .where('id', '=', jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return total === 0 ? finishJob(trx, jobId, now) : job
+}
+
+async function markDuplicates(trx: Transaction<Schema>, jobId: string): Promise<void> {
+  await sql`
+    update item set
+      state = case when item.position = first.position then 'queued' else 'same' end,
+      same_as = case when item.position = first.position then null else first.position end,
+      copies = case when item.position = first.position then first.copies else 0 end
+    from (select dedupe_key, min(position) as position, count(*) as copies from item
+          where job_id = ${jobId} group by dedupe_key having count(*) > 1) as first
+    where item.job_id = ${jobId} and item.dedupe_key = first.dedupe_key`.execute(trx)
+}
+
+async function countItems(trx: Transaction<Schema>, jobId: string) {
+  const count = await trx
+    .selectFrom('item')
+    .select(eb => eb.fn.countAll<number>().as('total'))
+    .select(sql<number>`coalesce(sum(case when state = 'same' then 1 else 0 end), 0)`.as('same'))
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow()
+  return { total: Number(count.total), duplicates: Number(count.same) }
+}
+
+export type FinishedItem = NewItem & { readonly result: Result }
+
+/** A job whose results are all there when it is first heard of: a short list that was answered at once. */
+export async function insertFinishedJob(
+  trx: Transaction<Schema>,
+  job: NewJob,
+  items: readonly FinishedItem[],
+  now: number,
+): Promise<Job> {
+  const results = items.map(({ result }) => result)
+  const row: Job = {
+    ...newRow(job, now),
+    ...{ state: 'completed', started_at: now, finished_at: now },
+    ...{ total: items.length, done: items.length, ...countClasses(results) },
+    malformed: results.filter(({ evidence }) => isFault(evidence.address)).length,
+    failed: results.filter(({ verdict }) => isFailure(verdict)).length,
+  }
+  await trx.insertInto('job').values(row).execute()
+  if (items.length > 0)
+    await trx
+      .insertInto('item')
+      .values(items.map(finished(job.id)))
+      .execute()
+  return row
+}
+
+const finished =
+  (jobId: string) =>
+  ({ position, text, dedupeKey, cells = null, result }: FinishedItem): ItemTable => ({
+    ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
+    ...{ state: 'done', result: JSON.stringify(result), class: classOf(result.verdict) },
+    ...{ same_as: null, copies: 1, operator: null, domain: null, route: null },
+    ...{ due_at: 0, egress: null, refused_by: null, tries: 0, ready_at: null },
+  })
+
+function countClasses(results: readonly Result[]): Record<Class, number> {
+  const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
+  for (const { verdict } of results) counts[classOf(verdict)]++
+  return counts
+}
+
+/** Removes the jobs of accounts that never became queued: whoever loaded them crashed, and nobody was told of them. */
+export async function deleteLoadingJobs(database: Database): Promise<void> {
+  const left = await database.db
+    .selectFrom('job')
+    .select('id')
+    .where('state', '=', 'loading')
+    .where('account_id', 'is not', null)
+    .execute()
+  for (const { id } of left) await deleteJob(database, id)
+}

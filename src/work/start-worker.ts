@@ -1,0 +1,38 @@
+import type { Log } from '../base/log.ts'
+import type { Random } from '../base/random.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { ResultMemory } from '../engine/memory.ts'
+import type { Database } from '../store/database.ts'
+import type { Job } from '../store/job/jobs.ts'
+import type { Books } from './books.ts'
+import type { JobWorker } from './worker.ts'
+
+export type WorkerParts = {
+  readonly database: Database
+  readonly log: Log
+  readonly random: Random
+  /** One for all jobs that ask mail servers, as they share its paces; another for simulated ones, which ask none. */
+  readonly engineFor: (job: Job) => Engine
+  /** Conversations at the same time, over all operators. */
+  readonly concurrency: number
+  /** How long a greylisted item waits, in ms; null: what the server says. */
+  readonly greylistDelayMs: number | null
+  /** False: what should be asked again later ends as it is. */
+  readonly wait: (job: Job) => boolean
+  /** Where verifications of accounts are entered; null: there are no accounts here. */
+  readonly books: Books | null
+  /** For the addresses in events; without a slash at its end. */
+  readonly baseUrl: string
+  /** The job as it stands after a commit. */
+  readonly onProgress?: (job: Job) => void
+  /** Work on a job ended before its time. */
+  readonly onFailure?: (jobId: string, error: unknown) => void
+}
+
+/** Works on jobs; and remembers answers, written together with the results that they belong to. */
+export type JobWorkerWithMemory = JobWorker & { readonly memory: ResultMemory }
+
+/** Begins to work on whatever jobs it is given. */
+export function startWorker(_parts: WorkerParts): JobWorkerWithMemory {
+  throw new Error('TODO: follows within the hour; its shape is this')
+}
