@@ -1,4 +1,5 @@
-import { DAY } from '../base/clock.ts'
+import { DAY, MINUTE, SECOND } from '../base/clock.ts'
+import { EvError } from '../base/error.ts'
 
 /** What an account may do: how often it asks, and how much. */
 export type Plan = {
@@ -10,16 +11,42 @@ export type Plan = {
   readonly creditsPerDay: number | null
 }
 
-const SECOND_MS = 1_000
-const MINUTE_MS = 60_000
-
 /** The plans of the service, as it states them; the config file may change them and add others. */
 export const PLANS: readonly Plan[] = [
-  { name: 'free', requests: 10, perMs: MINUTE_MS, creditsPerDay: 100 },
-  { name: 'starter', requests: 10, perMs: SECOND_MS, creditsPerDay: null },
-  { name: 'professional', requests: 50, perMs: SECOND_MS, creditsPerDay: null },
-  { name: 'enterprise', requests: 500, perMs: SECOND_MS, creditsPerDay: null },
+  { name: 'free', requests: 10, perMs: MINUTE, creditsPerDay: 100 },
+  { name: 'starter', requests: 10, perMs: SECOND, creditsPerDay: null },
+  { name: 'professional', requests: 50, perMs: SECOND, creditsPerDay: null },
+  { name: 'enterprise', requests: 500, perMs: SECOND, creditsPerDay: null },
 ]
+
+/** What the config file says of a plan. */
+export type OwnPlan = Partial<Omit<Plan, 'name'>>
+
+/**
+ * The plans by name, with what the config file says of them: of a plan of the service it changes what it names, a
+ * plan of another name it adds. `perMs` is a minute and credits are without limit where a new one does not say.
+ */
+export function plansWith(own: Readonly<Record<string, OwnPlan>>): ReadonlyMap<string, Plan> {
+  const plans = new Map(PLANS.map(plan => [plan.name, plan]))
+  for (const [name, said] of Object.entries(own)) {
+    const usual = plans.get(name) ?? { name, perMs: MINUTE, creditsPerDay: null }
+    const plan = { ...usual, ...said }
+    if (plan.requests === undefined) {
+      throw new EvError(
+        'bad_config',
+        `The plan “${name}” does not say how many requests it allows: give it "requests", such as {"requests": 100, "per": "minute"}.`,
+      )
+    }
+    plans.set(name, { ...plan, requests: plan.requests })
+  }
+  return plans
+}
+
+/** The plan of that name. An account whose plan was taken out of the config file has the least one until it is given another. */
+export const planNamed = (plans: ReadonlyMap<string, Plan>, name: string): Plan =>
+  plans.get(name) ?? plans.get(LEAST.name) ?? LEAST
+
+const LEAST = PLANS[0] as Plan
 
 /** Limits that hold for each client address, whatever the plan. */
 export type IpLimits = {

@@ -181,8 +181,11 @@ export const MIGRATIONS: Migrations = {
       await db.schema
         .createIndex('verification_account')
         .on('verification')
-        .columns(['account_id', 'sandbox', 'created_at', 'id'])
+        // With what a page may be filtered by, so that what is passed over is not read.
+        .columns(['account_id', 'sandbox', 'created_at', 'id', 'reason', 'source'])
         .execute()
+      await sql`create index verification_email
+        on verification (account_id, sandbox, lower(email), created_at, id)`.execute(db)
       await db.schema
         .createIndex('verification_age')
         .on('verification')

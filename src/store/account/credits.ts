@@ -1,0 +1,97 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { CreditTable, JobTable, Schema } from '../schema.ts'
+
+export type CreditsOf = {
+  readonly accountId: string
+  /** Its beginning, epoch ms. */
+  readonly period: number
+}
+
+/**
+ * Sets credits aside for what is about to be done; false when the plan has not so many left, and nothing is
+ * set aside then. One statement, so that of two who want the last credit one gets it. Null limit: any number.
+ */
+export async function holdCredits(
+  db: Kysely<Schema>,
+  { accountId, period, amount, limit }: CreditsOf & { amount: number; limit: number | null },
+): Promise<boolean> {
+  const most = limit ?? Number.MAX_SAFE_INTEGER
+  const { rows } = await sql`
+    insert into credit (account_id, period_start, used, held, warned)
+    select ${accountId}, ${period}, 0, ${amount}, 0 where ${amount} <= ${most}
+    on conflict (account_id, period_start) do update set held = credit.held + ${amount}
+      where credit.used + credit.held + ${amount} <= ${most}
+    returning held`.execute(db)
+  return rows.length === 1
+}
+
+/** Counts what was used, and gives back what was set aside for it. */
+export async function settleCredits(
+  trx: Transaction<Schema>,
+  { accountId, period, released, used }: CreditsOf & { released: number; used: number },
+): Promise<CreditTable> {
+  // Nothing below zero: what a crash left held was given back at the start, perhaps before it is settled.
+  const { rows } = await sql<CreditTable>`
+    insert into credit (account_id, period_start, used, held, warned)
+    values (${accountId}, ${period}, ${used}, 0, 0)
+    on conflict (account_id, period_start) do update set
+      used = credit.used + ${used}, held = max(0, credit.held - ${released})
+    returning *`.execute(trx)
+  return rows[0] as CreditTable
+}
+
+/** Gives back what a job still holds, because nothing more is done for it. */
+export async function releaseHold(
+  trx: Transaction<Schema>,
+  { id }: Pick<JobTable, 'id'>,
+): Promise<void> {
+  const job = await trx
+    .selectFrom('job')
+    .select(['account_id', 'credit_period', 'held'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (job === undefined || job.account_id === null || job.credit_period === null) return
+  if (job.held === 0) return
+  const { account_id: accountId, credit_period: period, held: released } = job
+  await settleCredits(trx, { accountId, period, released, used: 0 })
+  await trx.updateTable('job').set({ held: 0 }).where('id', '=', id).execute()
+}
+
+/** How an account stands; zeros where it used nothing yet. */
+export async function readCredit(
+  from: Kysely<Schema> | { readonly db: Kysely<Schema> },
+  accountId: string,
+  period: number,
+): Promise<CreditTable> {
+  const db = 'db' in from ? from.db : from
+  const credit = await db
+    .selectFrom('credit')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('period_start', '=', period)
+    .executeTakeFirst()
+  return credit ?? { account_id: accountId, period_start: period, used: 0, held: 0, warned: 0 }
+}
+
+/** At a start: single verifications that were under way are lost, so only what open jobs hold stays held. */
+export async function releaseLostHolds(trx: Transaction<Schema>): Promise<void> {
+  await sql`
+    update credit set held = coalesce((
+      select sum(job.held) from job where job.account_id = credit.account_id
+        and job.credit_period = credit.period_start and job.finished_at is null), 0)
+    where held > 0`.execute(trx)
+}
+
+/** Notes up to which threshold an account was told. */
+export async function noteWarned(
+  trx: Transaction<Schema>,
+  { accountId, period }: CreditsOf,
+  warned: number,
+): Promise<void> {
+  await trx
+    .updateTable('credit')
+    .set({ warned })
+    .where('account_id', '=', accountId)
+    .where('period_start', '=', period)
+    .execute()
+}
