@@ -31,13 +31,25 @@ const FLOOR: Record<string, number> = {
 const SOURCE = join(import.meta.dirname, '../src')
 /** Doors to the world, and the only files that may open them. */
 const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
-  ['the time', /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/, /^base\/clock\.ts$/],
-  ['timers', /\bsetTimeout\(|\bsetInterval\(/, /^(base\/clock\.ts|cli\/|world\/)/],
-  ['chance', /\bMath\.random\(|randomBytes|randomInt|randomUUID/, /^(base\/random\.ts|world\/)/],
+  [
+    'the time',
+    /\bDate\.now\(|\bperformance\.now\(|\bnew Date\(\)/,
+    /^(base\/clock|client\/connection\/doors)\.ts$/,
+  ],
+  [
+    'timers',
+    /\bsetTimeout\(|\bsetInterval\(/,
+    /^(base\/clock\.ts|client\/connection\/doors\.ts|cli\/|world\/)/,
+  ],
+  [
+    'chance',
+    /\bMath\.random\(|randomBytes|randomInt|randomUUID/,
+    /^(base\/random\.ts|client\/connection\/doors\.ts|world\/)/,
+  ],
   [
     'sockets',
     /from 'node:(net|tls|http|https|dgram)'/,
-    /^(smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/,
+    /^(base\/ip\.ts|smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/,
   ],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   ['settings', /\bprocess\.env\b/, /^cli\//],

@@ -1,0 +1,206 @@
+import { EvApiError, type EvConnectionError } from '../error.ts'
+import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './answer.ts'
+import { type Attempt, startAttempt } from './attempt.ts'
+import type { Doors } from './doors.ts'
+import { type Repeatable, waitMs } from './retry.ts'
+import { watched } from './stream.ts'
+
+/** What is said of a single call. */
+export type CallOptions = {
+  /** Ends the call, its waits and its stream; the call rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** For each attempt; of a stream: until it begins, and then for each piece. */
+  readonly timeoutMs?: number | undefined
+  /** How often it is tried again at most. */
+  readonly retries?: number | undefined
+}
+
+/** Calls that create something take a key of the caller's too; without one each call makes its own. */
+export type CreateOptions = CallOptions & { readonly idempotencyKey?: string | undefined }
+
+export type Request = {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** With its `/v1`, and its parts encoded. */
+  readonly path: string
+  readonly query?: object | undefined
+  /** Sent as JSON, or as multipart where it is a form. */
+  readonly body?: object | undefined
+  readonly repeatable: Repeatable
+  /** For requests that take their time by nature. */
+  readonly timeoutMs?: number | undefined
+  /** For how long the service waits on purpose. */
+  readonly waitMs?: number | undefined
+}
+
+/** What is told of every answer, to whoever wants to log or measure. */
+export type Seen = {
+  readonly method: Request['method']
+  readonly path: string
+  readonly status: number
+  /** From 0. */
+  readonly attempt: number
+  readonly requestId: string | null
+  readonly rateLimit: RateLimit | null
+  /** Whether this is the stored answer to an earlier request with the same Idempotency-Key. */
+  readonly replayed: boolean
+}
+
+export type ConnectionParts = {
+  readonly doors: Doors
+  readonly baseUrl: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly onAnswer: (seen: Seen) => void
+}
+
+/** Sends requests, each until it is answered or not worth trying again. */
+export type Connection = {
+  json<T>(request: Request, options?: CreateOptions): Promise<T>
+  stream(request: Request, options?: CallOptions): Promise<ReadableStream<Uint8Array>>
+}
+
+export function createConnection(parts: ConnectionParts): Connection {
+  return {
+    async json<T>(request: Request, options: CreateOptions = {}) {
+      const { response, text } = await persist(parts, request, options, readWhole)
+      return readJson(response, text) as T
+    },
+    stream: (request, options = {}) => persist(parts, request, options, readPieces),
+  }
+}
+
+/** Takes what an answer brings, while the attempt's time still runs. */
+type Read<T> = (response: Response, attempt: Attempt) => Promise<T>
+
+const readWhole: Read<{ response: Response; text: string }> = async (response, attempt) => {
+  const text = await response.text()
+  attempt.end()
+  return { response, text }
+}
+
+const readPieces: Read<ReadableStream<Uint8Array>> = async (response, attempt) => {
+  attempt.pause()
+  if (response.body === null) {
+    attempt.end()
+    return new ReadableStream({ start: controller => controller.close() })
+  }
+  return watched(response.body, attempt)
+}
+
+async function persist<T>(
+  parts: ConnectionParts,
+  request: Request,
+  options: CreateOptions,
+  read: Read<T>,
+): Promise<T> {
+  const { doors } = parts
+  const retries = options.retries ?? parts.retries
+  // One key for all attempts: that is what makes them one.
+  const key = request.repeatable === 'key' ? (options.idempotencyKey ?? newKey(doors)) : null
+  for (let number = 0; ; number++) {
+    const failure = await tryOnce(parts, { request, options, key, number, read })
+    if ('got' in failure) return failure.got
+    if (wasDoneBefore(request, failure.error, number)) return undefined as T
+    const pauseMs = waitMs(asFailure(failure.error), {
+      attempt: number,
+      retries,
+      repeatable: request.repeatable,
+      random: doors.random,
+    })
+    if (pauseMs === null) throw failure.error
+    await doors.sleep(pauseMs, options.signal)
+    options.signal?.throwIfAborted()
+  }
+}
+
+type Try<T> = {
+  readonly request: Request
+  readonly options: CreateOptions
+  readonly key: string | null
+  readonly number: number
+  readonly read: Read<T>
+}
+
+/** The answer, or why there is none; throws only what ends the whole call. */
+async function tryOnce<T>(
+  parts: ConnectionParts,
+  { request, options, key, number, read }: Try<T>,
+): Promise<{ got: T } | { error: EvApiError | EvConnectionError }> {
+  options.signal?.throwIfAborted()
+  const timeoutMs =
+    (options.timeoutMs ?? request.timeoutMs ?? parts.timeoutMs) + (request.waitMs ?? 0)
+  const attempt = startAttempt(parts.doors, timeoutMs, options.signal)
+  try {
+    const response = await parts.doors.fetch(
+      urlOf(parts.baseUrl, request),
+      initOf(parts, request, key, attempt.signal),
+    )
+    parts.onAnswer(seenOf(request, response, number))
+    if (response.ok) return { got: await read(response, attempt) }
+    const text = await response.text()
+    attempt.end()
+    return { error: apiErrorOf(response, text, parts.doors.now()) }
+  } catch (error) {
+    attempt.end()
+    return { error: attempt.faultOf(error) }
+  }
+}
+
+function urlOf(baseUrl: string, { path, query = {} }: Request): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
+  if (given.length === 0) return baseUrl + path
+  // A list is one value, with commas.
+  const pairs = given.map(([name, value]): [string, string] => [name, String(value)])
+  return `${baseUrl}${path}?${new URLSearchParams(pairs)}`
+}
+
+function initOf(
+  { headers }: ConnectionParts,
+  { method, body }: Request,
+  key: string | null,
+  signal: AbortSignal,
+): RequestInit {
+  const isForm = body instanceof FormData
+  return {
+    method,
+    headers: {
+      ...headers,
+      ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
+      ...(key === null ? {} : { 'idempotency-key': key }),
+    },
+    ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
+    signal,
+    // The key must not travel to wherever a redirect points.
+    redirect: 'manual',
+  }
+}
+
+/** 128 bits, in hex. */
+const newKey = ({ random }: Doors) =>
+  Array.from({ length: 4 }, () =>
+    Math.floor(random() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0'),
+  ).join('')
+
+const seenOf = (
+  { method, path }: Request,
+  { status, headers }: Response,
+  attempt: number,
+): Seen => ({
+  method,
+  path,
+  status,
+  attempt,
+  requestId: headers.get('x-request-id'),
+  rateLimit: rateLimitOf(headers),
+  replayed: headers.get('idempotency-replayed') === 'true',
+})
+
+const asFailure = (error: EvApiError | EvConnectionError) =>
+  error instanceof EvApiError ? error : { status: null, code: null, retryAfterMs: null }
+
+/** What is gone at the second attempt went with the first one, whose answer was lost. */
+const wasDoneBefore = ({ method }: Request, error: unknown, attempt: number) =>
+  method === 'DELETE' && attempt > 0 && error instanceof EvApiError && error.status === 404

@@ -1,0 +1,33 @@
+/** What the client needs of the world; tests hand in their own. */
+export type Doors = {
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  /** Epoch ms. */
+  now(): number
+  /** Waits `ms`, or less if `signal` aborts; resolves in both cases. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** From 0 up to, but not including, 1. */
+  random(): number
+}
+
+export const systemDoors: Doors = {
+  // Looked up at each call: whoever replaces the global fetch later is heard.
+  fetch: (url, init) => globalThis.fetch(url, init),
+  now: () => Date.now(),
+  sleep(ms, signal) {
+    return new Promise(resolve => {
+      if (signal?.aborted) return resolve()
+      const wake = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', wake)
+        resolve()
+      }
+      const timer = setTimeout(wake, ms)
+      signal?.addEventListener('abort', wake, { once: true })
+    })
+  },
+  // Node 18 has no global crypto; what is drawn here only has to differ, nobody must be unable to guess it.
+  random: () =>
+    globalThis.crypto === undefined
+      ? Math.random()
+      : (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32,
+}

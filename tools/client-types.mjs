@@ -1,0 +1,102 @@
+// Makes the types of the client from the OpenAPI document of the service, so that neither can say what the other does not.
+// Usage: node tools/client-types.mjs   A test fails when src/client/types.ts is not what this would write.
+import { spawnSync } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { compile } from 'json-schema-to-typescript'
+
+/** The types of every named schema, and of what single operations take and give. */
+export async function clientTypes(document) {
+  const types = { ...document.components.schemas, ...typesOfOperations(document) }
+  const root = { type: 'object', properties: {}, definitions: types }
+  const text = await compile(pointedAt(root), 'Nothing', {
+    bannerComment: BANNER,
+    additionalProperties: false,
+    ignoreMinAndMaxItems: true,
+    unreachableDefinitions: true,
+    unknownAny: true,
+    format: false,
+  })
+  return formatted(withoutRoot(text))
+}
+
+/** `listJobs` brings ListJobsQuery, and ListJobsBody and ListJobsAnswer where these have no name of their own. */
+function typesOfOperations({ paths }) {
+  const operations = Object.values(paths).flatMap(path =>
+    METHODS.map(method => path[method]).filter(Boolean),
+  )
+  return Object.assign({}, ...operations.map(typesOfOperation))
+}
+
+function typesOfOperation({ operationId, summary, parameters = [], requestBody, responses }) {
+  const name = operationId[0].toUpperCase() + operationId.slice(1)
+  const answer = Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1]
+  const all = {
+    [`${name}Query`]: querySchema(parameters),
+    [`${name}Body`]: schemaOf(requestBody, 'application/json'),
+    [`${name}Answer`]: schemaOf(answer, 'application/json'),
+  }
+  const own = Object.entries(all).filter(([, schema]) => schema && !schema.$ref)
+  return Object.fromEntries(
+    own.map(([key, schema]) => [key, { description: `Of: ${summary}`, ...schema }]),
+  )
+}
+
+function querySchema(parameters) {
+  const inQuery = parameters.filter(parameter => parameter.in === 'query')
+  if (inQuery.length === 0) return null
+  return {
+    type: 'object',
+    properties: Object.fromEntries(
+      inQuery.map(({ name, schema, description }) => [name, { description, ...schema }]),
+    ),
+    required: inQuery.filter(({ required }) => required).map(({ name }) => name),
+  }
+}
+
+const schemaOf = (place, type) => place?.content?.[type]?.schema
+
+/** The same schema with its references to where JSON Schema has them. */
+function pointedAt(value) {
+  if (Array.isArray(value)) return value.map(pointedAt)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === '$ref' ? inner.replace('#/components/schemas/', '#/definitions/') : pointedAt(inner),
+    ]),
+  )
+}
+
+/** The compiler speaks of the root, and of limits that are none of a type. */
+const withoutRoot = text =>
+  text
+    .replace(/export interface Nothing \{\s*\}\n/, '')
+    .replace(
+      /( \*\n)? \* This (interface|type) was referenced by `Nothing`'s JSON-Schema\n \* via the `definition` "\w+"\.\n/g,
+      '',
+    )
+    .replace(/^( \* ?\n)+ \*\//gm, ' */')
+    .replace(/^ *\* @(min|max)Items \d+\n/gm, '')
+    .replace(/^ *\/\*\*\n *\*\/\n/gm, '')
+    .replace(/^(\/\*\*|export )/gm, '\n$1')
+    .replace(/\*\/\n\nexport/g, '*/\nexport')
+    .replace(/^( *)\/\*\*\n *\* (.*)\n *\*\//gm, '$1/** $2 */')
+
+function formatted(text) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [BIOME, 'format', '--stdin-file-path=src/client/types.ts'],
+    { cwd: ROOT, input: text, encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(`The types cannot be formatted: ${stderr}`)
+  return stdout
+}
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete']
+const BANNER = '// Made by tools/client-types.mjs from the OpenAPI document: do not edit.'
+const ROOT = join(import.meta.dirname, '..')
+const BIOME = join(
+  dirname(createRequire(import.meta.url).resolve('@biomejs/biome/package.json')),
+  'bin/biome',
+)
