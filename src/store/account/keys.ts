@@ -62,17 +62,18 @@ export type FoundKey = {
 /** Whose key it is whose text has this hash; null for one that is unknown or revoked. Whether it has expired the caller tells. */
 export async function findKeyByHash({ db }: Database, hash: string): Promise<FoundKey | null> {
   const row = await db
-    .selectFrom('key_secret')
-    .innerJoin('api_key', 'api_key.id', 'key_secret.key_id')
+    .selectFrom('key_secret as given')
+    .innerJoin('api_key', 'api_key.id', 'given.key_id')
+    .innerJoin('key_secret as newest', 'newest.key_id', 'api_key.id')
     .selectAll('api_key')
-    .select(['key_secret.hash', 'key_secret.prefix', 'key_secret.hint'])
-    .select('key_secret.expires_at as secret_expires_at')
-    .where('key_secret.hash', '=', hash)
+    .select(['newest.prefix', 'newest.hint', 'given.hash', 'given.expires_at as graceEnd'])
+    .where('given.hash', '=', hash)
+    .where('newest.expires_at', 'is', null)
     .where('api_key.revoked_at', 'is', null)
     .executeTakeFirst()
   if (row === undefined || !isSameHash(row.hash, hash)) return null
   const account = await accountIn(db, row.account_id)
-  return account && { key: toKey(row), account, secretExpiresAt: row.secret_expires_at }
+  return account && { key: toKey(row), account, secretExpiresAt: row.graceEnd }
 }
 
 /** The keys of an account that are not revoked, the oldest first. */

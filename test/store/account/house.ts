@@ -1,0 +1,29 @@
+import { newSecret, type Secret } from '../../../src/account/key.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { type ApiKey, createKey, type NewKey } from '../../../src/store/account/keys.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+
+export const addAccount = (database: Database, id = 'acc_a', plan = 'free') =>
+  write(database, trx =>
+    createAccount(trx, { id, name: `Name of ${id}`, plan, now: database.clock.now() }),
+  )
+
+/** Adds a key that may do all, with a text of its own. */
+export async function addKey(
+  database: Database,
+  facts: Partial<NewKey> = {},
+): Promise<{ key: ApiKey; secret: Secret }> {
+  const secret = newSecret(systemRandom, 'live')
+  const { text: _, ...kept } = secret
+  const key = await write(database, trx =>
+    createKey(trx, {
+      ...{ id: 'key_a', accountId: 'acc_a', name: 'CI', scopes: ['*'] as const },
+      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+      secret: kept,
+      now: database.clock.now(),
+      ...facts,
+    }),
+  )
+  return { key, secret }
+}

@@ -1,0 +1,212 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { newSecret } from '../../../src/account/key.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import {
+  countAccounts,
+  findAccount,
+  listAccounts,
+  setPlan,
+} from '../../../src/store/account/accounts.ts'
+import { recallKey } from '../../../src/store/account/key-cache.ts'
+import {
+  findKey,
+  findKeyByHash,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  touchKeys,
+  updateKey,
+} from '../../../src/store/account/keys.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { tempDatabase, tempFolder } from '../temp-database.ts'
+import { addAccount, addKey } from './house.ts'
+
+async function house() {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await addAccount(database)
+  return { clock, database, ...(await addKey(database)) }
+}
+
+const revoke = (database: Database, accountId = 'acc_a', id = 'key_a') =>
+  write(database, trx => revokeKey(trx, accountId, id, database.clock.now()))
+
+async function rotate(database: Database, graceMs: number, id = 'key_a') {
+  const { text: _, ...secret } = newSecret(systemRandom, 'live')
+  const now = database.clock.now()
+  const key = await write(database, trx => rotateKey(trx, 'acc_a', id, { secret, graceMs, now }))
+  return { key, secret }
+}
+
+describe('accounts', () => {
+  test('are found, counted, listed by age, and given another plan', async () => {
+    const clock = fakeClock()
+    const database = await tempDatabase({ clock })
+    expect(await countAccounts(database)).toBe(0)
+    const first = await addAccount(database, 'acc_z')
+    await clock.advance(1)
+    const second = await addAccount(database, 'acc_a', 'starter')
+    expect(await countAccounts(database)).toBe(2)
+    expect(await listAccounts(database)).toEqual([first, second])
+    expect(await findAccount(database, 'acc_a')).toEqual(second)
+    expect(await findAccount(database, 'acc_b')).toBeNull()
+    expect(await write(database, trx => setPlan(trx, 'acc_z', 'enterprise'))).toBe(true)
+    expect(await findAccount(database, 'acc_z')).toMatchObject({ plan: 'enterprise' })
+    expect(await write(database, trx => setPlan(trx, 'acc_b', 'enterprise'))).toBe(false)
+  })
+})
+
+describe('a key', () => {
+  test('is found by the hash of its text, with its account', async () => {
+    const { database, key, secret } = await house()
+    const found = await findKeyByHash(database, secret.hash)
+    expect(found).toEqual({
+      key,
+      account: await findAccount(database, 'acc_a'),
+      secretExpiresAt: null,
+    })
+    expect(key).toMatchObject({ prefix: secret.prefix, hint: secret.hint, scopes: ['*'] })
+    expect(await findKeyByHash(database, 'f'.repeat(64))).toBeNull()
+  })
+
+  test('keeps its text nowhere', async () => {
+    const { database, secret } = await house()
+    const rows = [
+      await database.db.selectFrom('api_key').selectAll().execute(),
+      await database.db.selectFrom('key_secret').selectAll().execute(),
+    ]
+    expect(JSON.stringify(rows)).toContain(secret.hash)
+    expect(JSON.stringify(rows)).not.toContain(secret.text.slice(8, 40))
+  })
+
+  test('opens nothing once it is revoked, is listed no more, and cannot be revoked again', async () => {
+    const { database, secret } = await house()
+    expect(await revoke(database)).toBe(true)
+    expect(await findKeyByHash(database, secret.hash)).toBeNull()
+    expect(await listKeys(database, 'acc_a')).toEqual([])
+    expect(await findKey(database, 'acc_a', 'key_a')).toBeNull()
+    expect(await revoke(database)).toBe(false)
+    expect((await rotate(database, 0)).key).toBeNull()
+  })
+
+  test("of one account cannot be seen, changed, rotated or revoked by another's", async () => {
+    const { database, key, secret } = await house()
+    await addAccount(database, 'acc_b')
+    expect(await listKeys(database, 'acc_b')).toEqual([])
+    expect(await findKey(database, 'acc_b', 'key_a')).toBeNull()
+    const other = { secret: { hash: 'h', prefix: 'p', hint: 'h' }, graceMs: 0, now: 0 }
+    await write(database, async trx => {
+      expect(await updateKey(trx, 'acc_b', 'key_a', { name: 'mine' })).toBeNull()
+      expect(await rotateKey(trx, 'acc_b', 'key_a', other)).toBeNull()
+      expect(await revokeKey(trx, 'acc_b', 'key_a', 0)).toBe(false)
+    })
+    expect(await findKeyByHash(database, secret.hash)).toMatchObject({ key })
+  })
+
+  test('takes what is changed and keeps the rest', async () => {
+    const { database, key } = await house()
+    const patch = { name: 'Shop', allowedIps: ['192.0.2.0/24'], rateLimitPerMinute: 30 }
+    const changed = await write(database, trx => updateKey(trx, 'acc_a', 'key_a', patch))
+    expect(changed).toEqual({ ...key, ...patch })
+    expect(await findKey(database, 'acc_a', 'key_a')).toEqual(changed)
+  })
+
+  test('is noted as used, never as used earlier than it was', async () => {
+    const { database } = await house()
+    await touchKeys(database, new Map([['key_a', 20]]))
+    await touchKeys(database, new Map([['key_a', 10]]))
+    expect(await findKey(database, 'acc_a', 'key_a')).toMatchObject({ lastUsedAt: 20 })
+  })
+})
+
+describe('a key that is rotated', () => {
+  test('has two texts during its grace, and shows the newest', async () => {
+    const { clock, database, secret: old } = await house()
+    const { key, secret } = await rotate(database, 5_000)
+    expect(key).toMatchObject({ id: 'key_a', hint: secret.hint })
+    expect(await listKeys(database, 'acc_a')).toEqual([key])
+    const end = clock.now() + 5_000
+    expect(await findKeyByHash(database, old.hash)).toMatchObject({ key, secretExpiresAt: end })
+    expect(await findKeyByHash(database, secret.hash)).toMatchObject({ secretExpiresAt: null })
+  })
+
+  test('has one text where there is no grace', async () => {
+    const { database, secret: old } = await house()
+    await rotate(database, 0)
+    expect(await findKeyByHash(database, old.hash)).toBeNull()
+  })
+
+  test('again keeps to the grace that was promised, and lets none grow longer', async () => {
+    const { clock, database, secret: first } = await house()
+    const { secret: second } = await rotate(database, 1_000)
+    const firstEnd = clock.now() + 1_000
+    await clock.advance(500)
+    await rotate(database, 9_000)
+    expect(await findKeyByHash(database, first.hash)).toMatchObject({ secretExpiresAt: firstEnd })
+    expect(await findKeyByHash(database, second.hash)).toMatchObject({
+      secretExpiresAt: clock.now() + 9_000,
+    })
+    await clock.advance(500)
+    await rotate(database, 100)
+    expect(await findKeyByHash(database, first.hash)).toBeNull()
+    expect(await findKeyByHash(database, second.hash)).toMatchObject({
+      secretExpiresAt: clock.now() + 100,
+    })
+  })
+})
+
+describe('the memory of keys', () => {
+  test('does not ask the database again within a second', async () => {
+    const { clock, database, secret } = await house()
+    const first = await recallKey(database, secret.hash)
+    await clock.advance(999)
+    expect(await recallKey(database, secret.hash)).toBe(first)
+    await clock.advance(1)
+    expect(await recallKey(database, secret.hash)).not.toBe(first)
+    expect(await recallKey(database, secret.hash)).toEqual(first)
+  })
+
+  test.each<[string, (database: Database) => Promise<unknown>]>([
+    ['revoked', database => revoke(database)],
+    ['rotated without grace', database => rotate(database, 0)],
+  ])('forgets at once a key that this process %s', async (_, change) => {
+    const { database, secret } = await house()
+    expect(await recallKey(database, secret.hash)).not.toBeNull()
+    await change(database)
+    expect(await recallKey(database, secret.hash)).toBeNull()
+  })
+
+  test('forgets it also when it was being read while it was revoked', async () => {
+    const { database, secret } = await house()
+    const reading = recallKey(database, secret.hash)
+    await revoke(database)
+    await reading
+    expect(await recallKey(database, secret.hash)).toBeNull()
+  })
+
+  test('notices within a second what another process revoked', async () => {
+    const clock = fakeClock()
+    const file = join(tempFolder(), 'ev.sqlite')
+    const [ours, theirs] = [
+      await tempDatabase({ clock, file }),
+      await tempDatabase({ clock, file }),
+    ]
+    await addAccount(ours)
+    const { secret } = await addKey(ours)
+    expect(await recallKey(ours, secret.hash)).not.toBeNull()
+    // As another process would: its changes are not counted here.
+    await theirs.db.updateTable('api_key').set({ revoked_at: 1 }).execute()
+    await clock.advance(1_000)
+    expect(await recallKey(ours, secret.hash)).toBeNull()
+  })
+
+  test('knows a new key at once, though it was asked for it before', async () => {
+    const { database } = await house()
+    const { text: _, ...secret } = newSecret(systemRandom, 'live')
+    expect(await recallKey(database, secret.hash)).toBeNull()
+    await addKey(database, { id: 'key_b', secret })
+    expect(await recallKey(database, secret.hash)).toMatchObject({ key: { id: 'key_b' } })
+  })
+})
