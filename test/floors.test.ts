@@ -48,8 +48,8 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ],
   [
     'sockets',
-    /from 'node:(net|tls|http|https|dgram)'/,
-    /^(base\/ip\.ts|smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/,
+    /from 'node:(net|tls|http|https|http2|dgram)'/,
+    /^(base\/ip\.ts|http\/server\/|smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/,
   ],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   ['settings', /\bprocess\.env\b/, /^cli\//],

@@ -11,6 +11,8 @@ export type Caller = {
 
 /** What the steps before a handler found out; handlers read it with `c.get(…)`. */
 export type Env = {
+  /** What Node hands in with a request; tests have none, or only an address. */
+  Bindings: { readonly incoming?: Incoming }
   Variables: {
     /** `req_…` */
     requestId: string
@@ -21,16 +23,16 @@ export type Env = {
     /** Whether `X-EV-Sandbox: true` was sent. */
     sandbox: boolean
     /** The Idempotency-Key of this request, to be stored with what it causes; null: none. */
-    replay: { readonly key: string; readonly fingerprint: string } | null
-    /** The limit that is nearest to its end, for the X-RateLimit headers. */
-    nearest: RateLimit | null
+    replay: Replay | null
+    /** The bytes of a JSON body, as they came. */
+    body: Uint8Array
   }
 }
 
-/** How a limit stands. */
-export type RateLimit = {
-  readonly limit: number
-  readonly remaining: number
-  /** Epoch ms. */
-  readonly resetAt: number
+/** What a request with an Idempotency-Key is known again by. */
+export type Replay = { readonly key: string; readonly fingerprint: string }
+
+export type Incoming = {
+  readonly httpVersionMajor?: number
+  readonly socket?: { readonly remoteAddress?: string | undefined }
 }

@@ -1,0 +1,60 @@
+import type { OpenAPIHono } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { accountRoutes } from './account/account.ts'
+import { ApiError } from './api-error.ts'
+import type { Env } from './context.ts'
+import { docsRoutes } from './docs.ts'
+import { edge } from './edge.ts'
+import { answerError } from './errors.ts'
+import { PREFLIGHT } from './headers.ts'
+import { healthRoutes } from './health.ts'
+import { jobRoutes } from './jobs/jobs.ts'
+import { keyRoutes } from './keys/keys.ts'
+import { metricsRoutes } from './metrics-app.ts'
+import { openapiRoutes } from './openapi.ts'
+import { newRouter } from './router.ts'
+import type { Service } from './service.ts'
+import { verifyRoutes } from './verify/verify.ts'
+import { webhookRoutes } from './webhooks/webhooks.ts'
+
+/** All paths of the service. Rooms answer with `c.json` or `c.body`, which take the headers along. */
+export function createApp(service: Service): OpenAPIHono<Env> {
+  const app = newRouter()
+  app.use(edge(service))
+  app.onError((error, c) => answerError(c, service.log, error))
+  app.route('/', verifyRoutes(service))
+  app.route('/', jobRoutes(service))
+  app.route('/', webhookRoutes(service))
+  app.route('/', accountRoutes(service))
+  app.route('/', keyRoutes(service))
+  app.route('/', healthRoutes(service))
+  app.route('/', metricsRoutes(service))
+  app.route('/', openapiRoutes(service, app))
+  app.route('/', docsRoutes())
+  app.notFound(c => answerUnmatched(app, service, c))
+  return app
+}
+
+/** No path, or another method of one that there is. */
+function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {
+  const methods = methodsOf(app, c.req.path)
+  if (methods.length === 0) {
+    return answerError(c, service.log, new ApiError('not_found', 'There is no such path'))
+  }
+  c.header('Allow', methods.join(', '))
+  if (c.req.method === 'OPTIONS') return c.body(null, 204, PREFLIGHT)
+  const sentence = `This path knows ${methods.join(', ')} alone`
+  return answerError(c, service.log, new ApiError('method_not_allowed', sentence))
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+function methodsOf(app: OpenAPIHono<Env>, path: string): string[] {
+  const known = METHODS.filter(method =>
+    app.router.match(method, path)[0].some(([[, route]]) => route.method === method),
+  )
+  if (known.length === 0) return []
+  return known.includes('GET')
+    ? ['GET', 'HEAD', ...known.slice(1), 'OPTIONS']
+    : [...known, 'OPTIONS']
+}

@@ -1,0 +1,129 @@
+import type { Context } from 'hono'
+import { messageOf } from '../base/error.ts'
+import { cleanText } from '../base/text.ts'
+import { ApiError } from './api-error.ts'
+import type { Env } from './context.ts'
+
+export type BodyRule = {
+  readonly bytesMax: number
+  /** `stream`: a handler reads it by itself, and keeps to `bytesMax` as well. */
+  readonly kind: 'json' | 'stream'
+}
+
+/** Refuses by its headers a body that would not be read: before anybody is charged for it. */
+export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule): void {
+  const { req } = c
+  const encoding = req.header('Content-Encoding')
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+    throw new ApiError('unsupported_media_type', 'Send the body as it is, without Content-Encoding')
+  }
+  const length = req.header('Content-Length')
+  if (length !== undefined && Number(length) > bytesMax) throw tooLarge(bytesMax)
+  if (kind === 'json' && hasBody(c) && !isJson(req.header('Content-Type'))) {
+    throw new ApiError('unsupported_media_type', 'Send the body as Content-Type: application/json')
+  }
+}
+
+/** Reads a body of JSON, within its limit, for the schemas that come after; its bytes stay at hand. */
+export async function readJson(c: Context<Env>, { bytesMax }: BodyRule): Promise<void> {
+  if (!hasBody(c)) return
+  const bytes = await bytesOf(c, bytesMax)
+  const value = parse(bytes)
+  c.set('body', bytes)
+  // What reads it next would else parse it once more.
+  c.req.json = async <T>() => value as T
+}
+
+/** HTTP/1.1 announces a body by one of two headers (RFC 9112 §6.3), HTTP/2 by neither. */
+function hasBody({ env, req }: Context<Env>): boolean {
+  const length = req.header('Content-Length')
+  if (length !== undefined) return length !== '0'
+  if (req.header('Transfer-Encoding') !== undefined) return true
+  return env?.incoming?.httpVersionMajor !== 1 && req.method !== 'GET' && req.raw.body !== null
+}
+
+const isJson = (type: string | undefined) => type !== undefined && JSON_TYPE.test(type)
+
+/** JSON is UTF-8 (RFC 8259 §8.1). */
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?;? *$/i
+
+async function bytesOf(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
+  // Node's parser gives no more bytes than were announced.
+  if (c.req.header('Content-Length') !== undefined) {
+    const bytes = new Uint8Array(await c.req.arrayBuffer())
+    if (bytes.byteLength > bytesMax) throw tooLarge(bytesMax)
+    return bytes
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of c.req.raw.body ?? []) {
+    length += chunk.byteLength
+    if (length > bytesMax) throw tooLarge(bytesMax)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function tooLarge(bytesMax: number): ApiError {
+  return new ApiError(
+    'payload_too_large',
+    `The body is larger than the ${bytesMax} bytes that this path takes`,
+  )
+}
+
+function parse(bytes: Uint8Array): unknown {
+  const text = decode(bytes)
+  if (text === '') return undefined
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new ApiError('invalid_json', cleanText(`The body is no JSON: ${messageOf(error)}`))
+  }
+  if (isDeeper(value, DEPTH_MAX)) {
+    const sentence = `The body is nested deeper than ${DEPTH_MAX} levels`
+    throw new ApiError('invalid_json', sentence)
+  }
+  return value
+}
+
+/** Takes a byte order mark away. */
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new ApiError('invalid_json', `The body is not UTF-8, from byte ${badByte(bytes)} on`)
+  }
+}
+
+/** How many bytes can be read before the first that cannot. */
+function badByte(bytes: Uint8Array): number {
+  let [good, bad] = [0, bytes.length]
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1
+    try {
+      new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, middle), { stream: true })
+      good = middle
+    } catch {
+      bad = middle
+    }
+  }
+  return good
+}
+
+/** The deepest body of the interface has three levels. */
+const DEPTH_MAX = 16
+
+/** Level by level: a recursion would end at the stack's end. */
+function isDeeper(value: unknown, depthMax: number): boolean {
+  let level = [value].filter(isNest)
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth === depthMax) return true
+    level = level.flatMap(nest => Object.values(nest).filter(isNest))
+  }
+  return false
+}
+
+const isNest = (value: unknown): value is object => typeof value === 'object' && value !== null

@@ -1,0 +1,58 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { routePath } from 'hono/route'
+import { clientIp } from './client-ip.ts'
+import type { Env } from './context.ts'
+import { commonHeaders } from './headers.ts'
+import { limitHeaders, openLimit, showLimit } from './limit/headers.ts'
+import type { Service } from './service.ts'
+import { stateOf } from './state.ts'
+
+/**
+ * Around everything: gives a request its id and its address, an answer the headers that each has, and the log its
+ * line. Headers are laid ready before the handlers: changing an answer afterwards would copy it.
+ */
+export function edge(service: Service): MiddlewareHandler<Env> {
+  const { clock, log, random, settings } = service
+  const { metrics } = stateOf(service)
+  const ipOf = clientIp(settings.trustProxy)
+  const common = Object.entries(commonHeaders(service))
+  return async (c, next) => {
+    const startedAt = clock.ticks()
+    const requestId = `req_${random.token(ID_LENGTH)}`
+    c.set('requestId', requestId)
+    const ip = ipOf(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
+    c.set('ip', ip)
+    for (const [name, value] of common) c.header(name, value)
+    c.header('X-Request-Id', requestId)
+    showLimit(c, openLimit(service, ip))
+    await next()
+    const { method } = c.req
+    const [route, { status }] = [routeOf(c), c.res]
+    const tookMs = clock.ticks() - startedAt
+    metrics.answered({ method, route, status, tookMs })
+    // Templates of paths alone: a path may name what somebody owns, a query an address.
+    const line = { requestId, method, route, status, ms: Math.round(tookMs), keyId: keyOf(c) }
+    if (QUIET.has(route) && status < 400) log.debug('request', line)
+    else log.info('request', line)
+  }
+}
+
+/** Headers of an answer that comes about without the app, such as to what nobody could read as a request. */
+export const bareHeaders = (service: Service, ip: string): Record<string, string> => ({
+  ...commonHeaders(service),
+  ...limitHeaders(service, ip),
+})
+
+/** 103 bits of chance. */
+const ID_LENGTH = 20
+
+/** Asked every few seconds by whoever watches the service. */
+const QUIET = new Set(['/livez', '/readyz', '/health', '/metrics'])
+
+/** The path as it was declared; what no path fits has one name, or anybody could fill the memory of counts. */
+function routeOf(c: Context<Env>): string {
+  const path = routePath(c, -1)
+  return path === '/*' || path === '*' ? 'none' : path
+}
+
+const keyOf = (c: Context<Env>) => c.get('caller')?.key.id

@@ -1,0 +1,38 @@
+import type { Service } from './service.ts'
+
+/** Headers that every answer has, whoever asks for what. */
+export function commonHeaders({ settings }: Service): Readonly<Record<string, string>> {
+  return {
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    // An answer is data: a browser that is led to one shows nothing and runs nothing.
+    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+    // Keys come by Authorization alone, never by cookies: any site may ask with a key that it has.
+    'Access-Control-Allow-Origin': '*',
+    'Access-Control-Expose-Headers': EXPOSED,
+    ...(settings.baseUrl.startsWith('https:') && { 'Strict-Transport-Security': HSTS }),
+  }
+}
+
+/** What a browser must be told before it asks with a key (CORS preflight). */
+export const PREFLIGHT: Readonly<Record<string, string>> = {
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+  'Access-Control-Allow-Headers':
+    'Authorization, Content-Type, Idempotency-Key, X-EV-Sandbox, X-EV-Sandbox-Delay',
+  'Access-Control-Max-Age': '7200',
+}
+
+/** What a browser lets scripts of other sites read. */
+const EXPOSED = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'Retry-After',
+  'X-Request-Id',
+  'Idempotency-Replayed',
+  'Location',
+  'Content-Disposition',
+].join(', ')
+
+/** A year, as is customary. */
+const HSTS = 'max-age=31536000'

@@ -1,0 +1,5 @@
+import { newRouter } from '../router.ts'
+import type { Service } from '../service.ts'
+
+/** To be filled. */
+export const keyRoutes = (_service: Service) => newRouter()

@@ -1,0 +1,75 @@
+import type { Context } from 'hono'
+import { periodEnd, periodStart } from '../../account/plan.ts'
+import { MINUTE } from '../../base/clock.ts'
+import { readCredit } from '../../store/account/credits.ts'
+import type { BucketState } from '../../store/limits.ts'
+import { ApiError } from '../api-error.ts'
+import type { Caller, Env } from '../context.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+import { bucketsOf, type Counts, type KindBucket, nameOf } from './buckets.ts'
+import { nearestOf, showLimit } from './headers.ts'
+
+/** Lets a request pass all limits that hold for it and counts it in each, or refuses it and counts it in none. */
+export async function admit(
+  c: Context<Env>,
+  service: Service,
+  { caller, counts }: { caller: Caller; counts: Counts },
+): Promise<void> {
+  const { limits, settings } = service
+  const credits = counts === null ? null : await creditState(service, caller)
+  if (credits?.remaining === 0) {
+    showLimit(c, credits)
+    refuseCredits(service, credits)
+  }
+  const buckets = bucketsOf(caller, { ip: c.get('ip'), counts, settings })
+  const { refusedBy, states } = settings.limits
+    ? await limits.take(buckets)
+    : { refusedBy: null, states: limits.peek(buckets) }
+  const refusal = refusedBy === null ? undefined : states[refusedBy]
+  if (refusedBy !== null && refusal !== undefined) {
+    showLimit(c, refusal)
+    refuse(service, buckets[refusedBy] as KindBucket, refusal)
+  }
+  // One verification will take one, unless its answer is known or nobody can tell.
+  const left = credits && {
+    ...credits,
+    remaining: credits.remaining - (counts === 'single' ? 1 : 0),
+  }
+  showLimit(c, nearestOf(left === null ? states : [...states, left]))
+}
+
+/** Sandbox requests are not counted; what is shown for them always looks the same. */
+export function showSimulated(c: Context<Env>, { clock }: Service): void {
+  showLimit(c, { ...SIMULATED, resetAt: clock.now() + MINUTE })
+}
+
+const SIMULATED = { limit: 100, remaining: 99 }
+
+/** The credits of the day, for a plan that has an end to them; they are charged where results are booked. */
+async function creditState(
+  { database, clock }: Service,
+  { account, plan }: Caller,
+): Promise<BucketState | null> {
+  if (plan.creditsPerDay === null) return null
+  const now = clock.now()
+  const { used, held } = await readCredit(database, account.id, periodStart(now))
+  const remaining = Math.max(0, plan.creditsPerDay - used - held)
+  return { limit: plan.creditsPerDay, remaining, resetAt: periodEnd(now) }
+}
+
+function refuseCredits(service: Service, { limit, resetAt }: BucketState): never {
+  stateOf(service).metrics.refused('credits')
+  const sentence = `All ${limit} verifications of the day are used up. The next ones can be had at midnight UTC.`
+  throw new ApiError('quota_exceeded', sentence, { retryAfterS: secondsTo(service, resetAt) })
+}
+
+function refuse(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {
+  stateOf(service).metrics.refused(bucket.kind)
+  const retryAfterS = secondsTo(service, resetAt)
+  const sentence = `Rate limit exceeded: ${nameOf(bucket)}. Try again in ${retryAfterS} s.`
+  throw new ApiError('rate_limit', sentence, { retryAfterS })
+}
+
+const secondsTo = ({ clock }: Service, at: number) =>
+  Math.max(1, Math.ceil((at - clock.now()) / 1_000))

@@ -1,0 +1,48 @@
+import type { Context } from 'hono'
+import { MINUTE } from '../../base/clock.ts'
+import { countedIp } from '../../base/ip.ts'
+import type { BucketState } from '../../store/limits.ts'
+import type { Env } from '../context.ts'
+import type { Service } from '../service.ts'
+import type { KindBucket } from './buckets.ts'
+
+/** Shows the limit that is nearest to its end; a later call takes the place of an earlier one. */
+export function showLimit(c: Context<Env>, nearest: BucketState): void {
+  const [limit, remaining, reset] = valuesOf(nearest)
+  c.header('X-RateLimit-Limit', limit)
+  c.header('X-RateLimit-Remaining', remaining)
+  c.header('X-RateLimit-Reset', reset)
+}
+
+/** The headers of an answer that comes about without the app, such as to a request that nobody could read. */
+export function limitHeaders(service: Service, ip: string): Record<string, string> {
+  const [limit, remaining, reset] = valuesOf(openLimit(service, ip))
+  return {
+    'X-RateLimit-Limit': limit,
+    'X-RateLimit-Remaining': remaining,
+    'X-RateLimit-Reset': reset,
+  }
+}
+
+/** What is shown to whoever has no key: how the limit of single verifications stands for its address. */
+export function openLimit({ limits, settings }: Service, ip: string): BucketState {
+  return limits.peek([singleBucket(settings.ipLimits.singlePerMinute, ip)])[0] as BucketState
+}
+
+export const singleBucket = (limit: number, ip: string): KindBucket => ({
+  kind: 'ip:single',
+  key: `ip:single:${countedIp(ip)}`,
+  limit,
+  perMs: MINUTE,
+})
+
+/** The one of which the smallest part is left; there is always one. */
+export function nearestOf(states: readonly BucketState[]): BucketState {
+  return states.reduce((nearest, state) => (shareOf(state) < shareOf(nearest) ? state : nearest))
+}
+
+const shareOf = ({ remaining, limit }: BucketState) => (limit === 0 ? 0 : remaining / limit)
+
+/** Unix seconds, rounded up: whoever comes then is not early. */
+const valuesOf = ({ limit, remaining, resetAt }: BucketState) =>
+  [String(limit), String(remaining), String(Math.ceil(resetAt / 1_000))] as const

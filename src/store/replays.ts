@@ -1,0 +1,49 @@
+import type { Transaction } from 'kysely'
+import type { Database } from './database.ts'
+import type { ReplayTable, Schema } from './schema.ts'
+
+export type Replayed = ReplayTable
+
+/** What a request with this key was answered with, since a time. */
+export async function findReplay(
+  { db }: Database,
+  { keyId, key, since }: { keyId: string; key: string; since: number },
+): Promise<Replayed | null> {
+  const row = await db
+    .selectFrom('replay')
+    .selectAll()
+    .where('key_id', '=', keyId)
+    .where('idempotency_key', '=', key)
+    .where('created_at', '>', since)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Keeps an answer, in the transaction of what it tells of; one from before `since` makes room. False: there is one already. */
+export async function keepReplay(
+  trx: Transaction<Schema>,
+  row: ReplayTable,
+  since: number,
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await trx
+    .insertInto('replay')
+    .values(row)
+    .onConflict(conflict =>
+      conflict
+        .columns(['key_id', 'idempotency_key'])
+        .doUpdateSet({
+          fingerprint: row.fingerprint,
+          status: row.status,
+          answer: row.answer,
+          created_at: row.created_at,
+        })
+        .where('replay.created_at', '<=', since),
+    )
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+/** Forgets answers that are too old to be repeated. */
+export async function deleteReplaysBefore(trx: Transaction<Schema>, before: number): Promise<void> {
+  await trx.deleteFrom('replay').where('created_at', '<=', before).execute()
+}

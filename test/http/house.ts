@@ -1,0 +1,144 @@
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import { newSecret } from '../../src/account/key.ts'
+import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
+import type { Scope } from '../../src/account/scope.ts'
+import type { LogFields } from '../../src/base/log.ts'
+import { createSeal } from '../../src/base/seal.ts'
+import { createApp } from '../../src/http/app.ts'
+import type { Service, ServiceSettings } from '../../src/http/service.ts'
+import { createAccount } from '../../src/store/account/accounts.ts'
+import { createKey, type NewKey } from '../../src/store/account/keys.ts'
+import { write } from '../../src/store/database.ts'
+import { openLimits } from '../../src/store/limits.ts'
+import { createBooks } from '../../src/work/books.ts'
+import type { JobWorker } from '../../src/work/worker.ts'
+import { house as engineHouse } from '../engine/house.ts'
+import { countedRandom } from '../fake/random.ts'
+import { tempDatabase, tempFolder } from '../store/temp-database.ts'
+
+type HouseOptions = {
+  /** Of the account that is there from the start. */
+  readonly plan?: string
+  readonly settings?: Partial<ServiceSettings>
+  /** What the mail world looks like. */
+  readonly engine?: Parameters<typeof engineHouse>[0]
+  /** What stands in for parts of the service. */
+  readonly parts?: Partial<Service>
+}
+
+export type RequestOptions = {
+  readonly method?: string
+  /** The text of a key; null: none; left out: the one that may do everything. */
+  readonly key?: string | null
+  /** Sent as JSON, unless it is text or bytes. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly ip?: string
+}
+
+/** The service without a port: a database of its own, a clock that stands, chance that counts, an account and its key. */
+export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}) {
+  const { engine, clock, zone, mx, settled } = engineHouse(given.engine)
+  const database = await tempDatabase({ clock })
+  const random = countedRandom()
+  const { log, lines } = noted()
+  const dataDir = tempFolder()
+  const plans = new Map(PLANS.map(one => [one.name, one]))
+  const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+  const books = createBooks({ database, clock, random, log, plans })
+  const worker = idleWorker()
+  let stopping = false
+  const service: Service = {
+    ...{ clock, random, log, database, engine, books, limits, worker },
+    resolver: zone,
+    seal: createSeal('a secret of tests', random),
+    settings: {
+      ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS },
+      ...{ limits: true, trustProxy: [], webhookAllowRanges: [], metricsToken: null, dataDir },
+      ...given.settings,
+    },
+    isStopping: () => stopping,
+    ...given.parts,
+  }
+  const app = createApp(service)
+  onTestFinished(async () => {
+    await books.stop()
+    limits.close()
+  })
+  let keys = 0
+  /** Makes a key, of an account that is made with it where it is not there. */
+  async function addKey(o: Partial<Omit<NewKey, 'secret'>> = {}): Promise<string> {
+    const secret = newSecret(random, 'live')
+    await write(database, trx =>
+      createKey(trx, {
+        ...{ id: `key_${++keys}`, accountId: 'acc_1', name: 'test', secret, now: clock.now() },
+        ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
+        ...{ rateLimitPerMinute: null, expiresAt: null },
+        ...o,
+      }),
+    )
+    return secret.text
+  }
+  const addAccount = (id: string, itsPlan = plan) =>
+    write(database, trx => createAccount(trx, { id, name: id, plan: itsPlan, now: clock.now() }))
+  await addAccount('acc_1')
+  const key = await addKey()
+
+  /** Asks as a client at 192.0.2.1 would. */
+  async function request(path: string, o: RequestOptions = {}): Promise<Response> {
+    const { method = o.body === undefined ? 'GET' : 'POST', ip = '192.0.2.1' } = o
+    const headers = new Headers(o.headers)
+    if (o.key !== null) headers.set('Authorization', `Bearer ${o.key ?? key}`)
+    const isJson = o.body !== undefined && typeof o.body !== 'string' && !ArrayBuffer.isView(o.body)
+    if (o.body !== undefined && !headers.has('Content-Type')) {
+      headers.set('Content-Type', 'application/json')
+    }
+    const body = isJson ? JSON.stringify(o.body) : (o.body as string | undefined)
+    const init = { method, headers, ...(body !== undefined && { body }) }
+    return app.request(path, init, { incoming: { socket: { remoteAddress: ip } } })
+  }
+  return {
+    ...{ app, service, database, clock, zone, mx, random, books, worker, lines, key },
+    ...{ request, addKey, addAccount },
+    /** Lets time pass until a promise settles: for what asks mail servers. */
+    settled,
+    stop: () => {
+      stopping = true
+    },
+    /** The body of an answer to `request`. */
+    async json(path: string, o: RequestOptions = {}): Promise<Record<string, unknown>> {
+      return (await settled(request(path, o))).json() as Promise<Record<string, unknown>>
+    },
+  }
+}
+
+/** A worker that does nothing, and knows what it was told. */
+export function idleWorker(): JobWorker & { readonly taken: string[]; readonly dropped: string[] } {
+  const taken: string[] = []
+  const dropped: string[] = []
+  return {
+    ...{ taken, dropped },
+    take: jobId => void taken.push(jobId),
+    drop: jobId => void dropped.push(jobId),
+    changed: (_, signal) =>
+      new Promise(resolve => signal.addEventListener('abort', () => resolve(null))),
+    status: () => ({ jobs: taken.length, waiting: 0, running: 0 }),
+    stop: () => setImmediate(),
+  }
+}
+
+type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
+
+function noted() {
+  const lines: Line[] = []
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) =>
+      void lines.push({ level, message, fields })
+  return {
+    lines,
+    log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
+  }
+}
