@@ -1,0 +1,167 @@
+import { z } from '@hono/zod-openapi'
+import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../verify/list/emails.ts'
+import { BulkItem, plainFields, STATUSES } from './result.ts'
+
+// What is asked of the paths that verify. Addresses and lists are checked by the rooms themselves, which say more than
+// a schema can; here they are only described.
+
+const email = z.unknown().openapi({
+  type: 'string',
+  description: 'The address, at most 254 octets.',
+  example: 'user@example.com',
+})
+
+export const SingleRequest = z
+  .object({
+    email,
+    check_smtp: z.boolean().optional().openapi({
+      description: 'false: everything but the mail server (reason `smtp_skipped`).',
+    }),
+    force_refresh: z.boolean().optional().openapi({
+      description: 'true: the mail server is asked even if its answer is known.',
+    }),
+    async: z.boolean().optional().openapi({
+      description:
+        'true: answered at once; the result comes by the event `verification.completed`.',
+    }),
+  })
+  .openapi('SingleRequest', { required: ['email'] })
+
+export const SingleQuery = z.object({
+  include: z.string().optional().openapi({
+    description: 'What to tell beside the plain result: `flags`, `evidence`, or both with a comma.',
+    example: 'flags',
+  }),
+})
+
+export const AsyncAccepted = z
+  .object({
+    success: z.literal(true),
+    verification_id: z.string(),
+    status: z.literal('queued'),
+  })
+  .openapi('AsyncAccepted')
+
+/** The result of `POST /v1/verify`: the plain one and the fields of the sandbox. */
+export const ScoredResult = z
+  .object({
+    ...plainFields,
+    status: z.enum(STATUSES),
+    score: z.int().min(0).max(100).openapi({ description: 'How likely mail is welcome.' }),
+    is_disposable: z.boolean().optional(),
+    is_role: z.boolean().optional(),
+    is_catch_all: z.boolean().optional(),
+    is_free: z.boolean().optional(),
+    sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
+  })
+  .openapi('ScoredResult')
+
+const name = z.unknown().openapi({ type: 'string', maxLength: 200, description: 'For people.' })
+const deduplicate = z.boolean().optional().openapi({
+  description: 'false: an address that comes again is asked again, and charged again.',
+  default: true,
+})
+
+const list = (max: number) =>
+  z.unknown().openapi({
+    type: 'array',
+    items: { type: 'string' },
+    maxItems: max,
+    minItems: 1,
+    example: ['user@example.com', 'info@example.com'],
+  })
+
+export const BulkRequest = z
+  .object({ emails: list(BULK_MAX) })
+  .openapi('BulkRequest', { required: ['emails'] })
+
+export const BatchRequest = z
+  .object({
+    emails: list(BATCH_MAX),
+    items: z.unknown().openapi({
+      type: 'array',
+      maxItems: BATCH_MAX,
+      minItems: 1,
+      description: 'In place of `emails`: each with an id of yours, which comes back in downloads.',
+      items: {
+        type: 'object',
+        required: ['email'],
+        properties: { email: { type: 'string' }, id: { type: 'string', maxLength: 256 } },
+      },
+    }),
+    name,
+    deduplicate,
+  })
+  .openapi('BatchRequest', { required: [] })
+
+export const FileRequest = z
+  .object({
+    file: z.unknown().openapi({
+      type: 'string',
+      format: 'binary',
+      description: 'A list: CSV, TSV, or one address a line, in any usual encoding.',
+    }),
+    column: z.string().optional().openapi({
+      description:
+        'The column of addresses, by its name or its number from 1. Left out: it is looked for.',
+    }),
+    header: z.enum(['true', 'false']).optional().openapi({
+      description: 'Whether the first row names the columns. Left out: it is looked for.',
+    }),
+    name: z.string().optional(),
+    deduplicate: z.enum(['true', 'false']).optional(),
+  })
+  .openapi('FileRequest', { required: ['file'] })
+
+const counts = {
+  total_emails: z.int().min(0),
+  valid_emails: z.int().min(0).openapi({ description: 'Rows that are well-formed addresses.' }),
+  invalid_format_emails: z.int().min(0).openapi({ description: 'Rows that are none.' }),
+}
+
+export const InstantBulk = z
+  .object({
+    success: z.literal(true),
+    instant: z.literal(true),
+    job_id: z.string(),
+    status: z.literal('completed'),
+    ...counts,
+    results: z.array(BulkItem).max(INSTANT_MAX),
+    summary: z.object({
+      total: z.int(),
+      valid: z.int(),
+      invalid: z.int().openapi({ description: 'All that are not valid, the unknown ones too.' }),
+    }),
+    message: z.string(),
+  })
+  .openapi('InstantBulk')
+
+const queued = {
+  success: z.literal(true),
+  job_id: z.string(),
+  status: z.literal('queued'),
+  ...counts,
+  estimated_time: z.string().openapi({ example: '2 minutes' }),
+  message: z.string(),
+}
+
+export const QueuedBulk = z.object(queued).openapi('QueuedBulk')
+
+const links = {
+  duplicates: z.int().min(0).openapi({ description: 'Rows whose address stands above them too.' }),
+  status_url: z.string(),
+  download_url: z.string(),
+}
+
+export const QueuedBatch = z.object({ ...queued, ...links }).openapi('QueuedBatch')
+
+export const QueuedFile = z
+  .object({
+    ...queued,
+    ...links,
+    column: z.string().nullable().openapi({ description: 'The name of the column of addresses.' }),
+    column_number: z.int().min(1),
+    header: z.boolean(),
+    rows: z.int().min(0),
+  })
+  .openapi('QueuedFile')

@@ -1,0 +1,90 @@
+import type { Context } from 'hono'
+import { sandboxResult } from '../../engine/sandbox.ts'
+import type { Result } from '../../verdict/verdict.ts'
+import type { Hold } from '../../work/books.ts'
+import { ApiError } from '../api-error.ts'
+import { commit } from '../commit.ts'
+import type { Env } from '../context.ts'
+import type { Service } from '../service.ts'
+import { holdCredits } from './credits.ts'
+
+type Asked = {
+  readonly email: string
+  readonly checkSmtp: boolean
+  readonly forceRefresh: boolean
+}
+
+/** Verifies one address for somebody who waits, has it written down, and answers. */
+export async function answerOne(
+  c: Context<Env>,
+  service: Service,
+  asked: Asked,
+  present: (result: Result) => object,
+): Promise<Response> {
+  if (c.get('sandbox')) {
+    const result = sandboxResult(service.clock, asked.email)
+    return settled(c, service, { result, hold: null }, present)
+  }
+  const hold = await holdCredits(c, service, 1)
+  const result = await orGiveBack(c, service, hold, () => verify(c, service, asked))
+  return settled(c, service, { result, hold }, present)
+}
+
+/** What was set aside goes back if nothing comes of it. */
+export async function orGiveBack<T>(
+  c: Context<Env>,
+  { books }: Service,
+  hold: Hold | null,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (hold !== null) books.giveBack(c.get('caller').account.id, hold)
+    throw error
+  }
+}
+
+/** Thrown to nobody: the client is gone. */
+export const clientGone = () =>
+  new ApiError('request_timeout', 'The client went away before its answer was there')
+
+/** The question itself goes on when its client goes away: others may wait for it, and its answer is remembered. */
+async function verify(
+  c: Context<Env>,
+  { engine }: Service,
+  { email, ...options }: Asked,
+): Promise<Result> {
+  const { signal } = c.req.raw
+  try {
+    return await engine.verify(email, { ...options, signal })
+  } catch (error) {
+    throw signal.aborted ? clientGone() : error
+  }
+}
+
+/** With an Idempotency-Key it is written before the answer, together with it; else soon after. */
+async function settled(
+  c: Context<Env>,
+  service: Service,
+  { result, hold }: { readonly result: Result; readonly hold: Hold | null },
+  present: (result: Result) => object,
+): Promise<Response> {
+  const { account, key } = c.get('caller')
+  const origin = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const entry = { result }
+  const body = present(result)
+  if ((c.get('replay') ?? null) === null) {
+    service.books.settle({ ...origin, source: 'single', hold, entry })
+    return c.json(body)
+  }
+  const period = hold?.period ?? null
+  const released = hold?.amount ?? 0
+  return orGiveBack(c, service, hold, () =>
+    commit(c, service, async trx => {
+      const entries = { ...origin, source: 'single' as const, jobId: null, period, released }
+      await service.books.record(trx, { ...entries, entries: [entry] })
+      return { status: 200, body }
+    }),
+  )
+}

@@ -1,0 +1,56 @@
+import type { Context } from 'hono'
+import { cleanText } from '../../../base/text.ts'
+import { ApiError } from '../../api-error.ts'
+import type { Env } from '../../context.ts'
+import type { Service } from '../../service.ts'
+import { readBatch } from './emails.ts'
+import { linksOf, portions, presentQueued, queueList } from './queue.ts'
+
+export type BatchBody = {
+  readonly emails?: unknown
+  readonly items?: unknown
+  readonly name?: unknown
+  readonly deduplicate?: boolean | undefined
+  readonly webhook_url?: unknown
+}
+
+/** `POST /v1/verify/batch`: a list that becomes a job, however short it is. */
+export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
+  refuseWebhookUrl(body.webhook_url)
+  const name = readName(body.name)
+  const rows = portions(readBatch(body))
+  // A download has a column for ids where there are any.
+  const source = JSON.stringify({ ids: body.items !== undefined })
+  const listed = {
+    type: 'batch' as const,
+    name,
+    source,
+    deduplicate: body.deduplicate ?? true,
+    rows,
+  }
+  return queueList(c, service, listed, job => ({
+    ...presentQueued(service, job, `Batch queued. Check GET /v1/jobs/${job.id}`),
+    ...linksOf(job),
+  }))
+}
+
+const NAME_LENGTH_MAX = 200
+
+/** What a job is called by its people; nothing is read out of it. */
+export function readName(name: unknown): string | null {
+  if (name === undefined || name === null) return null
+  if (typeof name === 'string' && name.length <= NAME_LENGTH_MAX) return cleanText(name) || null
+  throw new ApiError(
+    'invalid_request',
+    `"name" must be a string of at most ${NAME_LENGTH_MAX} characters.`,
+  )
+}
+
+/** Taken silently it would leave its caller waiting. */
+function refuseWebhookUrl(url: unknown): void {
+  if (url === undefined || url === null) return
+  throw new ApiError(
+    'invalid_request',
+    'webhook_url is not taken with a batch. Register the endpoint once with POST /v1/webhooks, for the event batch.completed.',
+  )
+}

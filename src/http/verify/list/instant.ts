@@ -1,0 +1,131 @@
+import type { Context } from 'hono'
+import { isFault } from '../../../address/address.ts'
+import { SECOND } from '../../../base/clock.ts'
+import { limited } from '../../../engine/limit.ts'
+import { resultOfNoTime } from '../../../engine/result/conclude.ts'
+import { sandboxResult } from '../../../engine/sandbox.ts'
+import { type Entry, isAddress, toEntry } from '../../../job/submission.ts'
+import { insertFinishedJob } from '../../../store/job/loading.ts'
+import type { Result } from '../../../verdict/verdict.ts'
+import type { Hold } from '../../../work/books.ts'
+import { newId, toJob } from '../../../work/submit.ts'
+import { commit } from '../../commit.ts'
+import type { Env } from '../../context.ts'
+import type { Service } from '../../service.ts'
+import { clientGone, orGiveBack } from '../ask.ts'
+import { holdCredits } from '../credits.ts'
+import { presentItem } from './item.ts'
+
+/** For all addresses together, so that the answer comes before proxies give it up. */
+const BUDGET_MS = 10 * SECOND
+
+/** Answers a short list at once: a job that is completed when it is first heard of. */
+export async function answerInstant(
+  c: Context<Env>,
+  service: Service,
+  emails: readonly string[],
+): Promise<Response> {
+  const entries = emails.map(toEntry)
+  const asked = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
+  const addresses = asked.filter(isAddress).length
+  const isFree = c.get('sandbox') || addresses === 0
+  const hold = isFree ? null : await holdCredits(c, service, addresses)
+  return orGiveBack(c, service, hold, async () => {
+    const found = await verifyAll(c, service, asked)
+    const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
+    return store(c, service, { entries, results, hold, anew: [...found.values()] })
+  })
+}
+
+/** The results by dedupe key: of all of them, whatever the mail servers do. */
+async function verifyAll(
+  c: Context<Env>,
+  service: Service,
+  asked: readonly Entry[],
+): Promise<Map<string, Result>> {
+  const { clock } = service
+  const begunAt = clock.ticks()
+  const byText = c.get('sandbox') ? null : await verifyInTime(c, service, asked)
+  const resultOf = (text: string) =>
+    byText === null
+      ? sandboxResult(clock, text)
+      : (byText.get(text) ?? resultOfNoTime(clock, text, begunAt))
+  return new Map(asked.map(({ dedupeKey, text }) => [dedupeKey, resultOf(text)]))
+}
+
+async function verifyInTime(
+  c: Context<Env>,
+  { engine, clock }: Service,
+  asked: readonly Entry[],
+): Promise<Map<string, Result>> {
+  const client = c.req.raw.signal
+  const found = new Map<string, Result>()
+  const { signal, done } = limited(clock, BUDGET_MS, [client])
+  try {
+    const texts = asked.map(({ text }) => text)
+    for await (const result of engine.verifyMany(texts, { signal, wait: false })) {
+      found.set(result.email, result)
+    }
+  } catch (error) {
+    if (client.aborted) throw clientGone()
+    // What is not there when the time is up is told as that.
+    if (!signal.aborted) throw error
+  } finally {
+    done()
+  }
+  return found
+}
+
+type Answered = {
+  readonly entries: readonly Entry[]
+  /** One for each row. */
+  readonly results: readonly Result[]
+  /** One for each address, however often it stands in the list. */
+  readonly anew: readonly Result[]
+  readonly hold: Hold | null
+}
+
+/** Job, books and the answer that is kept are durable together, before it is sent. */
+function store(
+  c: Context<Env>,
+  service: Service,
+  { entries, results, anew, hold }: Answered,
+): Promise<Response> {
+  const { account, key } = c.get('caller')
+  const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const listed = { ...owner, type: 'bulk' as const, name: null, source: '{}', deduplicate: true }
+  const jobId = newId(listed, service.random)
+  const items = entries.map((entry, index) => ({
+    ...entry,
+    position: index + 1,
+    result: results[index] as Result,
+  }))
+  return commit(c, service, async trx => {
+    await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
+    await service.books.record(trx, {
+      ...owner,
+      ...{ source: 'bulk', jobId, period: hold?.period ?? null, released: hold?.amount ?? 0 },
+      entries: anew.map(result => ({ result })),
+    })
+    return { status: 200, body: presentInstant(jobId, results) }
+  })
+}
+
+/** The instant form of the interface (2.3): its summary knows valid and invalid, and no third. */
+function presentInstant(jobId: string, results: readonly Result[]) {
+  const total = results.length
+  const malformed = results.filter(({ evidence }) => isFault(evidence.address)).length
+  const valid = results.filter(({ verdict }) => verdict.valid).length
+  return {
+    success: true,
+    instant: true,
+    job_id: jobId,
+    status: 'completed',
+    total_emails: total,
+    valid_emails: total - malformed,
+    invalid_format_emails: malformed,
+    results: results.map(presentItem),
+    summary: { total, valid, invalid: total - valid },
+    message: `Verified ${total} ${total === 1 ? 'address' : 'addresses'}`,
+  }
+}

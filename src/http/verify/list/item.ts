@@ -1,0 +1,11 @@
+import type { Result } from '../../../verdict/verdict.ts'
+
+/** One row of a list, as the interface shows it (2.2). */
+export const presentItem = ({ email, verdict, cached }: Result) => ({
+  email,
+  valid: verdict.valid,
+  deliverable: verdict.deliverable,
+  risk_level: verdict.risk,
+  reason: verdict.reason,
+  cached,
+})

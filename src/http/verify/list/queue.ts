@@ -1,0 +1,123 @@
+import type { Context } from 'hono'
+import { periodStart } from '../../../account/plan.ts'
+import { readCredit } from '../../../store/account/credits.ts'
+import type { Job } from '../../../store/job/jobs.ts'
+import {
+  dropLoading,
+  type Loaded,
+  loadJob,
+  queueLoaded,
+  type Row,
+  type Submission,
+} from '../../../work/submit.ts'
+import { commit } from '../../commit.ts'
+import type { Env } from '../../context.ts'
+import type { Service } from '../../service.ts'
+import { quotaExceeded } from '../credits.ts'
+import { estimatedTime } from '../estimate.ts'
+import { emptyList } from './emails.ts'
+
+/** What a path knows of the list that it was given. */
+export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
+  /** Left out: nothing need be known of how its rows were written. */
+  readonly source?: string
+  readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
+}
+
+/** Makes a job of a list: it is durable, with its credits and its answer, before that answer is sent. */
+export async function queueList(
+  c: Context<Env>,
+  service: Service,
+  { rows, source = '{}', ...listed }: Listed,
+  present: (job: Job) => object,
+): Promise<Response> {
+  const { account, key } = c.get('caller')
+  const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const askedMax = owner.sandbox ? null : await creditsLeft(c, service)
+  const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
+  if (loaded === null) throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
+  try {
+    if (loaded.total === 0) throw emptyList('The list has no rows.')
+    const response = await commit(c, service, async trx => ({
+      status: 200,
+      body: present(await queueIn(c, service, trx, loaded)),
+    }))
+    service.worker.take(loaded.jobId)
+    return response
+  } catch (error) {
+    await dropLoading(service.database, loaded.jobId)
+    throw error
+  }
+}
+
+/** One address that nobody waits for, strictly as it is written: a job of one row. */
+export function queueOne(c: Context<Env>, service: Service, email: string): Promise<Response> {
+  const listed = {
+    type: 'single' as const,
+    name: null,
+    deduplicate: true,
+    rows: [[{ text: email }]],
+  }
+  return queueList(c, service, listed, ({ id }) => ({
+    success: true,
+    verification_id: id,
+    status: 'queued',
+  }))
+}
+
+/** The rows of a list that is in memory, in the portions that `loadJob` takes. */
+export function* portions(rows: readonly Row[]): Generator<readonly Row[]> {
+  for (let at = 0; at < rows.length; at += PORTION_ROWS) yield rows.slice(at, at + PORTION_ROWS)
+}
+
+/** Read without a pause: 3 ms. */
+const PORTION_ROWS = 500
+
+/** The queued form of the interface (2.4). */
+export function presentQueued(service: Service, job: Job, message: string) {
+  const { id, total, malformed, duplicates, sandbox } = job
+  const addresses = total - malformed - duplicates
+  return {
+    success: true,
+    job_id: id,
+    status: 'queued',
+    total_emails: total,
+    valid_emails: total - malformed,
+    invalid_format_emails: malformed,
+    estimated_time: estimatedTime(service.engine, { addresses, sandbox: sandbox === 1 }),
+    message,
+  }
+}
+
+/** What lists that came by the newer paths are told beside it. */
+export const linksOf = ({ id, duplicates }: Job) => ({
+  duplicates,
+  status_url: `/v1/jobs/${id}`,
+  download_url: `/v1/jobs/${id}/download`,
+})
+
+/** Null: any number. A list that needs more is refused before all of it is stored. */
+async function creditsLeft(c: Context<Env>, { database, clock }: Service): Promise<number | null> {
+  const { account, plan } = c.get('caller')
+  if (plan.creditsPerDay === null) return null
+  const { used, held } = await readCredit(database, account.id, periodStart(clock.now()))
+  return Math.max(0, plan.creditsPerDay - used - held)
+}
+
+async function queueIn(
+  c: Context<Env>,
+  service: Service,
+  trx: Parameters<typeof queueLoaded>[0],
+  loaded: Loaded,
+): Promise<Job> {
+  const { creditsPerDay } = c.get('caller').plan
+  const queued = await queueLoaded(trx, loaded, { now: service.clock.now(), creditsPerDay })
+  if ('job' in queued) return queued.job
+  throw notEnough(c, service, { left: queued.creditsLeft, needed: loaded.asked })
+}
+
+const notEnough = (
+  c: Context<Env>,
+  { clock }: Service,
+  o: { readonly left: number; readonly needed: number | null },
+) => quotaExceeded(c.get('caller').plan, clock.now(), o)

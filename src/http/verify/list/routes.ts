@@ -1,0 +1,151 @@
+import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
+import type { ApiCode } from '../../api-error.ts'
+import { recognise } from '../../idempotent.ts'
+import { newRouter } from '../../router.ts'
+import { json } from '../../schema/answers.ts'
+import { errorResponses, SECURITY } from '../../schema/error.ts'
+import { ITEM_EXAMPLE } from '../../schema/result.ts'
+import {
+  BatchRequest,
+  BulkRequest,
+  FileRequest,
+  InstantBulk,
+  QueuedBatch,
+  QueuedBulk,
+  QueuedFile,
+} from '../../schema/verify.ts'
+import type { Service } from '../../service.ts'
+import { gate, LIST_BODY_MAX, unchecked } from '../gate.ts'
+import { type BatchBody, verifyBatch } from './batch.ts'
+import { verifyBulk } from './bulk.ts'
+import { verifyFile } from './file.ts'
+import { FORM_BYTES_MAX, uploads } from './upload.ts'
+
+/** The paths for lists. */
+export function listRoutes(service: Service) {
+  const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
+  const middleware = gate(service, rule)
+  const received = uploads(service.settings.dataDir, service.random)
+  const router = newRouter()
+    .openapi(createRoute({ ...BULK, middleware }), c =>
+      unchecked(verifyBulk(c, service, c.req.valid('json'))),
+    )
+    .openapi(createRoute({ ...BATCH, middleware }), c =>
+      unchecked(verifyBatch(c, service, c.req.valid('json') as BatchBody)),
+    )
+  // Not by `openapi`, which would read the whole form into memory.
+  router.openAPIRegistry.registerPath(FILE)
+  const streamed = gate(service, { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' })
+  router.on('POST', [FILE.path], ...streamed)
+  router.post(FILE.path, async c => {
+    const upload = await received.receive(c.req.raw)
+    try {
+      const { key } = c.get('replay') ?? {}
+      const body = Buffer.from(upload.digest)
+      const known = key === undefined ? null : await recognise(c, service, { key, body })
+      return known ?? (await verifyFile(c, service, upload))
+    } finally {
+      await upload.discard()
+    }
+  })
+  return router
+}
+
+const ALL_LISTS: readonly ApiCode[] = [
+  ...(['emails_required', 'empty_list', 'too_many_emails', 'payload_too_large'] as const),
+  ...(['invalid_json', 'unsupported_media_type', 'idempotency_in_progress'] as const),
+  ...(['idempotency_mismatch', 'quota_exceeded'] as const),
+]
+
+const COMMON = { method: 'post' as const, tags: ['Lists'], security: SECURITY }
+
+const QUEUED = {
+  success: true as const,
+  job_id: 'job_xyz789',
+  status: 'queued' as const,
+  total_emails: 2,
+  valid_emails: 2,
+  invalid_format_emails: 0,
+  estimated_time: '10 seconds',
+}
+
+const LINKS = {
+  duplicates: 0,
+  status_url: '/v1/jobs/job_xyz789',
+  download_url: '/v1/jobs/job_xyz789/download',
+}
+
+const INSTANT_EXAMPLE = {
+  success: true as const,
+  instant: true as const,
+  job_id: 'job_abc123',
+  status: 'completed' as const,
+  ...{ total_emails: 1, valid_emails: 1, invalid_format_emails: 0 },
+  results: [ITEM_EXAMPLE],
+  summary: { total: 1, valid: 1, invalid: 0 },
+  message: 'Verified 1 address',
+}
+
+const BULK = {
+  ...{ ...COMMON, path: '/v1/verify/bulk', operationId: 'verifyBulk' },
+  summary: 'Verify a list',
+  description:
+    'At most 10 addresses are answered at once, within ten seconds; more become a job, up to 10,000.',
+  request: {
+    body: {
+      required: true,
+      content: {
+        'application/json': { schema: BulkRequest, example: { emails: ['user@example.com'] } },
+      },
+    },
+  },
+  responses: {
+    200: json(z.union([InstantBulk, QueuedBulk]), 'The results, or the job', INSTANT_EXAMPLE),
+    ...errorResponses(...ALL_LISTS),
+  },
+}
+
+const BATCH = {
+  ...{ ...COMMON, path: '/v1/verify/batch', operationId: 'verifyBatch' },
+  summary: 'Verify a large list',
+  description:
+    'Up to 50,000 addresses, as `emails` or as `items` with ids of yours. Always a job: ask for it, or have a webhook tell you.',
+  request: {
+    body: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: BatchRequest,
+          example: { emails: ['a@example.com', 'b@example.com'], name: 'March list' },
+        },
+      },
+    },
+  },
+  responses: {
+    200: json(QueuedBatch, 'The job', {
+      ...QUEUED,
+      message: 'Batch queued. Check GET /v1/jobs/job_xyz789',
+      ...LINKS,
+    }),
+    ...errorResponses(...ALL_LISTS),
+  },
+}
+
+const FILE = {
+  ...{ ...COMMON, path: '/v1/verify/file', operationId: 'verifyFile' },
+  summary: 'Verify the addresses of a file',
+  description:
+    'CSV in the dialects that people have, up to 100 MiB and 1,000,000 rows. Its columns come back with the results.',
+  request: {
+    body: { required: true, content: { 'multipart/form-data': { schema: FileRequest } } },
+  },
+  responses: {
+    200: json(QueuedFile, 'The job', {
+      ...QUEUED,
+      message: 'File queued. Check GET /v1/jobs/job_xyz789',
+      ...LINKS,
+      ...{ column: 'email', column_number: 2, header: true, rows: 2 },
+    }),
+    ...errorResponses(...ALL_LISTS),
+  },
+} satisfies RouteConfig

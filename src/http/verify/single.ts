@@ -1,0 +1,127 @@
+import type { Context } from 'hono'
+import { isFault, parseAddress } from '../../address/address.ts'
+import { cleanText } from '../../base/text.ts'
+import { type Include, plainResult, presentResult } from '../../engine/result/present.ts'
+import { classOf, type Result } from '../../verdict/verdict.ts'
+import { ApiError } from '../api-error.ts'
+import type { Env } from '../context.ts'
+import type { Service } from '../service.ts'
+import { answerOne } from './ask.ts'
+import { queueOne } from './list/queue.ts'
+import { simulatedError } from './sandbox.ts'
+import { SCORES } from './score.ts'
+
+/** What the schema let through; the address may still be anything. */
+export type SingleBody = {
+  readonly email?: unknown
+  readonly check_smtp?: boolean | undefined
+  readonly force_refresh?: boolean | undefined
+  readonly async?: boolean | undefined
+}
+
+/** `POST /v1/verify/single`: one address, now, or later by an event. */
+export async function verifySingle(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+  include: string | undefined,
+): Promise<Response> {
+  const request = { ...readSingle(body), include: readInclude(include) }
+  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  if (simulated !== null) return simulated
+  if (body.async === true) return queueOne(c, service, readAsync(request))
+  const mark = c.get('sandbox') ? { sandbox: true } : {}
+  return answerOne(c, service, request, result => ({
+    ...(request.include.length === 0
+      ? plainResult(result)
+      : presentResult(result, request.include)),
+    ...mark,
+  }))
+}
+
+/** `POST /v1/verify`: the same with a status and a score; in the sandbox with what its addresses simulate. */
+export async function verifyScored(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+): Promise<Response> {
+  const request = readSingle(body)
+  const isSandbox = c.get('sandbox')
+  const simulated = isSandbox ? simulatedError(c, request.email) : null
+  if (simulated !== null) return simulated
+  return answerOne(c, service, request, isSandbox ? sandboxBody : scoredBody)
+}
+
+type SingleRequest = {
+  readonly email: string
+  readonly checkSmtp: boolean
+  readonly forceRefresh: boolean
+}
+
+function readSingle({ email, check_smtp, force_refresh }: SingleBody): SingleRequest {
+  return {
+    email: readEmail(email),
+    checkSmtp: check_smtp ?? true,
+    forceRefresh: force_refresh ?? false,
+  }
+}
+
+/** What cannot be an address is refused; whether it is one that takes mail is a result. */
+function readEmail(email: unknown): string {
+  if (typeof email !== 'string') {
+    const given = email === undefined ? 'missing' : cleanText(JSON.stringify(email), 40)
+    throw badFormat(`"email" is ${given}; it must be a string with one address.`)
+  }
+  const address = parseAddress(email)
+  if (isFault(address)) throw badFormat(address.message)
+  return email
+}
+
+const badFormat = (why: string) => new ApiError('invalid_email', `Invalid email format: ${why}`)
+
+const INCLUDES: readonly Include[] = ['flags', 'evidence']
+
+function readInclude(given: string | undefined): readonly Include[] {
+  const names = (given ?? '').split(',').map(name => name.trim())
+  return names
+    .filter(name => name !== '')
+    .map(name => {
+      const known = INCLUDES.find(include => include === name)
+      if (known !== undefined) return known
+      throw new ApiError(
+        'invalid_request',
+        `include=${cleanText(name, 40)} is unknown; there are ${INCLUDES.join(' and ')}.`,
+      )
+    })
+}
+
+/** What is asked later is asked as lists are: of the mail server, unless its answer is known. */
+function readAsync(request: SingleRequest & { readonly include: readonly Include[] }): string {
+  if (request.checkSmtp && !request.forceRefresh && request.include.length === 0) {
+    return request.email
+  }
+  throw new ApiError(
+    'invalid_request',
+    'With "async": true neither check_smtp, force_refresh nor include can be given.',
+  )
+}
+
+function scoredBody(result: Result) {
+  const { email, ...rest } = plainResult(result)
+  const { verdict } = result
+  return { email, status: classOf(verdict), score: SCORES[verdict.reason], ...rest }
+}
+
+function sandboxBody(result: Result) {
+  const { email, status, score, ...rest } = scoredBody(result)
+  const { traits, catchAll } = result.evidence
+  return {
+    ...{ email, status, score },
+    is_disposable: traits?.disposable ?? false,
+    is_role: traits?.role ?? false,
+    is_catch_all: catchAll ?? false,
+    is_free: traits?.free ?? false,
+    ...rest,
+    sandbox: true,
+  }
+}
