@@ -9,8 +9,8 @@ export type Attempt = {
   /** The time stands still: it is not the service that is waited for. */
   pause(): void
   end(): void
-  /** What to tell of an error: throws the caller's own reason when the caller ended it. */
-  faultOf(error: unknown): EvConnectionError
+  /** What to tell of an error; where the caller ended it, the caller's own reason. */
+  faultOf(error: unknown): unknown
 }
 
 export function startAttempt(doors: Doors, timeoutMs: number, outer?: AbortSignal): Attempt {
@@ -40,7 +40,7 @@ export function startAttempt(doors: Doors, timeoutMs: number, outer?: AbortSigna
       outer?.removeEventListener('abort', leave)
     },
     faultOf(error) {
-      outer?.throwIfAborted()
+      if (outer?.aborted) return outer.reason
       if (timedOut) {
         return new EvConnectionError(
           `No answer within ${timeoutMs} ms. Set timeoutMs to wait longer.`,

@@ -1,4 +1,4 @@
-import { EvApiError, type EvConnectionError } from '../error.ts'
+import { EvApiError, EvConnectionError } from '../error.ts'
 import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './answer.ts'
 import { type Attempt, startAttempt } from './attempt.ts'
 import type { Doors } from './doors.ts'
@@ -101,7 +101,6 @@ async function persist<T>(
   for (let number = 0; ; number++) {
     const failure = await tryOnce(parts, { request, options, key, number, read })
     if ('got' in failure) return failure.got
-    if (wasDoneBefore(request, failure.error, number)) return undefined as T
     const pauseMs = waitMs(asFailure(failure.error), {
       attempt: number,
       retries,
@@ -138,12 +137,17 @@ async function tryOnce<T>(
     )
     parts.onAnswer(seenOf(request, response, number))
     if (response.ok) return { got: await read(response, attempt) }
+    if (wasDoneBefore(request, response, number)) {
+      return { got: await read(new Response(null, { status: 204 }), attempt) }
+    }
     const text = await response.text()
     attempt.end()
     return { error: apiErrorOf(response, text, parts.doors.now()) }
   } catch (error) {
     attempt.end()
-    return { error: attempt.faultOf(error) }
+    const fault = attempt.faultOf(error)
+    if (!(fault instanceof EvConnectionError)) throw fault
+    return { error: fault }
   }
 }
 
@@ -202,5 +206,5 @@ const asFailure = (error: EvApiError | EvConnectionError) =>
   error instanceof EvApiError ? error : { status: null, code: null, retryAfterMs: null }
 
 /** What is gone at the second attempt went with the first one, whose answer was lost. */
-const wasDoneBefore = ({ method }: Request, error: unknown, attempt: number) =>
-  method === 'DELETE' && attempt > 0 && error instanceof EvApiError && error.status === 404
+const wasDoneBefore = ({ method }: Request, { status }: Response, attempt: number) =>
+  method === 'DELETE' && attempt > 0 && status === 404

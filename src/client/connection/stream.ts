@@ -8,11 +8,20 @@ export function watched(
   const reader = body.getReader()
   return new ReadableStream(
     {
+      start(controller) {
+        const leave = () => {
+          controller.error(attempt.faultOf(attempt.signal.reason))
+          attempt.end()
+          reader.cancel().catch(() => {})
+        }
+        attempt.signal.addEventListener('abort', leave, { once: true })
+      },
       async pull(controller) {
         attempt.resume()
         try {
           const { done, value } = await reader.read()
           attempt.pause()
+          if (attempt.signal.aborted) return
           if (!done) return controller.enqueue(value)
           attempt.end()
           controller.close()

@@ -1,0 +1,95 @@
+import { type ClientOptions, EvClient } from '../../src/client/client.ts'
+
+export type Asked = {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly headers: Headers
+  /** Parsed where it was JSON. */
+  readonly body: unknown
+  readonly signal: AbortSignal
+}
+
+/** What a scripted service does with a request: answers, breaks down, or says nothing for ever. */
+export type Reply =
+  | { readonly status?: number; readonly json?: unknown; readonly headers?: Record<string, string> }
+  | {
+      readonly status?: number
+      readonly body: ConstructorParameters<typeof Response>[0]
+      readonly headers?: Record<string, string>
+    }
+  | Error
+  | 'silence'
+
+/** Attempts in these tests have as long; a wait for a retry is always shorter. */
+export const ATTEMPT_MS = 1_000_000
+
+/** A client whose service follows a script; the last reply goes on for ever. Waits are over at once and noted. */
+export function far(script: readonly Reply[], options: Partial<ClientOptions> = {}) {
+  const asked: Asked[] = []
+  const waits: number[] = []
+  /** Ends the time of the attempt that runs. */
+  let expire = () => {}
+  const client = new EvClient({
+    apiKey: 'ev_live_test',
+    baseUrl: 'https://ev.example',
+    timeoutMs: ATTEMPT_MS,
+    random: () => 0.5,
+    now: () => Date.UTC(2026, 5, 1, 12),
+    sleep: (ms, signal) =>
+      new Promise(resolve => {
+        if (ms < ATTEMPT_MS) waits.push(ms)
+        if (ms < ATTEMPT_MS || signal?.aborted) return resolve()
+        expire = resolve
+        signal?.addEventListener('abort', () => resolve())
+      }),
+    fetch: async (url, init) => {
+      asked.push(askedOf(url, init))
+      const reply = script[asked.length - 1] ?? script.at(-1)
+      if (reply === undefined) throw new Error('The script is empty.')
+      if (reply === 'silence') return silence(init.signal)
+      if (reply instanceof Error) throw reply
+      return responseOf(reply)
+    },
+    ...options,
+  })
+  return { client, asked, waits, expire: () => expire() }
+}
+
+function askedOf(url: string, init: RequestInit): Asked {
+  const { origin } = new URL(url)
+  const isText = typeof init.body === 'string'
+  return {
+    method: init.method ?? 'GET',
+    path: url.slice(origin.length),
+    headers: new Headers(init.headers),
+    body: isText ? JSON.parse(String(init.body)) : init.body,
+    signal: init.signal as AbortSignal,
+  }
+}
+
+function responseOf(reply: Exclude<Reply, Error | 'silence'>): Response {
+  const { status = 200, headers } = reply
+  const init = { status, ...(headers === undefined ? {} : { headers }) }
+  return 'body' in reply
+    ? new Response(reply.body, init)
+    : Response.json(reply.json === undefined ? {} : reply.json, init)
+}
+
+/** As fetch behaves: it hears the signal and nothing else. */
+const silence = (signal: AbortSignal | null | undefined) =>
+  new Promise<never>((_, reject) => {
+    const leave = () => reject(new DOMException('This operation was aborted', 'AbortError'))
+    if (signal?.aborted) return leave()
+    signal?.addEventListener('abort', leave)
+  })
+
+/** What a promise that must fail fails with. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise
+  } catch (error) {
+    return error
+  }
+  throw new Error('It did not fail.')
+}
