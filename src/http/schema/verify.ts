@@ -5,7 +5,7 @@ import { BulkItem, plainFields, STATUSES } from './result.ts'
 // What is asked of the paths that verify. Addresses and lists are checked by the rooms themselves, which say more than
 // a schema can; here they are only described.
 
-const email = z.unknown().openapi({
+const email = z.unknown().optional().openapi({
   type: 'string',
   description: 'The address, at most 254 octets.',
   example: 'user@example.com',
@@ -56,20 +56,26 @@ export const ScoredResult = z
   })
   .openapi('ScoredResult')
 
-const name = z.unknown().openapi({ type: 'string', maxLength: 200, description: 'For people.' })
+const name = z
+  .unknown()
+  .optional()
+  .openapi({ type: 'string', maxLength: 200, description: 'For people.' })
 const deduplicate = z.boolean().optional().openapi({
   description: 'false: an address that comes again is asked again, and charged again.',
   default: true,
 })
 
 const list = (max: number) =>
-  z.unknown().openapi({
-    type: 'array',
-    items: { type: 'string' },
-    maxItems: max,
-    minItems: 1,
-    example: ['user@example.com', 'info@example.com'],
-  })
+  z
+    .unknown()
+    .optional()
+    .openapi({
+      type: 'array',
+      items: { type: 'string' },
+      maxItems: max,
+      minItems: 1,
+      example: ['user@example.com', 'info@example.com'],
+    })
 
 export const BulkRequest = z
   .object({ emails: list(BULK_MAX) })
@@ -78,17 +84,21 @@ export const BulkRequest = z
 export const BatchRequest = z
   .object({
     emails: list(BATCH_MAX),
-    items: z.unknown().openapi({
-      type: 'array',
-      maxItems: BATCH_MAX,
-      minItems: 1,
-      description: 'In place of `emails`: each with an id of yours, which comes back in downloads.',
-      items: {
-        type: 'object',
-        required: ['email'],
-        properties: { email: { type: 'string' }, id: { type: 'string', maxLength: 256 } },
-      },
-    }),
+    items: z
+      .unknown()
+      .optional()
+      .openapi({
+        type: 'array',
+        maxItems: BATCH_MAX,
+        minItems: 1,
+        description:
+          'In place of `emails`: each with an id of yours, which comes back in downloads.',
+        items: {
+          type: 'object',
+          required: ['email'],
+          properties: { email: { type: 'string' }, id: { type: 'string', maxLength: 256 } },
+        },
+      }),
     name,
     deduplicate,
   })
@@ -96,7 +106,7 @@ export const BatchRequest = z
 
 export const FileRequest = z
   .object({
-    file: z.unknown().openapi({
+    file: z.unknown().optional().openapi({
       type: 'string',
       format: 'binary',
       description: 'A list: CSV, TSV, or one address a line, in any usual encoding.',
