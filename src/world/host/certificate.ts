@@ -5,14 +5,17 @@ import { DAY, systemClock } from '../../base/clock.ts'
  * A fresh key and a self-signed certificate for `name`, as most mail servers have one: made here
  * (X.509, RFC 5280 §4.1, in DER), so that no private key need be kept in the repository.
  */
-export function selfSigned(name: string): { key: string; cert: string } {
+export function selfSigned(
+  name: string,
+  expiresAt = systemClock.now() + 365 * DAY,
+): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const who = sequence(set(sequence(oid(COMMON_NAME), utf8String(name))))
   const body = sequence(
     integer(1),
     sequence(oid(ECDSA_WITH_SHA256)),
     who,
-    sequence(utcTime(systemClock.now() - DAY), utcTime(systemClock.now() + 365 * DAY)),
+    sequence(utcTime(expiresAt - 366 * DAY), utcTime(expiresAt)),
     who,
     publicKey.export({ type: 'spki', format: 'der' }),
   )

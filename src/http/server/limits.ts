@@ -1,0 +1,63 @@
+import { SECOND } from '../../base/clock.ts'
+
+/** How long a client may take for each part of a request, and how much it may send; tests have shorter ones. */
+export type ServerLimits = {
+  /** From the connection, or the end of the request before, to the last header. */
+  readonly headersMs: number
+  /** For the body of a request. */
+  readonly bodyMs: number
+  /** For the body of a list, which may have megabytes. */
+  readonly listBodyMs: number
+  /** Node looks at headers that take too long this often: a client may have so much more time. */
+  readonly checkMs: number
+  /** Without one byte in either direction while something is to be sent or received. Node may take it twice. */
+  readonly stallMs: number
+  /** An open connection without a request. */
+  readonly keepAliveMs: number
+  readonly tlsHandshakeMs: number
+  /** What is sent after a refusal is read and thrown away for so long, or the refusal would not arrive. */
+  readonly lingerMs: number
+  readonly headersSizeMax: number
+  readonly headersMax: number
+  readonly requestsPerConnection: number
+  readonly connectionsMax: number
+  /** HTTP/2: requests at once in one connection. */
+  readonly streamsMax: number
+  /** HTTP/2: SETTINGS and PING in a minute; honest clients send a few. */
+  readonly controlFramesPerMinute: number
+  /** HTTP/2: streams that a client may open and take back at once, and how many more each second. */
+  readonly resetsBurst: number
+  readonly resetsPerSecond: number
+}
+
+export const SERVER_LIMITS: ServerLimits = {
+  headersMs: 10 * SECOND,
+  bodyMs: 30 * SECOND,
+  listBodyMs: 120 * SECOND,
+  checkMs: 2 * SECOND,
+  stallMs: 60 * SECOND,
+  keepAliveMs: 5 * SECOND,
+  tlsHandshakeMs: 10 * SECOND,
+  lingerMs: SECOND,
+  headersSizeMax: 16 * 1024,
+  headersMax: 100,
+  requestsPerConnection: 1_000,
+  connectionsMax: 10_000,
+  streamsMax: 100,
+  controlFramesPerMinute: 600,
+  resetsBurst: 200,
+  resetsPerSecond: 20,
+}
+
+/** Behind a proxy: longer than the proxies' own 60 s, so that it is they who close. */
+export const PROXIED_KEEP_ALIVE_MS = 65 * SECOND
+
+/** Files that the process has open beside connections of clients: the database, DNS questions, mail servers. */
+const OTHER_FILES = 200
+const CONNECTIONS_MIN = 16
+
+/** As many as files may be open, but for our own. Null: nothing limits them. */
+export const connectionsMaxOf = (filesMax: number | null): number =>
+  filesMax === null
+    ? SERVER_LIMITS.connectionsMax
+    : Math.max(CONNECTIONS_MIN, Math.min(filesMax - OTHER_FILES, SERVER_LIMITS.connectionsMax))

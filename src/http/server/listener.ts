@@ -1,0 +1,141 @@
+import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { ApiError } from '../api-error.ts'
+import type { ServerLimits } from './limits.ts'
+import { isHttp2, type NodeRequest, type NodeResponse } from './node.ts'
+import { ipOf, type RefusalParts, refusalResponse, refuse } from './refusal.ts'
+import { faultOfRequest } from './target.ts'
+import { keepNoLonger, type Traffic } from './traffic.ts'
+
+export type ListenerParts = RefusalParts & {
+  readonly fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits: ServerLimits
+  readonly traffic: Traffic
+  /** Whether a client of that address may speak with us without TLS. */
+  readonly mayBePlain: (ip: string) => boolean
+}
+
+export type Listener = (request: NodeRequest, response: NodeResponse) => void
+
+/** Hands requests to the app; what is wrong with one before that is answered here. */
+export function requestListener(parts: ListenerParts): Listener {
+  const { clock, limits, traffic } = parts
+  const hand = getRequestListener(
+    (request, bindings) => whenOpen(parts, request, bindings as HttpBindings),
+    { errorHandler: error => unhandled(parts, error) },
+  )
+  // Sockets of HTTP/1.1 that close with an answer under way: what else was sent on them is not heard.
+  const ending = new WeakSet<object>()
+  return (request, response) => {
+    const { socket } = request
+    if (ending.has(socket)) return
+    response.on('error', () => {}) // The client has left; what the answer is made of hears of it by `close`.
+    const count = traffic.begin(request, response)
+    const fault = plainFault(request, parts) ?? faultOfRequest(request, limits.headersMax)
+    if (!isHttp2(request) && (fault !== null || count >= limits.requestsPerConnection)) {
+      ending.add(socket)
+    }
+    if (count >= limits.requestsPerConnection) lastOne(request, response)
+    if (fault !== null) return refuse(response, parts, fault)
+    watchStall(request, response, limits.stallMs)
+    watchBody(clock, request, bodyMsOf(request, limits), () => late(parts, request, response))
+    breakOffErrors(response)
+    void hand(request as never, response as never)
+  }
+}
+
+/** What was answered here meanwhile, as its body came too late, the app need not answer. */
+function whenOpen({ fetch }: ListenerParts, request: Request, bindings: HttpBindings) {
+  const response = fetch(request, bindings)
+  if (!(response instanceof Promise)) return response
+  return response.then(one => (isAnswered(bindings.outgoing) ? RESPONSE_ALREADY_SENT : one))
+}
+
+/** The app answers whatever goes wrong in it; this is for what goes wrong before and after. */
+function unhandled(parts: ListenerParts, error: unknown): Response {
+  const isTheirs = error instanceof RequestError
+  if (!isTheirs) parts.log.error('a request could not be answered', { why: messageOf(error) })
+  return refusalResponse(
+    isTheirs
+      ? new ApiError('invalid_request', 'This request cannot be read')
+      : new ApiError('server_error', 'Something inside the service failed: try again later'),
+    parts,
+  )
+}
+
+/** Be it by an answer of its own, be it on the bare socket. */
+const isAnswered = ({ headersSent, socket }: NodeResponse) =>
+  headersSent || socket?.writable === false
+
+function lastOne(request: NodeRequest, response: NodeResponse): void {
+  if (isHttp2(request)) request.stream.session?.close()
+  else keepNoLonger(response)
+}
+
+/** All requests must come by TLS, be it that it ends at a proxy. */
+function plainFault({ socket }: NodeRequest, { mayBePlain }: ListenerParts): ApiError | null {
+  if ('encrypted' in socket || mayBePlain(ipOf(socket))) return null
+  return new ApiError('ip_restricted', 'This service answers by HTTPS alone')
+}
+
+/** Paths that take megabytes. */
+const LISTS = /^\/v1\/verify\/(?:bulk|batch|file)\b/
+
+const bodyMsOf = ({ url = '' }: NodeRequest, { bodyMs, listBodyMs }: ServerLimits) =>
+  LISTS.test(url) ? listBodyMs : bodyMs
+
+/** Calls `onLate` when the body of a request has not arrived in time. */
+function watchBody(clock: Clock, request: NodeRequest, ms: number, onLate: () => void): void {
+  if (!hasBody(request)) return
+  const cancel = clock.after(ms, () => {
+    if (!request.complete && !request.destroyed) onLate()
+  })
+  request.once('end', cancel)
+  request.once('close', cancel)
+}
+
+const hasBody = (request: NodeRequest) =>
+  isHttp2(request)
+    ? !request.stream.endAfterHeaders
+    : request.headers['content-length'] !== undefined ||
+      request.headers['transfer-encoding'] !== undefined
+
+function late(parts: ListenerParts, request: NodeRequest, response: NodeResponse): void {
+  if (response.headersSent) request.destroy()
+  else refuse(response, parts, new ApiError('request_timeout', 'The body did not arrive in time'))
+}
+
+/** HTTP/2: an answer that its reader does not take is given up. Over HTTP/1.1 the connection has such a timer. */
+function watchStall(request: NodeRequest, response: NodeResponse, ms: number): void {
+  if (!isHttp2(request)) return
+  const { stream } = request
+  const look = () => {
+    // Somebody works on an answer, for instance a wait for a job: that has an end of its own.
+    if (!response.headersSent) stream.setTimeout(ms, look)
+    else stream.close(NGHTTP2_CANCEL)
+  }
+  stream.setTimeout(ms, look)
+}
+
+/** RFC 9113 §7 */
+const NGHTTP2_CANCEL = 8
+
+/**
+ * Where the stream of an answer breaks off the adaptor would write the error's text below what was sent, and end
+ * it as if it were whole: a client must see that it is not.
+ */
+function breakOffErrors(response: NodeResponse): void {
+  const end = response.end as (...given: unknown[]) => unknown
+  const guarded = (...given: unknown[]) => {
+    const [text] = given
+    const isError = typeof text === 'string' && text.startsWith('Error: ')
+    if (isError && response.headersSent) return response.destroy()
+    return end.apply(response, given)
+  }
+  Object.assign(response, { end: guarded })
+}

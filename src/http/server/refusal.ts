@@ -1,0 +1,89 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Clock } from '../../base/clock.ts'
+import { plainIp } from '../../base/ip.ts'
+import type { Random } from '../../base/random.ts'
+import { type ApiCode, ApiError, STATUS } from '../api-error.ts'
+import { errorBody } from '../errors.ts'
+import type { ServerLimits } from './limits.ts'
+import type { NodeResponse } from './node.ts'
+
+/** What an answer needs that comes about without the app. */
+export type RefusalParts = {
+  readonly clock: Clock
+  readonly random: Random
+  /** Headers that every answer has, for a client of that address: how its limit stands, and what keeps browsers safe. */
+  readonly headers: (ip: string) => Readonly<Record<string, string>>
+  readonly limits: Pick<ServerLimits, 'lingerMs'>
+}
+
+/** Answers a request that the app does not, as the app would. */
+export function refuse(response: NodeResponse, parts: RefusalParts, error: ApiError): void {
+  const { socket } = response.req
+  const isHttp1 = !('stream' in response)
+  if (isHttp1 && !response.req.complete && isNext(response)) {
+    // Node would close at once, and what the client still sends would undo the answer on its way.
+    closeWith(error, socket, parts)
+    return
+  }
+  const { headers, body } = answerOf(error, parts, ipOf(socket))
+  const answer = response as ServerResponse
+  // HTTP/2 knows no such header; there the connection is good for the next request.
+  answer.writeHead(STATUS[error.code], { ...headers, ...(isHttp1 ? { connection: 'close' } : {}) })
+  answer.end(body)
+}
+
+/** Whether no answer to an earlier request is under way. */
+const isNext = (response: NodeResponse) => response.socket !== null
+
+/** Answers on a bare socket, which is closed once the answer had time to arrive. */
+export function closeWith(error: ApiError, socket: Socket, parts: RefusalParts): void {
+  const { headers, body } = answerOf(error, parts, ipOf(socket))
+  const status = STATUS[error.code]
+  const lines = Object.entries({ ...headers, connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  const cancel = parts.clock.after(parts.limits.lingerMs, () => void socket.destroy())
+  socket.once('close', cancel)
+}
+
+/** The same where nobody knows who asked. */
+export function refusalResponse(error: ApiError, parts: RefusalParts): Response {
+  const { headers, body } = answerOf(error, parts, NOBODY)
+  return new Response(body, { status: STATUS[error.code], headers })
+}
+
+/** What Node found wrong in what was sent, as we say it; null: nobody is there to be told. */
+export function faultOfParser({ code = '' }: NodeJS.ErrnoException): ApiError | null {
+  if (code in PARSER_FAULTS) {
+    const [ours, message] = PARSER_FAULTS[code] as [ApiCode, string]
+    return new ApiError(ours, message)
+  }
+  return code.startsWith('HPE_') ? new ApiError('invalid_request', 'This is no HTTP request') : null
+}
+
+const PARSER_FAULTS: Readonly<Record<string, [ApiCode, string]>> = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'The extensions of a chunk are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time'],
+}
+
+function answerOf(error: ApiError, { random, headers }: RefusalParts, ip: string) {
+  const requestId = `req_${random.token(ID_LENGTH)}`
+  const body = JSON.stringify(errorBody(error.code, error.message, requestId))
+  const own = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': requestId,
+  }
+  return { headers: { ...headers(ip), ...own }, body }
+}
+
+const ID_LENGTH = 20
+
+export const ipOf = (socket: { readonly remoteAddress?: string | undefined } | undefined): string =>
+  plainIp(socket?.remoteAddress ?? '') ?? NOBODY
+
+/** A socket that was closed meanwhile has no address any more. */
+const NOBODY = '0.0.0.0'

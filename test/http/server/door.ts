@@ -1,0 +1,123 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { connect as connectTls } from 'node:tls'
+import { Hono } from 'hono'
+import { afterEach } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import type { Log } from '../../../src/base/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import type { Certificate } from '../../../src/http/server/certificate.ts'
+import { SERVER_LIMITS, type ServerLimits } from '../../../src/http/server/limits.ts'
+import { type HttpServer, startServer } from '../../../src/http/server/server.ts'
+
+/** As the true ones, but none longer than a test may take. */
+export const SHORT: Partial<ServerLimits> = {
+  headersMs: 150,
+  bodyMs: 150,
+  listBodyMs: 300,
+  checkMs: 20,
+  stallMs: 200,
+  keepAliveMs: 150,
+  tlsHandshakeMs: 200,
+  lingerMs: 100,
+}
+
+export type Door = HttpServer & {
+  /** Sends bytes and gives all that comes back until the server closes. */
+  send(...parts: readonly (string | Uint8Array)[]): Promise<string>
+  /** Opens a connection; whoever closes it, it does not outlive the test. */
+  open(): Promise<Socket>
+  /** Paths that the app was asked for. */
+  readonly asked: string[]
+}
+
+export type DoorOptions = {
+  readonly limits?: Partial<ServerLimits>
+  readonly certificate?: Certificate
+  readonly mayBePlain?: (ip: string) => boolean
+  readonly log?: Log
+  /** More paths of the app. */
+  readonly paths?: (app: Hono) => void
+}
+
+const ends: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+/** A server on loopback with a small app: /echo gives the length of the body, /slow waits for `release`. */
+export async function openDoor(options: DoorOptions = {}): Promise<Door> {
+  const asked: string[] = []
+  const server = await startServer({
+    fetch: appOf(asked, options.paths).fetch,
+    clock: systemClock,
+    random: systemRandom,
+    log: options.log ?? silentLog,
+    limits: { ...SERVER_LIMITS, ...SHORT, ...options.limits },
+    headers: () => ({ 'x-ratelimit-limit': '100' }),
+    mayBePlain: options.mayBePlain ?? (() => true),
+    host: '127.0.0.1',
+    port: 0,
+    certificate: options.certificate ?? null,
+  })
+  ends.push(() => server.stop(0))
+  const open = async () => {
+    const socket =
+      options.certificate === undefined
+        ? connect(server.port, '127.0.0.1')
+        : connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
+    socket.on('error', () => {})
+    ends.push(() => socket.destroy())
+    await once(socket, options.certificate === undefined ? 'connect' : 'secureConnect')
+    return socket
+  }
+  const send = async (...parts: readonly (string | Uint8Array)[]) => {
+    const socket = await open()
+    for (const part of parts) socket.write(part)
+    return text(socket)
+  }
+  return { ...server, open, send, asked }
+}
+
+function appOf(asked: string[], paths: DoorOptions['paths']): Hono {
+  const app = new Hono()
+  app.use(async (c, next) => {
+    asked.push(c.req.path)
+    await next()
+  })
+  app.post('/echo', async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
+  app.post('/v1/verify/batch', async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
+  app.get('/ok', c => c.json({ ok: true }))
+  app.notFound(c => c.json({ code: 'not_found' }, 404))
+  app.onError((_, c) => c.json({ code: 'server_error' }, 500))
+  paths?.(app)
+  return app
+}
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly json: Readonly<Record<string, unknown>>
+}
+
+/** One answer with a JSON body of a known length, and what follows it. */
+export function answerOf(received: string): Answer & { readonly rest: string } {
+  const [head = '', ...bodies] = received.split('\r\n\r\n')
+  const [first = '', ...lines] = head.split('\r\n')
+  const headers = Object.fromEntries(
+    lines.map(line => [
+      line.slice(0, line.indexOf(':')).toLowerCase(),
+      line.slice(line.indexOf(':') + 2),
+    ]),
+  )
+  const body = bodies.join('\r\n\r\n')
+  const length = Number(headers['content-length'])
+  return {
+    status: Number(first.split(' ')[1]),
+    headers,
+    json: JSON.parse(body.slice(0, length)),
+    rest: body.slice(length),
+  }
+}

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import { answerOf, openDoor } from './door.ts'
+
+const get = (path: string, ...headers: readonly string[]) =>
+  `GET ${path} HTTP/1.1\r\n${['Host: ev.example', ...headers].map(one => `${one}\r\n`).join('')}\r\n`
+
+/** What has to be refused before the app hears of it. */
+const HOSTILE: [name: string, sent: string | Uint8Array, status: number, code: string][] = [
+  ['bytes of chance', Uint8Array.from([0x16, 3, 1, 0, 250, 1, 0]), 400, 'invalid_request'],
+  ['HTTP/0.9', 'GET /ok\r\n\r\n', 400, 'invalid_request'],
+  ['an HTTP that nobody knows', 'GET /ok HTTP/3.7\r\n\r\n', 400, 'invalid_request'],
+  ['an unknown method', 'BREW /ok HTTP/1.1\r\nHost: ev.example\r\n\r\n', 400, 'invalid_request'],
+  ['a bare line feed', 'GET /ok HTTP/1.1\nHost: ev.example\n\n', 400, 'invalid_request'],
+  ['a blank before the colon', get('/ok', 'A : b'), 400, 'invalid_request'],
+  ['a NUL in a header', get('/ok', 'A: b\0c'), 400, 'invalid_request'],
+  ['a folded header', get('/ok', 'A: b', ' c: d'), 400, 'invalid_request'],
+  ['headers of 20 KB', get('/ok', `A: ${'x'.repeat(20_000)}`), 431, 'headers_too_large'],
+  ['a target of 20 KB', get(`/${'x'.repeat(20_000)}`), 431, 'headers_too_large'],
+  [
+    '3,000 headers',
+    get('/ok', ...Array.from({ length: 3_000 }, () => 'a:b')),
+    431,
+    'headers_too_large',
+  ],
+  [
+    '101 headers',
+    get('/ok', ...Array.from({ length: 100 }, () => 'a:b')),
+    431,
+    'headers_too_large',
+  ],
+  ['no Host', 'GET /ok HTTP/1.1\r\n\r\n', 400, 'invalid_request'],
+  ['no Host in HTTP/1.0', 'GET /ok HTTP/1.0\r\n\r\n', 400, 'invalid_request'],
+  ['two Hosts', get('/ok', 'Host: other.example'), 400, 'invalid_request'],
+  ['an empty Host', 'GET /ok HTTP/1.1\r\nHost:\r\n\r\n', 400, 'invalid_request'],
+  ['a Host that is none', 'GET /ok HTTP/1.1\r\nHost: a b\r\n\r\n', 400, 'invalid_request'],
+  ['a Host in disguise', 'GET /ok HTTP/1.1\r\nHost: 0x7f.1\r\n\r\n', 400, 'invalid_request'],
+  ['a Host with a path', 'GET /ok HTTP/1.1\r\nHost: a/b\r\n\r\n', 400, 'invalid_request'],
+  ['a Host with a user', 'GET /ok HTTP/1.1\r\nHost: a@b\r\n\r\n', 400, 'invalid_request'],
+  [
+    'a Host with a port beyond',
+    'GET /ok HTTP/1.1\r\nHost: a:65536\r\n\r\n',
+    400,
+    'invalid_request',
+  ],
+  ['an absolute target', get('http://ev.example/ok'), 400, 'invalid_request'],
+  ['a target of two slashes', get('//ok'), 400, 'invalid_request'],
+  ['a target with %00', get('/ok%00'), 400, 'invalid_request'],
+  ['a target with a backslash', get('/\\ok'), 400, 'invalid_request'],
+  ['an asterisk', 'OPTIONS * HTTP/1.1\r\nHost: ev.example\r\n\r\n', 400, 'invalid_request'],
+  ['CONNECT', 'CONNECT a.example:25 HTTP/1.1\r\nHost: a\r\n\r\n', 405, 'method_not_allowed'],
+  ['an expectation', get('/ok', 'Expect: x'), 417, 'expectation_failed'],
+  [
+    'two Content-Lengths',
+    'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+    400,
+    'invalid_request',
+  ],
+  [
+    'a Content-Length below zero',
+    'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n',
+    400,
+    'invalid_request',
+  ],
+  [
+    'Transfer-Encoding and Content-Length',
+    'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    400,
+    'invalid_request',
+  ],
+  [
+    'a Transfer-Encoding that does not end in chunked',
+    'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
+    400,
+    'invalid_request',
+  ],
+  [
+    'a chunk whose size is none',
+    'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
+    400,
+    'invalid_request',
+  ],
+  [
+    'a chunk with 20 KB of extensions',
+    `POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\na\r\n`,
+    413,
+    'payload_too_large',
+  ],
+]
+
+describe('what is no honest request', () => {
+  test.each(HOSTILE)('%s is refused as JSON, and the connection ends', async (...row) => {
+    const [, sent, status, code] = row
+    const door = await openDoor()
+    const answer = answerOf(await door.send(sent))
+    expect(answer).toMatchObject({ status, rest: '', json: { success: false, code } })
+    expect(answer.json.error).toMatch(/^[A-Z].+[^.]$/)
+    expect(answer.json.request_id).toMatch(/^req_[a-z0-9]{20}$/)
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-ratelimit-limit': '100',
+      'x-request-id': answer.json.request_id,
+      connection: 'close',
+    })
+    expect(door.asked.filter(path => path !== '/echo')).toEqual([])
+  })
+
+  test('what follows it is never heard', async () => {
+    const door = await openDoor()
+    const received = await door.send(get('//ok'), get('/ok'), `BREW x\r\n\r\n${get('/ok')}`)
+    expect(answerOf(received)).toMatchObject({ status: 400, rest: '' })
+    expect(door.asked).toEqual([])
+  })
+
+  test('after an honest request, that one is answered, and the connection ends', async () => {
+    const door = await openDoor()
+    const answer = answerOf(await door.send(`${get('/ok')}BREW /ok HTTP/1.1\r\n\r\n${get('/ok')}`))
+    expect(answer).toMatchObject({ status: 200, json: { ok: true }, rest: '' })
+    expect(door.asked).toEqual(['/ok'])
+  })
+
+  test('an honest request is one whose Host is a name, an IPv4 or an IPv6 address', async () => {
+    const door = await openDoor()
+    for (const host of [
+      'EV.example',
+      'localhost:8080',
+      '192.0.2.1:65535',
+      '[::1]',
+      '[2001:db8::1]:80',
+    ]) {
+      const sent = `GET /ok?a=b%20c&d=[1] HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+      expect(answerOf(await door.send(sent)), host).toMatchObject({ status: 200 })
+    }
+  })
+})
+
+describe('pipelining', () => {
+  test('answers come in the order of the requests', async () => {
+    const door = await openDoor()
+    const received = await door.send(get('/ok'), get('/a'), get('/ok', 'Connection: close'))
+    expect(received.match(/HTTP\/1\.1 (\d+)/g)).toEqual([
+      'HTTP/1.1 200',
+      'HTTP/1.1 404',
+      'HTTP/1.1 200',
+    ])
+  })
+
+  test('a connection ends with the last request that it may bring', async () => {
+    const door = await openDoor({ limits: { requestsPerConnection: 3 } })
+    const received = await door.send(get('/ok').repeat(10))
+    expect(received.match(/HTTP\/1\.1 200/g)).toHaveLength(3)
+    expect(received.match(/^Connection: .*$/gm)).toEqual([
+      'Connection: keep-alive',
+      'Connection: keep-alive',
+      'Connection: close',
+    ])
+    expect(door.asked).toHaveLength(3)
+  })
+})
