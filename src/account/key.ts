@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Random } from '../base/random.ts'
 
@@ -35,7 +35,7 @@ export function isWellFormed(text: string): boolean {
 }
 
 /** What is kept of a key: SHA-256, hexadecimal. A key has chance enough that nothing slower is needed. */
-export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+export const hashOf = (text: string): string => hash('sha256', text)
 
 /** Compares in a time that does not tell how much of them is alike. */
 export function isSameHash(one: string, other: string): boolean {

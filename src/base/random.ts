@@ -13,13 +13,25 @@ export const systemRandom: Random = {
   token(length) {
     let token = ''
     while (token.length < length) {
-      for (const byte of randomBytes(length)) {
-        // 252 = 7 × 36: bytes above it would favour the first letters.
-        if (byte < 252 && token.length < length) token += ALPHABET[byte % 36]
-      }
+      const byte = nextByte()
+      // 252 = 7 × 36: bytes above it would favour the first letters.
+      if (byte < 252) token += ALPHABET[byte % 36]
     }
     return token
   },
+}
+
+/** Chance is had in one go: each asking costs more than the bytes that it brings. */
+const POOL_LENGTH = 4_096
+let pool = Buffer.alloc(0)
+let taken = 0
+
+function nextByte(): number {
+  if (taken === pool.length) {
+    pool = randomBytes(POOL_LENGTH)
+    taken = 0
+  }
+  return pool[taken++] as number
 }
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
