@@ -6,8 +6,13 @@ import type { Handler, NextDue, Queue, Worker, WorkOptions } from './queue.ts'
 /** After a handler threw: long enough not to spin, short enough to go on when the trouble has passed. */
 const RETRY_MS = 1_000
 
+export type MemoryQueue = Queue & {
+  /** Entries that wait, and that run. */
+  status(): { readonly waiting: number; readonly running: number }
+}
+
 /** The queue of one process. It holds nothing that the store could not tell again at the next start. */
-export function memoryQueue(clock: Clock, log: Log): Queue {
+export function memoryQueue(clock: Clock, log: Log): MemoryQueue {
   const kinds = new Map<string, Kind>()
   const kindOf = (name: string) => {
     const kind = kinds.get(name) ?? new Kind(clock, log)
@@ -19,6 +24,14 @@ export function memoryQueue(clock: Clock, log: Log): Queue {
     work: (kind, handler, options) => kindOf(kind).work(handler, options),
     close: async () => {
       await Promise.all([...kinds.values()].map(kind => kind.stop()))
+    },
+    status() {
+      const sum = { waiting: 0, running: 0 }
+      for (const { entries, running } of kinds.values()) {
+        sum.waiting += entries - running
+        sum.running += running
+      }
+      return sum
     },
   }
 }
@@ -44,6 +57,7 @@ class Kind {
   #handler: Handler | null = null
   #concurrency = 0
   #idle: (() => void)[] = []
+  #complainedAt = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, log: Log) {
     this.#clock = clock
@@ -65,6 +79,14 @@ class Kind {
     this.#concurrency = options.concurrency
     this.#pump()
     return { stop: () => this.stop() }
+  }
+
+  get entries(): number {
+    return this.#entries.size
+  }
+
+  get running(): number {
+    return this.#running
   }
 
   async stop(): Promise<void> {
@@ -116,10 +138,7 @@ class Kind {
     try {
       next = await handler(entry.key, { stopping: this.#stopping.signal })
     } catch (error) {
-      this.#log.error('work failed and is tried again', {
-        key: entry.key,
-        error: messageOf(error),
-      })
+      this.#complain(entry.key, error)
       next = { dueAt: this.#clock.now() + RETRY_MS }
     }
     entry.running = false
@@ -127,6 +146,14 @@ class Kind {
     this.#requeue(entry, next)
     this.#pump()
     if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** Where all fails, as with a disk that is full, one line tells it as well as hundreds. */
+  #complain(key: string, error: unknown) {
+    const now = this.#clock.ticks()
+    if (now - this.#complainedAt < RETRY_MS) return
+    this.#complainedAt = now
+    this.#log.error('work failed and is tried again', { key, error: messageOf(error) })
   }
 
   #requeue(entry: Entry, next: NextDue) {

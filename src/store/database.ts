@@ -171,6 +171,10 @@ function remedyFor(cause: unknown): string {
   return 'Name another place with --data-dir, or move the file away if it is damaged.'
 }
 
+/** The disk is full or fails, or another writer does not end: what could not be written may be written later. */
+export const isOfStorage = (error: unknown) =>
+  /^SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|NOMEM)/.test(codeOf(error))
+
 const isBusy = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')
 
 const codeOf = (error: unknown) =>

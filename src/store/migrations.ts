@@ -108,6 +108,7 @@ export const MIGRATIONS: Migrations = {
     async up(db) {
       await addJobColumns(db)
       await db.schema.alterTable('item').addColumn('cells', 'text').execute()
+      await indexByOperator(db)
       await db.schema
         .createTable('account')
         .addColumn('id', 'text', column => column.primaryKey())
@@ -265,5 +266,16 @@ async function addJobColumns(db: Kysely<unknown>): Promise<void> {
     .createIndex('job_account')
     .on('job')
     .columns(['account_id', 'created_at', 'id'])
+    .execute()
+}
+
+/** A connection serves all jobs that have items for its operator: they are found by it. */
+async function indexByOperator(db: Kysely<unknown>): Promise<void> {
+  await db.schema.dropIndex('item_routed').execute()
+  await db.schema
+    .createIndex('item_routed')
+    .on('item')
+    .columns(['operator', 'job_id', 'domain', 'position', 'due_at', 'egress'])
+    .where(sql.ref('state'), '=', 'routed')
     .execute()
 }

@@ -2,9 +2,11 @@ import type { Log } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ResultMemory } from '../engine/memory.ts'
+import { recallAnswers } from '../store/answers.ts'
 import type { Database } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
 import type { Books } from './books.ts'
+import { Crew } from './crew.ts'
 import type { JobWorker } from './worker.ts'
 
 export type WorkerParts = {
@@ -23,16 +25,30 @@ export type WorkerParts = {
   readonly books: Books | null
   /** For the addresses in events; without a slash at its end. */
   readonly baseUrl: string
+  /** False: where results cannot be written, work on their jobs ends. Left out: that is tried until it succeeds. */
+  readonly keepsTrying?: boolean
   /** The job as it stands after a commit. */
   readonly onProgress?: (job: Job) => void
-  /** Work on a job ended before its time. */
+  /** Work on a job ended before its time: it was cancelled or deleted, or cannot be worked on. */
   readonly onFailure?: (jobId: string, error: unknown) => void
 }
 
 /** Works on jobs; and remembers answers, written together with the results that they belong to. */
 export type JobWorkerWithMemory = JobWorker & { readonly memory: ResultMemory }
 
-/** Begins to work on whatever jobs it is given. */
-export function startWorker(_parts: WorkerParts): JobWorkerWithMemory {
-  throw new Error('TODO: follows within the hour; its shape is this')
+/** Begins to work on whatever jobs it is given: those of one list, or all of a service. */
+export function startWorker(parts: WorkerParts): JobWorkerWithMemory {
+  const crew = new Crew(parts)
+  return {
+    take: jobId => crew.take(jobId),
+    drop: jobId => crew.drop(jobId),
+    changed: (jobId, signal) => crew.changed(jobId, signal),
+    status: () => crew.status(),
+    stop: () => crew.stop(),
+    memory: {
+      recall: keys => recallAnswers(parts.database, keys),
+      // Durable soon, with its group: nobody waits for it.
+      remember: async entries => crew.remember(entries),
+    },
+  }
 }

@@ -9,8 +9,7 @@ import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { resultPage } from '../../src/store/job/results.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
 import { type Doors, wireEngine } from '../../src/wire.ts'
-import { Recorder } from '../../src/work/recorder.ts'
-import { runJob } from '../../src/work/run-job.ts'
+import { startWorker } from '../../src/work/start-worker.ts'
 import { mail, quiet } from '../engine/house.ts'
 import { type FakeClock, fakeClock } from '../fake/clock.ts'
 import { type MxScript, scriptedMx } from '../fake/mx.ts'
@@ -68,22 +67,21 @@ export async function listHouse({ texts, script = {}, flags = {}, ...given }: Li
   /** Works on the job as a process of its own would, until it is finished or `stopping` aborts. */
   async function work(options: Work = {}): Promise<Job> {
     const config = configWith(options.structures ?? given.structures ?? {})
-    const finished = Promise.withResolvers<Job>()
-    finished.promise.catch(() => {})
-    const recorder = new Recorder(database, JOB, {
-      onProgress: job => job.state === 'completed' && finished.resolve(job),
-      onFailure: finished.reject,
-    })
+    const finished = Promise.withResolvers<void>()
     const engine = wireEngine(config, doors, { list: true })
     onTestFinished(() => engine.close())
-    const run = runJob(
-      {
-        ...{ engine, database, recorder, log, jobId: JOB, concurrency: config.concurrency },
-        ...{ wait: options.wait ?? true, greylistDelayMs: config.greylistDelayMs },
-        stopping: options.stopping ?? new AbortController().signal,
-      },
-      finished.promise,
-    )
+    const worker = startWorker({
+      ...{ database, log, random: doors.random, books: null, baseUrl: '' },
+      engineFor: () => engine,
+      ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
+      wait: () => options.wait ?? true,
+      keepsTrying: false,
+      onProgress: job => job.state === 'completed' && finished.resolve(),
+      onFailure: (_, error) => finished.reject(error),
+    })
+    options.stopping?.addEventListener('abort', () => finished.resolve())
+    worker.take(JOB)
+    const run = finished.promise.finally(() => worker.stop())
     await settled(clock, run)
     return readJob(database, JOB)
   }

@@ -1,14 +1,12 @@
 import { systemClock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Lists } from '../../engine/lists.ts'
-import type { ResultMemory } from '../../engine/memory.ts'
-import { recallAnswers } from '../../store/answers.ts'
 import type { Database } from '../../store/database.ts'
 import { type Job, readJob } from '../../store/job/jobs.ts'
 import { wireEngine } from '../../wire.ts'
-import { Recorder } from '../../work/recorder.ts'
-import { runJob } from '../../work/run-job.ts'
+import { startWorker } from '../../work/start-worker.ts'
 import { watchCancellation } from './cancellation.ts'
 import { interruption } from './interruption.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
@@ -32,27 +30,24 @@ export async function work(
     ? noProgress
     : stderrProgress(systemClock, 'looking at the list')
   const { finished, watcher } = watch(progress)
-  const recorder = new Recorder(database, job.id, watcher)
   const { log, lists, sandbox = false } = options
-  const memory = config.cache && !sandbox ? { memory: listMemory(database, recorder) } : {}
+  const worker = startWorker({
+    ...{ database, log, random: systemRandom, books: null, baseUrl: '' },
+    engineFor: () => engine,
+    concurrency: config.concurrency,
+    greylistDelayMs: config.greylistDelayMs,
+    wait: () => options.wait ?? true,
+    keepsTrying: false,
+    ...watcher,
+  })
+  const memory = config.cache && !sandbox ? { memory: worker.memory } : {}
   const engine = wireEngine(config, { log }, { lists, sandbox, list: true, ...memory })
   const { signal, dispose } = interruption()
-  const endWatch = watchCancellation(database, job.id, watcher.onFailure)
+  const endWatch = watchCancellation(database, job.id, error => watcher.onFailure(job.id, error))
   try {
-    await runJob(
-      {
-        engine,
-        database,
-        recorder,
-        log,
-        jobId: job.id,
-        concurrency: config.concurrency,
-        wait: options.wait ?? true,
-        greylistDelayMs: config.greylistDelayMs,
-        stopping: signal,
-      },
-      finished,
-    )
+    worker.take(job.id)
+    await Promise.race([finished, aborted(signal)]).catch(() => {})
+    await worker.stop()
     if (signal.aborted) return (await readJob(database, job.id)).state !== 'completed'
     await finished
     return false
@@ -77,16 +72,13 @@ function watch(progress: Progress) {
       progress.show(job)
       if (job.state === 'completed') finish(job)
     },
-    onFailure: (error: unknown) => fail(error),
+    onFailure: (_: string, error: unknown) => fail(error),
   }
   return { finished, watcher }
 }
 
-/** Answers of the database; new ones are written together with the results that they belong to. */
-function listMemory(database: Database, recorder: Recorder): ResultMemory {
-  return {
-    recall: keys => recallAnswers(database, keys),
-    // Durable soon, with its group: nobody waits for it.
-    remember: async entries => void recorder.remember(entries),
-  }
-}
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>(resolve => {
+    if (signal.aborted) return resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })

@@ -74,16 +74,33 @@ export async function nextDueAt({ db }: Database, o: Share): Promise<number | nu
   return row?.due_at ?? null
 }
 
-/** Operators that have items waiting. */
-export async function waitingOperators({ db }: Database, jobId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('item')
-    .select('operator')
-    .distinct()
-    .where('job_id', '=', jobId)
-    .where('state', '=', sql.lit('routed'))
-    .execute()
-  return rows.map(({ operator }) => operator ?? '')
+/** The jobs that have items waiting for an operator, in the order of their IDs. */
+export async function jobsWaitingFor({ db }: Database, operator: string): Promise<string[]> {
+  // From job to job by the index: a long list is not read for its one ID.
+  const { rows } = await sql<{ id: string }>`
+    with recursive waiting(id) as (
+      select min(job_id) from item where operator = ${operator} and state = 'routed'
+      union all
+      select (select min(job_id) from item
+              where operator = ${operator} and state = 'routed' and job_id > waiting.id)
+      from waiting where waiting.id is not null)
+    select id from waiting where id is not null`.execute(db)
+  return rows.map(({ id }) => id)
+}
+
+/** An operator that has items of a job waiting. */
+export type Waiting = { readonly operator: string; readonly jobId: string }
+
+/** All of them, page by page in this order. */
+export async function waitingPage(
+  { db }: Database,
+  o: { after: Waiting; max: number },
+): Promise<Waiting[]> {
+  const { rows } = await sql<Waiting>`
+    select distinct operator, job_id as "jobId" from item
+    where state = 'routed' and (operator, job_id) > (${o.after.operator}, ${o.after.jobId})
+    order by operator, job_id limit ${o.max}`.execute(db)
+  return rows
 }
 
 /** Egresses that have items of their own waiting, by operator. */

@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import { EvError } from '../../base/error.ts'
 import type { Class } from '../../verdict/verdict.ts'
+import { releaseHold } from '../account/credits.ts'
 import { type Database, write } from '../database.ts'
 import type { Schema } from '../schema.ts'
 import { type Job, jobIn } from './jobs.ts'
@@ -79,6 +80,7 @@ export async function failJob(
   code: string,
   now: number,
 ): Promise<Job> {
+  await releaseHold(trx, { id: jobId })
   return trx
     .updateTable('job')
     .set({ state: 'failed', error: code, finished_at: now })
@@ -92,15 +94,18 @@ export async function failJob(
  * process that works on it hears of it with its next commit, as an error. False when it was finished already.
  */
 export async function cancelJob(database: Database, jobId: string): Promise<boolean> {
-  const { numUpdatedRows } = await write(database, trx =>
-    trx
+  const cancelled = { state: 'cancelled', finished_at: database.clock.now() } as const
+  return write(database, async trx => {
+    const { numUpdatedRows } = await trx
       .updateTable('job')
-      .set({ state: 'cancelled', finished_at: database.clock.now() })
+      .set(cancelled)
       .where('id', '=', jobId)
       .where('finished_at', 'is', null)
-      .executeTakeFirstOrThrow(),
-  )
-  return numUpdatedRows === 1n
+      .executeTakeFirstOrThrow()
+    if (numUpdatedRows === 0n) return false
+    await releaseHold(trx, { id: jobId })
+    return true
+  })
 }
 
 /** Throws when the job was cancelled: whoever works on it has to end. */

@@ -84,3 +84,9 @@ export async function markWritten(database: Database, jobId: string): Promise<vo
 export function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
   return db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
 }
+
+/** The job, while it may still take results; null when it was cancelled or deleted, or is finished. */
+export async function openJobIn(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
+  const job = await trx.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirst()
+  return job !== undefined && job.finished_at === null ? job : null
+}

@@ -1,4 +1,6 @@
-import { type Database, write } from '../database.ts'
+import { breathe } from '../../base/clock.ts'
+import { releaseHold } from '../account/credits.ts'
+import { type Database, type Trx, write } from '../database.ts'
 import { listLock, lockJob } from '../lock.ts'
 import type { Job } from './jobs.ts'
 
@@ -33,10 +35,25 @@ export async function deleteJobsBefore(
   return deleted
 }
 
-/** Removes a job with all its items. */
+/** Rows removed in one go: the event loop stands still meanwhile. */
+const ROWS_MAX = 5_000
+
+/** Removes a job with all its items; what it still holds of its account's credits goes back. */
 export async function deleteJob(database: Database, jobId: string): Promise<void> {
   await write(database, async trx => {
-    await trx.deleteFrom('item').where('job_id', '=', jobId).execute()
+    await releaseHold(trx, { id: jobId })
+    while ((await deleteItems(trx, jobId)) === ROWS_MAX) await breathe()
     await trx.deleteFrom('job').where('id', '=', jobId).execute()
   })
+}
+
+async function deleteItems(trx: Trx, jobId: string): Promise<number> {
+  const { numDeletedRows } = await trx
+    .deleteFrom('item')
+    .where('job_id', '=', jobId)
+    .where('position', 'in', query =>
+      query.selectFrom('item').select('position').where('job_id', '=', jobId).limit(ROWS_MAX),
+    )
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
 }

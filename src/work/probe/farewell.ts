@@ -1,0 +1,47 @@
+import { type Clock, SECOND } from '../../base/clock.ts'
+import type { List } from '../lists.ts'
+
+/** After a stop, how long conversations may take to come to their end. */
+export const DRAIN_MS = 5 * SECOND
+
+/** How a conversation is ended before its time: asked to come to its end, and cut off. */
+export type Farewell = {
+  readonly drain: AbortSignal
+  readonly signal: AbortSignal
+  /** It has ended. */
+  readonly done: () => void
+}
+
+type Ends = {
+  readonly database: { readonly clock: Clock }
+  readonly stopping: AbortSignal
+  readonly abort: AbortSignal
+}
+
+/** A conversation ends with the worker, or when nobody wants to know any more: all whose items it has are over. */
+export function farewell({ database, stopping, abort }: Ends, lists: ReadonlySet<List>): Farewell {
+  const drain = new AbortController()
+  const end = new AbortController()
+  let cancelTimer = () => {}
+  const onStop = () => drain.abort()
+  const onAbort = () => end.abort()
+  const onOver = () => {
+    if (drain.signal.aborted || [...lists].some(({ over }) => !over.aborted)) return
+    drain.abort()
+    cancelTimer = database.clock.after(DRAIN_MS, onAbort)
+  }
+  const heard: [AbortSignal, () => void][] = [
+    [stopping, onStop],
+    [abort, onAbort],
+    ...[...lists].map(({ over }): [AbortSignal, () => void] => [over, onOver]),
+  ]
+  for (const [signal, call] of heard) {
+    if (signal.aborted) call()
+    else signal.addEventListener('abort', call, { once: true })
+  }
+  const done = () => {
+    cancelTimer()
+    for (const [signal, call] of heard) signal.removeEventListener('abort', call)
+  }
+  return { drain: drain.signal, signal: end.signal, done }
+}

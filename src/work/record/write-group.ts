@@ -1,0 +1,142 @@
+import { isFault } from '../../address/address.ts'
+import type { Random } from '../../base/random.ts'
+import type { Remembered } from '../../engine/memory.ts'
+import { releaseHold } from '../../store/account/credits.ts'
+import { keepAnswers } from '../../store/answers.ts'
+import { type Database, type Trx, write } from '../../store/database.ts'
+import { emitJobEvent } from '../../store/event/events.ts'
+import { type Counts, countResults, failJob } from '../../store/job/course.ts'
+import {
+  type Filed,
+  fileItems,
+  type Postponed,
+  postponeItems,
+  recordResults,
+} from '../../store/job/items.ts'
+import { type Job, openJobIn } from '../../store/job/jobs.ts'
+import { classOf, isFailure, type Result } from '../../verdict/verdict.ts'
+import type { Books } from '../books.ts'
+
+/** What happened to items of a list. */
+export type Change = {
+  readonly results?: readonly Outcome[]
+  readonly filed?: readonly Filed[]
+  readonly postponed?: readonly Postponed[]
+}
+
+export type Outcome = {
+  readonly position: number
+  /** Rows of the list that share the result, its own included. */
+  readonly copies: number
+  readonly result: Result
+}
+
+/** What is committed together. */
+export type Content = {
+  /** By job. */
+  readonly changes: ReadonlyMap<string, readonly Change[]>
+  readonly answers: ReadonlyMap<string, Remembered>
+}
+
+export type WriteParts = {
+  readonly database: Database
+  /** Null: no accounts, so nothing of them is entered. */
+  readonly books: Books | null
+  readonly random: Random
+  readonly baseUrl: string
+}
+
+export type Written = {
+  /** The jobs as they stand now. */
+  readonly jobs: readonly Job[]
+  /** Jobs that take no more: they were cancelled or deleted meanwhile, or are finished. */
+  readonly lost: readonly string[]
+}
+
+/** Writes changes of any number of jobs in one transaction; a job that takes no more loses its own alone. */
+export function writeGroup(parts: WriteParts, content: Content): Promise<Written> {
+  return write(parts.database, async trx => {
+    const jobs: Job[] = []
+    const lost: string[] = []
+    for (const [jobId, changes] of content.changes) {
+      const job = await openJobIn(trx, jobId)
+      if (job === null) lost.push(jobId)
+      else jobs.push(await writeChanges(trx, parts, job, changes))
+    }
+    if (content.answers.size > 0) await keepAnswers(trx, content.answers)
+    return { jobs, lost }
+  })
+}
+
+async function writeChanges(
+  trx: Trx,
+  parts: WriteParts,
+  job: Job,
+  changes: readonly Change[],
+): Promise<Job> {
+  const now = parts.database.clock.now()
+  const filed = changes.flatMap(change => change.filed ?? [])
+  const postponed = changes.flatMap(change => change.postponed ?? [])
+  const results = changes.flatMap(change => change.results ?? [])
+  await fileItems(trx, { jobId: job.id, filed, now })
+  await postponeItems(trx, job.id, postponed)
+  const open = new Set(await recordResults(trx, job.id, results.map(toRow)))
+  // Were there two results of one item, the first was taken and counts.
+  const counted = results.filter(({ position }) => open.delete(position))
+  const counts = countsOf(counted, job.held)
+  const after = await countResults(trx, job.id, counts, now)
+  await enter(trx, parts, after, counted, counts.released)
+  return after
+}
+
+/** What a list of an account has to do with it: history, credits, and who is told that it is finished. */
+async function enter(
+  trx: Trx,
+  { books, random, baseUrl, database }: WriteParts,
+  job: Job,
+  counted: readonly Outcome[],
+  released: number,
+): Promise<void> {
+  const { account_id: accountId, key_id: keyId } = job
+  if (accountId === null || keyId === null) return
+  const isSingle = job.type === 'single'
+  const entries = counted.map(({ result }) => (isSingle ? { id: job.id, result } : { result }))
+  const origin = { accountId, keyId, source: job.type, jobId: isSingle ? null : job.id }
+  const credit = { period: job.credit_period, released }
+  const sandbox = job.sandbox === 1
+  if (entries.length > 0) await books?.record(trx, { ...origin, ...credit, sandbox, entries })
+  if (job.finished_at === null) return
+  await releaseHold(trx, job)
+  const last = isSingle ? counted.at(-1) : undefined
+  const told = last === undefined ? {} : { result: last.result }
+  await emitJobEvent(trx, job, { now: database.clock.now(), random, baseUrl, ...told })
+}
+
+/** Ends a job that cannot be finished through a fault of ours, and tells its account; null: it had ended. */
+export function writeFailure(parts: WriteParts, jobId: string): Promise<Job | null> {
+  const { database, random, baseUrl } = parts
+  const now = database.clock.now()
+  return write(database, async trx => {
+    if ((await openJobIn(trx, jobId)) === null) return null
+    const job = await failJob(trx, jobId, 'server_error', now)
+    await emitJobEvent(trx, job, { now, random, baseUrl })
+    return job
+  })
+}
+
+const toRow = ({ position, result }: Outcome) => ({
+  position,
+  result: JSON.stringify(result),
+  class: classOf(result.verdict),
+})
+
+/** Rows of the list, so that a result shared by duplicates counts for each; credits were set aside for each address once. */
+function countsOf(outcomes: readonly Outcome[], held: number): Required<Counts> {
+  const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0, released: 0 }
+  for (const { copies, result } of outcomes) {
+    counts[classOf(result.verdict)] += copies
+    if (isFailure(result.verdict)) counts.failed += copies
+    if (!isFault(result.evidence.address)) counts.released++
+  }
+  return { ...counts, released: Math.min(held, counts.released) }
+}

@@ -1,0 +1,74 @@
+import type { Database } from '../../store/database.ts'
+import { type QueuedItem, queuedItems } from '../../store/job/items.ts'
+import type { List } from '../lists.ts'
+import type { Recorder } from '../record/recorder.ts'
+
+/** Items read together, and how many may be under way at once, over all lists: many, as one silent name server holds its own for seconds. */
+const PAGE_MAX = 250
+const UNDER_WAY_MAX = 1_000
+/** However many lists share them. */
+const SHARE_MIN = 20
+
+export type RouteWork = {
+  readonly database: Database
+  readonly recorder: Recorder
+  /** No new item is looked at; what is under way is left. */
+  readonly stopping: AbortSignal
+  /** Lists that are being routed just now. */
+  readonly routing: ReadonlySet<string>
+  /** Called when an item of an operator is filed and durable. */
+  readonly onFiled: (list: List, operator: string) => Promise<void>
+}
+
+/** First step of a job: decides what needs no mail server, and files the rest under its operators. */
+export async function routeItems(work: RouteWork, list: List): Promise<void> {
+  const { database, recorder, routing } = work
+  const stopping = AbortSignal.any([work.stopping, list.over])
+  const underWay = new Set<Promise<void>>()
+  let after = 0
+  let failure: { error: unknown } | null = null
+  while (!stopping.aborted && failure === null) {
+    const share = Math.max(SHARE_MIN, Math.floor(UNDER_WAY_MAX / routing.size))
+    const pageMax = Math.min(PAGE_MAX, share)
+    while (underWay.size > share - pageMax) await Promise.race(underWay)
+    await recorder.settled()
+    const page = await queuedItems(database, { jobId: list.id, after, max: pageMax })
+    const last = page.at(-1)
+    if (last === undefined) break
+    after = last.position
+    for (const item of page) {
+      const run = routeItem(work, list, item, stopping)
+        .catch(error => {
+          failure ??= { error }
+        })
+        .finally(() => underWay.delete(run))
+      underWay.add(run)
+    }
+  }
+  await Promise.all(underWay)
+  if (failure !== null) throw (failure as { error: unknown }).error
+}
+
+/** Each item goes on as soon as its own route is there. */
+async function routeItem(
+  { recorder, onFiled }: RouteWork,
+  list: List,
+  { position, text, copies }: QueuedItem,
+  stopping: AbortSignal,
+): Promise<void> {
+  const prepared = await list.engine.routeOne(text, { signal: stopping })
+  // The DNS was not heard out because we stop: the item is looked at when the job goes on.
+  if (stopping.aborted) return
+  if ('result' in prepared) {
+    return recorder.add(list.id, { results: [{ position, copies, result: prepared.result }] })
+  }
+  const { operator, address, route } = prepared.inquiry
+  const filed = {
+    position,
+    operator: operator.name,
+    domain: address.domain.ascii,
+    route: JSON.stringify(route),
+  }
+  await recorder.add(list.id, { filed: [filed] })
+  await onFiled(list, operator.name)
+}
