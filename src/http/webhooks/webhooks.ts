@@ -1,5 +1,15 @@
 import { newRouter } from '../router.ts'
 import type { Service } from '../service.ts'
+import { catalogueRoutes } from './catalogue.ts'
+import { webhookChangeRoutes } from './change.ts'
+import { webhookCreateRoutes } from './create.ts'
 
-/** To be filled. */
-export const webhookRoutes = (_service: Service) => newRouter()
+/** Where an account wants to be told of events. */
+export function webhookRoutes(service: Service) {
+  const router = newRouter()
+  router.route('/', webhookCreateRoutes(service))
+  // Before the endpoints by their IDs, as it looks like one.
+  router.route('/', catalogueRoutes(service))
+  router.route('/', webhookChangeRoutes(service))
+  return router
+}

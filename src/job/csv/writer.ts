@@ -12,20 +12,22 @@ export type RowWriter = {
 /**
  * Writes a list back in its own dialect (as UTF-8) with columns added. The original cells keep their
  * text. Added cells that a spreadsheet would run as a formula get a leading `'`, unless `raw` is set
- * or the cell is a valid address under `ev_email`. A list without a header gets one: `email` for the
+ * or the cell is a valid address under `addressColumn` (`ev_email`). A list without a header gets one: `email` for the
  * addresses, `column_N` for the others, so that the added columns can be told apart.
  */
 export function createRowWriter(
   dialect: ListDialect,
   added: readonly string[],
-  options: { raw?: boolean } = {},
+  options: { raw?: boolean; addressColumn?: string } = {},
 ): RowWriter {
+  const { raw = false, addressColumn = 'ev_email' } = options
   const { delimiter, newline, width } = dialect
   const special = new RegExp(`["\\r\\n${delimiter}]|^\\uFEFF`)
   const quote = (text: string) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
   const value = (given: Value, column: string | undefined) => {
     if (typeof given !== 'string') return given === null ? '' : String(given)
-    return quote(options.raw || !isFormula(column, given) ? given : `'${given}`)
+    const isSafe = raw || !isFormula(given) || (column === addressColumn && isAddress(given))
+    return quote(isSafe ? given : `'${given}`)
   }
   // One array for all rows: a million of them would be most of the garbage of a run.
   const texts: string[] = []
@@ -53,5 +55,6 @@ const columnNames = ({ header, width, column }: ListDialect) =>
 /** What spreadsheets take for a formula, or strip to find one (ASVS 1.2.10), full-width forms included. */
 const FORMULA_START = /^[=+\-@\t\r\n\0＝＋－＠]/
 
-const isFormula = (column: string | undefined, text: string) =>
-  FORMULA_START.test(text) && !(column === 'ev_email' && !isFault(parseAddress(text)))
+const isFormula = (text: string) => FORMULA_START.test(text)
+
+const isAddress = (text: string) => !isFault(parseAddress(text))

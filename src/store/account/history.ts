@@ -14,7 +14,7 @@ export async function addHistory(
     insert into verification (${sql.join(COLUMNS.map(name => sql.ref(name)))})
     select ${sql.join(COLUMNS.map(name => sql`value ->> ${sql.lit(name)}`))}
     from json_each(${JSON.stringify(rows)}) where true
-    on conflict (id) do nothing`.execute(trx)
+    on conflict do nothing`.execute(trx)
 }
 
 const COLUMNS = [
@@ -43,6 +43,9 @@ export type HistoryQuery = {
   readonly email?: string
   readonly reason?: string
   readonly source?: JobType
+  /** From this time on, and before that one, epoch ms. */
+  readonly since?: number
+  readonly until?: number
 }
 
 /** The history of an account, the newest first. */
@@ -59,6 +62,8 @@ export function historyPage({ db }: Database, o: HistoryQuery): Promise<Verifica
   if (o.email !== undefined) query = query.where(sql`lower(email)`, '=', o.email.toLowerCase())
   if (o.reason !== undefined) query = query.where('reason', '=', o.reason)
   if (o.source !== undefined) query = query.where('source', '=', o.source)
+  if (o.since !== undefined) query = query.where('created_at', '>=', o.since)
+  if (o.until !== undefined) query = query.where('created_at', '<', o.until)
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
 }
 
@@ -68,21 +73,25 @@ export async function deleteHistoryBefore(
   before: number,
   max = Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
-  const { numDeletedRows } = await trx
-    .deleteFrom('verification')
-    .where('id', 'in', query =>
-      query.selectFrom('verification').select('id').where('created_at', '<', before).limit(max),
-    )
-    .executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
+  const { numAffectedRows = 0n } = await sql`
+    delete from verification where (account_id, sandbox, created_at, id) in (
+      select account_id, sandbox, created_at, id from verification
+      where created_at < ${before} order by created_at limit ${max})`.execute(trx)
+  return Number(numAffectedRows)
 }
 
 /** Whether a verification is in the history. */
-export async function hasVerification(trx: Transaction<Schema>, id: string): Promise<boolean> {
+export async function hasVerification(
+  trx: Transaction<Schema>,
+  o: { accountId: string; sandbox: boolean; createdAt: number; id: string },
+): Promise<boolean> {
   const row = await trx
     .selectFrom('verification')
     .select('id')
-    .where('id', '=', id)
+    .where('account_id', '=', o.accountId)
+    .where('sandbox', '=', o.sandbox ? 1 : 0)
+    .where('created_at', '=', o.createdAt)
+    .where('id', '=', o.id)
     .executeTakeFirst()
   return row !== undefined
 }

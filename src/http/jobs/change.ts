@@ -1,0 +1,74 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { cancelJob } from '../../store/job/course.ts'
+import type { Job } from '../../store/job/jobs.ts'
+import { deleteJob } from '../../store/job/removal.ts'
+import { ApiError } from '../api-error.ts'
+import type { Env } from '../context.ts'
+import { guard } from '../guard.ts'
+import { newRouter } from '../router.ts'
+import { faults, json } from '../schema/answers.ts'
+import { JobAnswer } from '../schema/job.ts'
+import type { Service } from '../service.ts'
+import { foundJob } from './found-job.ts'
+import { presentJob } from './present-job.ts'
+
+/** Ending a job before its end, and removing it. */
+export function jobChangeRoutes(service: Service) {
+  const middleware = guard(service, { scope: 'jobs:write', counts: null, bodyMax: BODY_MAX })
+  const cancel = createRoute({
+    ...{ method: 'post', path: '/v1/jobs/{id}/cancel', operationId: 'cancelJob' },
+    summary: 'Cancel a job',
+    description:
+      'Nothing more is asked for it, and the credits that it has not used are given back. What was found out stays: download it with `partial=true`. A job that was cancelled already is told as it is.',
+    tags: ['Jobs'],
+    security: [{ bearer: [] }],
+    middleware,
+    request: { params },
+    responses: {
+      200: json(JobAnswer, 'The job, cancelled'),
+      ...faults('not_found', 'job_not_cancellable'),
+    },
+  } as const)
+  const remove = createRoute({
+    ...{ method: 'delete', path: '/v1/jobs/{id}', operationId: 'deleteJob' },
+    summary: 'Delete a job',
+    description: 'Removes its addresses and results. One that is not finished is cancelled first.',
+    tags: ['Jobs'],
+    security: [{ bearer: [] }],
+    middleware,
+    request: { params },
+    responses: { 204: { description: 'It is gone' }, ...faults('not_found') },
+  } as const)
+  return newRouter()
+    .openapi(cancel, async c => {
+      const { id } = c.req.valid('param')
+      const job = await foundJob(c, service, id)
+      if (job.state === 'cancelled') return c.json(presentJob(service, job), 200)
+      if (!(await end(service, job))) throw await notCancellable(c, service, id)
+      return c.json(presentJob(service, await foundJob(c, service, id)), 200)
+    })
+    .openapi(remove, async c => {
+      const job = await foundJob(c, service, c.req.valid('param').id)
+      await end(service, job)
+      await deleteJob(service.database, job.id)
+      return c.body(null, 204)
+    })
+}
+
+/** These paths take no body; a client may send an empty object all the same. */
+const BODY_MAX = 1_024
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
+
+/** False: it was finished already. */
+async function end({ database, worker }: Service, { id }: Job): Promise<boolean> {
+  const isEnded = await cancelJob(database, id)
+  if (isEnded) worker.drop(id)
+  return isEnded
+}
+
+async function notCancellable(c: Context<Env>, service: Service, id: string): Promise<ApiError> {
+  const { state } = await foundJob(c, service, id)
+  return new ApiError('job_not_cancellable', `The job is ${state} already`)
+}

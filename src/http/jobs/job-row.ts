@@ -1,0 +1,91 @@
+import type { Database } from '../../store/database.ts'
+import { findJob, type Job } from '../../store/job/jobs.ts'
+import { type ResultRow, resultPage } from '../../store/job/results.ts'
+import type { Class, Result } from '../../verdict/verdict.ts'
+
+/** A row of a list with its result. */
+export type JobRow = {
+  /** From 1. */
+  readonly position: number
+  /** What whoever submitted it called it by. */
+  readonly id: string | null
+  /** The cells of the uploaded file. */
+  readonly cells: readonly string[] | null
+  readonly class: Class
+  /** Null: the address was erased (`ev purge`), and with it all that was known of it but the class. */
+  readonly result: Result | null
+}
+
+export type RowsOptions = {
+  /** Left out: all rows. */
+  readonly classes?: readonly Class[] | undefined
+}
+
+/** Rows read in one go, at first and at most: some 10 ms of work, so that others have their turn. */
+const PAGE_ROWS_FIRST = 50
+const PAGE_ROWS_MAX = 500
+/** Text of one page: a row of a file may have a megabyte, and then few of them are read at once. */
+const PAGE_LENGTH = 1024 * 1024
+
+/**
+ * The rows of a job that have a result, in the order of the list, in pages. Throws when they turn out not to be all:
+ * a job that is deleted while it is read must not look like a shorter one.
+ */
+export async function* rowsOf(
+  database: Database,
+  job: Job,
+  { classes }: RowsOptions = {},
+): AsyncGenerator<readonly JobRow[]> {
+  const chosen = classes === undefined ? {} : { classes }
+  let count = 0
+  let after = 0
+  let max = PAGE_ROWS_FIRST
+  for (;;) {
+    const page = await resultPage(database, { jobId: job.id, after, max, ...chosen })
+    const rows = page.flatMap(row => toRow(row, job))
+    count += rows.length
+    if (rows.length > 0) yield rows
+    if (page.length < max) break
+    after = page.at(-1)?.position ?? after
+    max = nextMax(page)
+  }
+  if (!(await isWhole(database, job, count, classes))) {
+    throw new Error(`the job ${job.id} changed while its results were read`)
+  }
+}
+
+/** As many rows as have about the text of a page, by those of the last one; no more than twice as many. */
+function nextMax(page: readonly ResultRow[]): number {
+  let length = 1
+  for (const { text, cells, result } of page) {
+    length += text.length + (cells?.length ?? 0) + (result?.length ?? 0)
+  }
+  const fitting = Math.floor((page.length * PAGE_LENGTH) / length)
+  return Math.max(1, Math.min(PAGE_ROWS_MAX, 2 * page.length, fitting))
+}
+
+function toRow({ position, cells, class: klass, result }: ResultRow, { type }: Job): JobRow[] {
+  if (result === null || klass === null) return []
+  const came = cells === null ? null : (JSON.parse(cells) as string[])
+  return [
+    {
+      position,
+      id: type === 'file' ? null : (came?.[0] ?? null),
+      cells: type === 'file' ? came : null,
+      class: klass,
+      result: JSON.parse(result) as Result | null,
+    },
+  ]
+}
+
+async function isWhole(
+  database: Database,
+  job: Job,
+  count: number,
+  classes: readonly Class[] | undefined,
+): Promise<boolean> {
+  if ((await findJob(database, job.id)) === null) return false
+  // A job that is under way may have gained rows meanwhile.
+  if (job.state !== 'completed') return true
+  return count === (classes?.reduce((sum, one) => sum + job[one], 0) ?? job.total)
+}

@@ -1,0 +1,70 @@
+import { isoTime } from '../../engine/result/present.ts'
+import { JOB_FAILED } from '../../hook/event-data.ts'
+import type { Job } from '../../store/job/jobs.ts'
+import type { Service } from '../service.ts'
+import { estimatedTime, inWords } from '../verify/estimate.ts'
+
+/** A job as its status tells of it; its results are put into `data` by whoever is asked for them. */
+export function presentStatus(service: Service, job: Job) {
+  return {
+    success: true as const,
+    job_id: job.id,
+    status: job.state as Exclude<Job['state'], 'loading'>,
+    progress: progressOf(job),
+    total_emails: job.total,
+    processed_emails: job.done,
+    estimated_time: timeLeft(service, job),
+    created_at: isoTime(job.created_at),
+    started_at: job.started_at === null ? null : isoTime(job.started_at),
+    error:
+      job.state === 'failed' ? { code: job.error ?? 'server_error', message: JOB_FAILED } : null,
+    ...(job.sandbox === 1 ? { sandbox: true as const } : {}),
+    data: {
+      summary: summaryOf(job),
+      completed_at: job.finished_at === null ? null : isoTime(job.finished_at),
+    },
+  }
+}
+
+/** The same, with what jobs have beside. */
+export function presentJob(service: Service, job: Job) {
+  const { data, ...status } = presentStatus(service, job)
+  const { baseUrl } = service.settings
+  const download_url = job.state === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/download` : null
+  return { ...status, type: typeOf(job), name: job.name, data: { ...data, download_url } }
+}
+
+/** 100 is kept for `completed`: who polls for it must find everything there. */
+export function progressOf({ state, done, total }: Job): number {
+  if (state === 'completed') return 100
+  return total === 0 ? 0 : Math.min(99, Math.floor((100 * done) / total))
+}
+
+/**
+ * Counts that sum up to the rows that are done; in a job that ended before its end, to all its rows: those that were
+ * never tried have failed.
+ */
+export function summaryOf(job: Job) {
+  const endedEarly = job.state === 'failed' || job.state === 'cancelled'
+  return {
+    total: job.total,
+    valid: job.deliverable + job.risky,
+    invalid: job.undeliverable,
+    unknown: job.unknown - job.failed,
+    failed: job.failed + (endedEarly ? job.total - job.done : 0),
+  }
+}
+
+/** Lists of the command line have no account, so nobody is shown one. */
+const typeOf = ({ type }: Job) => type as Exclude<Job['type'], 'list'>
+
+/** By the pace so far; before anything is done, by what is usual. Null when the job is finished. */
+function timeLeft({ clock, engine }: Service, job: Job): string | null {
+  if (job.finished_at !== null) return null
+  const left = job.total - job.done
+  if (job.started_at === null || job.done === 0) {
+    return estimatedTime(engine, { addresses: left, sandbox: job.sandbox === 1 })
+  }
+  const tookMs = Math.max(0, clock.now() - job.started_at)
+  return inWords((tookMs * left) / job.done)
+}

@@ -1,0 +1,117 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { Job } from '../../store/job/jobs.ts'
+import type { Env } from '../context.ts'
+import { guard } from '../guard.ts'
+import { newRouter } from '../router.ts'
+import { faults, json } from '../schema/answers.ts'
+import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schema/job.ts'
+import type { Service } from '../service.ts'
+import { foundJob, noSuchJob } from './found-job.ts'
+import { rowsOf } from './job-row.ts'
+import { presentJob, presentStatus } from './present-job.ts'
+import { presentItem } from './present-row.ts'
+import { textStream } from './text-stream.ts'
+import { WAIT_S_MAX, waitForChange } from './wait.ts'
+
+/** How a list stands: with its results, and without. */
+export function statusRoutes(service: Service) {
+  const middleware = guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 })
+  const status = createRoute({
+    ...{ method: 'get', path: '/v1/verify/bulk/status/{id}', operationId: 'getBulkStatus' },
+    summary: 'How a list stands, and its results',
+    description:
+      'All fields are there in every state. `data.results` is filled when the job is completed.',
+    tags: ['Jobs'],
+    security: [{ bearer: [] }],
+    middleware,
+    request: { params, query: z.object(statusQuery) },
+    responses: {
+      200: json(JobStatus, 'How it stands', STATUS_EXAMPLE),
+      ...faults('not_found'),
+    },
+  } as const)
+  const job = createRoute({
+    ...{ method: 'get', path: '/v1/jobs/{id}', operationId: 'getJob' },
+    summary: 'How a job stands',
+    description:
+      'The same without the results, which `include=results` adds. Jobs of every kind are found here, also the `verification_id` of a single address.',
+    tags: ['Jobs'],
+    security: [{ bearer: [] }],
+    middleware,
+    request: { params, query: z.object({ ...statusQuery, include }) },
+    responses: { 200: json(JobAnswer, 'The job', JOB_EXAMPLE), ...faults('not_found') },
+  } as const)
+  return newRouter()
+    .openapi(status, async c => {
+      const now = await jobNow(c, service, c.req.valid('param').id, c.req.valid('query'))
+      const isShown = now.state === 'completed' || isTrue(c.req.valid('query').partial)
+      return withResults(c, service, presentStatus(service, now), isShown ? now : null) as never
+    })
+    .openapi(job, async c => {
+      const query = c.req.valid('query')
+      const now = await jobNow(c, service, c.req.valid('param').id, query)
+      const body = presentJob(service, now)
+      if (query.include === undefined) return c.json(body, 200)
+      const isShown = now.state === 'completed' || isTrue(query.partial)
+      return withResults(c, service, body, isShown ? now : null) as never
+    })
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
+
+const statusQuery = {
+  wait: z.coerce.number().int().min(0).max(WAIT_S_MAX).default(0).openapi({
+    description:
+      'Seconds to wait for: the answer comes when the state or the progress has changed, or after so long.',
+  }),
+  partial: z.enum(['true', 'false']).optional().openapi({
+    description: 'true: what is there already, in a job that is not completed.',
+  }),
+}
+
+const include = z.literal('results').optional().openapi({ description: 'What to add.' })
+
+const isTrue = (flag: string | undefined) => flag === 'true'
+
+async function jobNow(
+  c: Context<Env>,
+  service: Service,
+  id: string,
+  { wait }: { wait: number },
+): Promise<Job> {
+  const job = await foundJob(c, service, id)
+  if (wait === 0) return job
+  const client = c.req.raw.signal
+  return (await waitForChange(service, job, { waitS: wait, client })) ?? noSuchJob()
+}
+
+type Body = { readonly data: object }
+
+/** Answers with the results of `job` in `data`, row by row: a list of a million needs no memory. Null: there are none to be shown. */
+function withResults(
+  c: Context<Env>,
+  service: Service,
+  { data, ...body }: Body,
+  job: Job | null,
+): Response {
+  if (job === null) return c.json({ ...body, data: { results: [], ...data } }, 200)
+  const head = `${JSON.stringify(body).slice(0, -1)},"data":{"results":[`
+  const tail = `],${JSON.stringify(data).slice(1)}}`
+  const pieces = resultPieces(service, job, head, tail)
+  return c.body(textStream(c, service, pieces), 200, { 'Content-Type': 'application/json' })
+}
+
+async function* resultPieces(
+  { database }: Service,
+  job: Job,
+  head: string,
+  tail: string,
+): AsyncGenerator<string> {
+  let before = head
+  for await (const rows of rowsOf(database, job)) {
+    yield before + rows.map(row => JSON.stringify(presentItem(row))).join(',')
+    before = ','
+  }
+  yield before === head ? head + tail : tail
+}

@@ -1,0 +1,50 @@
+import { SECOND, sleep } from '../../base/clock.ts'
+import { accountJob } from '../../store/job/account-jobs.ts'
+import type { Job } from '../../store/job/jobs.ts'
+import type { Service } from '../service.ts'
+import { progressOf } from './present-job.ts'
+
+/** Longer ones are cut off by many a proxy. */
+export const WAIT_S_MAX = 60
+
+/** Other processes (`ev jobs cancel`) and the end of the service are noticed so late. */
+const LOOK_EVERY_MS = SECOND
+
+/**
+ * The job as it stands when its state or its progress has changed, or when the time is over, the client is gone or the
+ * service stops. A job that is finished is given at once; one that is deleted meanwhile is null.
+ */
+export async function waitForChange(
+  service: Service,
+  job: Job,
+  o: { readonly waitS: number; readonly client: AbortSignal },
+): Promise<Job | null> {
+  const { clock, database, isStopping } = service
+  const end = clock.ticks() + o.waitS * SECOND
+  let now: Job | null = job
+  while (now !== null && isAsBefore(now, job) && clock.ticks() < end) {
+    if (now.finished_at !== null || o.client.aborted || isStopping()) break
+    await nextCommit(service, job.id, Math.min(LOOK_EVERY_MS, end - clock.ticks()), o.client)
+    now = await accountJob(database, job.account_id ?? '', job.id)
+  }
+  return now
+}
+
+const isAsBefore = (now: Job, before: Job) =>
+  now.state === before.state && progressOf(now) === progressOf(before)
+
+/** Until the worker has committed something of the job, at most for a while. */
+async function nextCommit(
+  { clock, worker }: Service,
+  jobId: string,
+  atMostMs: number,
+  client: AbortSignal,
+): Promise<void> {
+  const over = new AbortController()
+  const { signal } = over
+  const onGone = () => over.abort()
+  client.addEventListener('abort', onGone, { once: true })
+  await Promise.race([sleep(clock, atMostMs, signal), worker.changed(jobId, signal)])
+  client.removeEventListener('abort', onGone)
+  over.abort()
+}

@@ -1,0 +1,128 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { newSecret } from '../../account/key.ts'
+import { SECOND } from '../../base/clock.ts'
+import { isoTime } from '../../engine/result/present.ts'
+import {
+  type ApiKey,
+  findKey,
+  type KeyPatch,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../../store/account/keys.ts'
+import { write } from '../../store/database.ts'
+import { ApiError } from '../api-error.ts'
+import { commit } from '../commit.ts'
+import type { Env } from '../context.ts'
+import { guard } from '../guard.ts'
+import { idempotent } from '../idempotent.ts'
+import { newRouter } from '../router.ts'
+import { faults, json } from '../schema/answers.ts'
+import {
+  GRACE_S_USUAL,
+  KEY_EXAMPLE,
+  KeyAnswer,
+  KeyPatchRequest,
+  ROTATED_KEY_EXAMPLE,
+  RotatedKey,
+  RotateRequest,
+} from '../schema/key.ts'
+import type { Service } from '../service.ts'
+import { KEY_BODY_MAX } from './create.ts'
+import { refuseWider } from './permission.ts'
+import { presentKey } from './present.ts'
+import { timeAhead } from './time-ahead.ts'
+
+/** Changing a key, giving it another text, and ending it. */
+export function keyChangeRoutes(service: Service) {
+  const middleware = guard(service, { scope: 'keys:write', counts: null, bodyMax: KEY_BODY_MAX })
+  const common = { tags: ['Keys'], security: [{ bearer: [] }] }
+  const change = createRoute({
+    ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
+    summary: 'Change a key',
+    description: 'What is left out stays as it is. The change holds from the next request on.',
+    middleware,
+    request: { params, body: bodyOf(KeyPatchRequest, true) },
+    responses: { 200: json(KeyAnswer, 'The key', KEY_EXAMPLE), ...faults('not_found') },
+  })
+  const rotate = createRoute({
+    ...{ ...common, method: 'post' as const, path: '/v1/keys/{id}/rotate' },
+    operationId: 'rotateKey',
+    summary: 'Give a key another text',
+    description:
+      'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again.',
+    middleware: [...middleware, idempotent(service)],
+    request: { params, body: bodyOf(RotateRequest, false) },
+    responses: {
+      200: json(RotatedKey, 'The key with its new text', ROTATED_KEY_EXAMPLE),
+      ...faults('not_found', 'idempotency_in_progress', 'idempotency_mismatch'),
+    },
+  })
+  const remove = createRoute({
+    ...{ ...common, method: 'delete' as const, path: '/v1/keys/{id}', operationId: 'deleteKey' },
+    summary: 'Delete a key',
+    description: 'It opens nothing from now on, also where it is the one that asks for this.',
+    middleware,
+    request: { params },
+    responses: { 204: { description: 'It is gone' }, ...faults('not_found') },
+  })
+  return newRouter()
+    .openapi(change, async c => {
+      const patch = patchOf(c.req.valid('json'), service.clock.now())
+      const { accountId, id } = await changeable(c, service, c.req.valid('param').id)
+      refuseWider(c.get('caller'), patch.scopes ?? [])
+      const key = await write(service.database, trx => updateKey(trx, accountId, id, patch))
+      return c.json({ success: true as const, data: presentKey(key ?? noSuchKey()) }, 200)
+    })
+    .openapi(rotate, async c => {
+      const graceS = c.req.valid('json').grace_period_seconds ?? GRACE_S_USUAL
+      const { accountId, id } = await changeable(c, service, c.req.valid('param').id)
+      const secret = newSecret(service.random, 'live')
+      const [now, graceMs] = [service.clock.now(), graceS * SECOND]
+      return (await commit(c, service, async trx => {
+        const key = await rotateKey(trx, accountId, id, { secret, graceMs, now })
+        const data = { ...presentKey(key ?? noSuchKey()), key: secret.text }
+        const previous_key_expires_at = isoTime(now + graceMs)
+        return { status: 200, body: { success: true, data: { ...data, previous_key_expires_at } } }
+      })) as never
+    })
+    .openapi(remove, async c => {
+      const [{ account }, now] = [c.get('caller'), service.clock.now()]
+      const { id } = c.req.valid('param')
+      const isGone = await write(service.database, trx => revokeKey(trx, account.id, id, now))
+      if (!isGone) noSuchKey()
+      return c.body(null, 204)
+    })
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
+
+const bodyOf = <Schema extends z.ZodType>(schema: Schema, required: boolean) => ({
+  content: { 'application/json': { schema } },
+  required,
+})
+
+/** The key of a path, if whoever asks may do all that it may. */
+async function changeable(c: Context<Env>, { database }: Service, id: string): Promise<ApiKey> {
+  const caller = c.get('caller')
+  const key = (await findKey(database, caller.account.id, id)) ?? noSuchKey()
+  refuseWider(caller, key.scopes)
+  return key
+}
+
+function noSuchKey(): never {
+  throw new ApiError('not_found', 'There is no such key')
+}
+
+function patchOf(body: z.output<typeof KeyPatchRequest>, now: number): KeyPatch {
+  const { name, scopes, allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(allowed_ips === undefined ? {} : { allowedIps: allowed_ips }),
+    ...(allowed_domains === undefined ? {} : { allowedDomains: allowed_domains }),
+    ...(rate_limit_per_minute === undefined ? {} : { rateLimitPerMinute: rate_limit_per_minute }),
+    ...(expires_at === undefined ? {} : { expiresAt: timeAhead('expires_at', expires_at, now) }),
+  }
+}

@@ -1,0 +1,96 @@
+import { createRoute } from '@hono/zod-openapi'
+import { newSecret } from '../../account/key.ts'
+import { createKey, listKeys } from '../../store/account/keys.ts'
+import { ApiError } from '../api-error.ts'
+import { commit } from '../commit.ts'
+import { guard } from '../guard.ts'
+import { idempotent } from '../idempotent.ts'
+import { newRouter } from '../router.ts'
+import { faults, json } from '../schema/answers.ts'
+import {
+  CREATED_KEY_EXAMPLE,
+  CreatedKey,
+  KEY_LIST_EXAMPLE,
+  KeyList,
+  NEW_KEY_EXAMPLE,
+  NewKeyRequest,
+} from '../schema/key.ts'
+import type { Service } from '../service.ts'
+import { refuseWider } from './permission.ts'
+import { presentKey } from './present.ts'
+import { timeAhead } from './time-ahead.ts'
+
+/** Listing keys, and making one. */
+export function keyCreateRoutes(service: Service) {
+  const rule = { scope: 'keys:write', counts: null, bodyMax: KEY_BODY_MAX } as const
+  const list = createRoute({
+    ...{ method: 'get', path: '/v1/keys', operationId: 'listKeys' },
+    summary: 'The keys of the account',
+    description: 'Those that were deleted are not among them.',
+    tags: ['Keys'],
+    security: [{ bearer: [] }],
+    middleware: guard(service, rule),
+    responses: { 200: json(KeyList, 'The keys', KEY_LIST_EXAMPLE), ...faults() },
+  } as const)
+  const create = createRoute({
+    ...{ method: 'post', path: '/v1/keys', operationId: 'createKey' },
+    summary: 'Make a key',
+    description:
+      'Its text is shown in this answer and never again: the service keeps only its hash.',
+    tags: ['Keys'],
+    security: [{ bearer: [] }],
+    middleware: [...guard(service, rule), idempotent(service)],
+    request: {
+      body: {
+        content: { 'application/json': { schema: NewKeyRequest, example: NEW_KEY_EXAMPLE } },
+        required: true,
+      },
+    },
+    responses: {
+      201: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
+      ...faults('invalid_json', 'idempotency_in_progress', 'idempotency_mismatch'),
+    },
+  } as const)
+  return newRouter()
+    .openapi(list, async c => {
+      const keys = await listKeys(service.database, c.get('caller').account.id)
+      const data = { keys: keys.map(presentKey), total: keys.length }
+      return c.json({ success: true as const, data }, 200)
+    })
+    .openapi(create, async c => {
+      const body = c.req.valid('json')
+      const caller = c.get('caller')
+      refuseWider(caller, body.scopes)
+      const { clock, random, database } = service
+      const now = clock.now()
+      const expiresAt = timeAhead('expires_at', body.expires_at ?? null, now)
+      refuseTooMany((await listKeys(database, caller.account.id)).length)
+      const secret = newSecret(random, 'live')
+      return (await commit(c, service, async trx => {
+        const key = await createKey(trx, {
+          ...{ id: `key_${random.token(ID_LENGTH)}`, accountId: caller.account.id, secret, now },
+          ...{ name: body.name, scopes: body.scopes, expiresAt },
+          allowedIps: body.allowed_ips ?? [],
+          allowedDomains: body.allowed_domains ?? [],
+          rateLimitPerMinute: body.rate_limit_per_minute ?? null,
+        })
+        const data = { ...presentKey(key), key: secret.text }
+        const headers = { Location: `/v1/keys/${key.id}` }
+        return { status: 201, body: { success: true, data }, headers }
+      })) as never
+    })
+}
+
+/** A hundred restrictions of each kind, and some room. */
+export const KEY_BODY_MAX = 64 * 1024
+const ID_LENGTH = 16
+/** One for each thing that asks; more are made by a loop that went wrong. */
+const KEYS_MAX = 500
+
+function refuseTooMany(count: number): void {
+  if (count < KEYS_MAX) return
+  throw new ApiError(
+    'invalid_request',
+    `The account has ${count} keys, which is the most it may have. Delete those that nobody uses.`,
+  )
+}

@@ -1,0 +1,17 @@
+import { isoTime } from '../../engine/result/present.ts'
+import type { ApiKey } from '../../store/account/keys.ts'
+
+/** A key as it is shown: never its text. */
+export const presentKey = (key: ApiKey) => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  hint: key.hint,
+  scopes: [...key.scopes],
+  allowed_ips: [...key.allowedIps],
+  allowed_domains: [...key.allowedDomains],
+  rate_limit_per_minute: key.rateLimitPerMinute,
+  created_at: isoTime(key.createdAt),
+  expires_at: key.expiresAt === null ? null : isoTime(key.expiresAt),
+  last_used_at: key.lastUsedAt === null ? null : isoTime(key.lastUsedAt),
+})

@@ -1,0 +1,119 @@
+import { z } from '@hono/zod-openapi'
+import { pageFields } from '../cursor.ts'
+import { BulkItem, ITEM_EXAMPLE } from './result.ts'
+
+// Jobs as they are answered; unknown values are null, so that each state has the same fields.
+
+export const JOB_STATES = ['queued', 'processing', 'completed', 'failed', 'cancelled'] as const
+const JOB_TYPES = ['single', 'bulk', 'batch', 'file'] as const
+
+const time = z.string().openapi({ format: 'date-time' })
+
+const JobItem = BulkItem.extend({
+  id: z.string().optional().openapi({ description: 'The id that it was submitted with.' }),
+  erased: z.literal(true).optional().openapi({
+    description: 'The address was erased; of its result only the class is left.',
+  }),
+}).openapi('JobItem')
+
+const Summary = z
+  .object({
+    total: z.int().min(0),
+    valid: z.int().min(0).openapi({ description: 'Deliverable and risky ones.' }),
+    invalid: z.int().min(0),
+    unknown: z.int().min(0),
+    failed: z.int().min(0).openapi({
+      description:
+        'What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried.',
+    }),
+  })
+  .openapi('JobSummary')
+
+const statusFields = {
+  success: z.literal(true),
+  job_id: z.string(),
+  status: z.enum(JOB_STATES),
+  progress: z.int().min(0).max(100).openapi({ description: '100 only when completed.' }),
+  total_emails: z.int().min(0),
+  processed_emails: z.int().min(0),
+  estimated_time: z.string().nullable().openapi({ description: 'How long it will go on.' }),
+  created_at: time,
+  started_at: time.nullable(),
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  sandbox: z.literal(true).optional().openapi({ description: 'Its results are simulated.' }),
+}
+
+const dataFields = { summary: Summary, completed_at: time.nullable() }
+
+const results = z.array(JobItem).openapi({
+  description: 'In the order of the list, when the job is completed, or with `partial=true`.',
+})
+
+export const JobStatus = z
+  .object({ ...statusFields, data: z.object({ results, ...dataFields }) })
+  .openapi('JobStatus')
+
+const jobFields = { ...statusFields, type: z.enum(JOB_TYPES), name: z.string().nullable() }
+const jobData = { ...dataFields, download_url: z.string().nullable() }
+
+export const JobAnswer = z
+  .object({ ...jobFields, data: z.object({ results: results.optional(), ...jobData }) })
+  .openapi('Job')
+
+const { success: _, ...listedFields } = jobFields
+
+export const JobPage = z
+  .object({
+    success: z.literal(true),
+    data: z.object({
+      items: z.array(z.object({ ...listedFields, data: z.object(jobData) }).openapi('ListedJob')),
+      ...pageFields,
+    }),
+  })
+  .openapi('JobPage')
+
+/** The rows of a download in JSON have these and more. */
+export const DownloadRow = JobItem.extend({
+  row: z.int().min(1).openapi({ description: 'Its place in the list.' }),
+  input: z.record(z.string(), z.string()).optional().openapi({
+    description: 'The cells of an uploaded file, by the names of their columns.',
+  }),
+}).openapi('DownloadRow')
+
+const begun = {
+  ...{ success: true as const, job_id: 'job_xyz789' },
+  ...{ total_emails: 1000, created_at: '2026-03-21T10:29:00.000Z' },
+  started_at: '2026-03-21T10:29:01.000Z',
+  error: null,
+}
+
+const processing = {
+  ...begun,
+  ...{ status: 'processing' as const, progress: 42, processed_emails: 420 },
+  estimated_time: '2 minutes',
+}
+
+const counts = { total: 1000, valid: 300, invalid: 100, unknown: 20, failed: 0 }
+
+export const STATUS_EXAMPLE = {
+  ...{ ...begun, total_emails: 1, status: 'completed' as const, progress: 100 },
+  ...{ processed_emails: 1, estimated_time: null },
+  data: {
+    results: [ITEM_EXAMPLE],
+    summary: { total: 1, valid: 1, invalid: 0, unknown: 0, failed: 0 },
+    completed_at: '2026-03-21T10:31:00.000Z',
+  },
+}
+
+export const JOB_EXAMPLE = {
+  ...processing,
+  ...{ type: 'batch' as const, name: 'March list' },
+  data: { summary: counts, completed_at: null, download_url: null },
+}
+
+const { success: __, ...listed } = JOB_EXAMPLE
+
+export const PAGE_EXAMPLE = {
+  success: true as const,
+  data: { items: [listed], next_cursor: null, has_more: false },
+}

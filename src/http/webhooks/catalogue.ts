@@ -1,0 +1,36 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { EVENT_KINDS } from '../../hook/event.ts'
+import { guard } from '../guard.ts'
+import { newRouter } from '../router.ts'
+import { faults, json } from '../schema/answers.ts'
+import { EVENTS } from '../schema/event.ts'
+import { EventList } from '../schema/webhook.ts'
+import type { Service } from '../service.ts'
+
+/** What can be subscribed to. */
+export function catalogueRoutes(service: Service) {
+  const list = createRoute({
+    ...{ method: 'get', path: '/v1/webhooks/events', operationId: 'listEvents' },
+    summary: 'The events that there are',
+    description: 'With the JSON Schema of their data, and an example of each as it is sent.',
+    tags: ['Webhooks'],
+    security: [{ bearer: [] }],
+    middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
+    responses: { 200: json(EventList, 'The events', CATALOGUE), ...faults() },
+  } as const)
+  return newRouter().openapi(list, c => c.json(CATALOGUE, 200))
+}
+
+const CATALOGUE = {
+  success: true as const,
+  data: {
+    events: EVENT_KINDS.map(event => {
+      const { description, data, example } = EVENTS[event]
+      const envelope = { event, event_id: 'evt_abc123', timestamp: '2026-03-21T10:30:00.000Z' }
+      return {
+        ...{ event, description, example: { ...envelope, data: example } },
+        schema: z.toJSONSchema(data) as Record<string, unknown>,
+      }
+    }),
+  },
+}

@@ -1,0 +1,112 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { write } from '../../store/database.ts'
+import {
+  deleteWebhook,
+  findWebhook,
+  updateWebhook,
+  type Webhook,
+  type WebhookPatch,
+} from '../../store/event/webhooks.ts'
+import { ApiError } from '../api-error.ts'
+import type { Env } from '../context.ts'
+import { guard } from '../guard.ts'
+import { newRouter } from '../router.ts'
+import { faults, json } from '../schema/answers.ts'
+import {
+  NewWebhookRequest,
+  WEBHOOK_EXAMPLE,
+  WebhookAnswer,
+  WebhookPatchRequest,
+} from '../schema/webhook.ts'
+import type { Service } from '../service.ts'
+import { WEBHOOK_BODY_MAX } from './create.ts'
+import { presentWebhook } from './present.ts'
+import { checkUrl } from './url.ts'
+
+/** One endpoint: looking at it, changing it, and removing it. */
+export function webhookChangeRoutes(service: Service) {
+  const bodyMax = WEBHOOK_BODY_MAX
+  const writing = guard(service, { scope: 'webhooks:write', counts: null, bodyMax })
+  const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: [{ bearer: [] }] }
+  const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
+  const read = createRoute({
+    ...{ ...common, method: 'get' as const, operationId: 'getWebhook' },
+    summary: 'One webhook endpoint',
+    middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax }),
+    request: { params },
+    responses: { ...answers, ...faults('not_found') },
+  })
+  const change = createRoute({
+    ...{ ...common, method: 'patch' as const, operationId: 'updateWebhook' },
+    summary: 'Change a webhook endpoint',
+    description: 'What is left out stays as it is.',
+    middleware: writing,
+    request: { params, body: bodyOf(WebhookPatchRequest) },
+    responses: { ...answers, ...faults('not_found', 'invalid_webhook_url', 'invalid_event') },
+  })
+  const replace = createRoute({
+    ...{ ...common, method: 'put' as const, operationId: 'replaceWebhook' },
+    summary: 'Write a webhook endpoint anew',
+    description: 'What is left out gets its default. Its secret stays.',
+    middleware: writing,
+    request: { params, body: bodyOf(NewWebhookRequest) },
+    responses: { ...answers, ...faults('not_found', 'invalid_webhook_url', 'invalid_event') },
+  })
+  const remove = createRoute({
+    ...{ ...common, method: 'delete' as const, operationId: 'deleteWebhook' },
+    summary: 'Remove a webhook endpoint',
+    description: 'Nothing is sent to it any more, also not what was to be sent again.',
+    middleware: writing,
+    request: { params },
+    responses: { 204: { description: 'It is gone' }, ...faults('not_found') },
+  })
+  return newRouter()
+    .openapi(read, async c =>
+      c.json(answer(await foundWebhook(c, service, c.req.valid('param').id)), 200),
+    )
+    .openapi(change, async c => {
+      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
+      return c.json(answer(await changed(service, webhook, c.req.valid('json'))), 200)
+    })
+    .openapi(replace, async c => {
+      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
+      return c.json(answer(await changed(service, webhook, c.req.valid('json'))), 200)
+    })
+    .openapi(remove, async c => {
+      const [{ account }, { id }] = [c.get('caller'), c.req.valid('param')]
+      const isGone = await write(service.database, trx => deleteWebhook(trx, account.id, id))
+      if (!isGone) noSuchWebhook()
+      return c.body(null, 204)
+    })
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'wh_8f3a2c1d' }) })
+
+const bodyOf = <Schema extends z.ZodType>(schema: Schema) => ({
+  content: { 'application/json': { schema } },
+  required: true as const,
+})
+
+const answer = (webhook: Webhook) => ({ success: true as const, data: presentWebhook(webhook) })
+
+async function foundWebhook(c: Context<Env>, { database }: Service, id: string): Promise<Webhook> {
+  return (await findWebhook(database, c.get('caller').account.id, id)) ?? noSuchWebhook()
+}
+
+function noSuchWebhook(): never {
+  throw new ApiError('not_found', 'There is no such webhook endpoint')
+}
+
+async function changed(
+  service: Service,
+  { id, accountId, url }: Webhook,
+  patch: Omit<WebhookPatch, 'now'>,
+): Promise<Webhook> {
+  // One that is written again as it was is not asked for anew: its name may be unknown just now.
+  if (patch.url !== undefined && patch.url !== url) await checkUrl(service, patch.url)
+  const { url: to, events, active, description } = patch
+  const fields = { url: to, events, active, description, now: service.clock.now() }
+  const webhook = await write(service.database, trx => updateWebhook(trx, accountId, id, fields))
+  return webhook ?? noSuchWebhook()
+}

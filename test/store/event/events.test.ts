@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest'
+import { EVENT_KINDS, type EventKind } from '../../../src/hook/event.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { emit, emitJobEvent } from '../../../src/store/event/events.ts'
+import {
+  countWebhooks,
+  createWebhook,
+  deleteWebhook,
+  findWebhook,
+  listWebhooks,
+  type NewWebhook,
+  updateWebhook,
+} from '../../../src/store/event/webhooks.ts'
+import { createJob, type Job, readJob } from '../../../src/store/job/jobs.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { tempDatabase } from '../temp-database.ts'
+
+const BASE_URL = 'https://api.example.com'
+
+describe('an event', () => {
+  test('is written once, with a delivery for each active webhook that subscribed to it', async () => {
+    const database = await tempDatabase()
+    await add(database, { id: 'wh_a', events: ['batch.completed'] })
+    await add(database, { id: 'wh_b', events: ['batch.completed', 'quota.warning'] })
+    await add(database, { id: 'wh_c', events: ['quota.warning'] })
+    await add(database, { id: 'wh_d', events: ['batch.completed'], active: false })
+    await add(database, { id: 'wh_e', events: ['batch.completed'], accountId: 'acc_b' })
+    const id = await emitOne(database, 'batch.completed')
+    expect(await deliveries(database)).toEqual([
+      { event_id: id, webhook_id: 'wh_a', state: 'pending', attempt: 0 },
+      { event_id: id, webhook_id: 'wh_b', state: 'pending', attempt: 0 },
+    ])
+    expect((await events(database)).map(event => event.id)).toEqual([id])
+  })
+
+  test('leaves nothing behind when nobody subscribed', async () => {
+    const database = await tempDatabase()
+    await add(database, { events: ['quota.warning'] })
+    expect(await emitOne(database, 'batch.completed')).toBeNull()
+    expect(await events(database)).toEqual([])
+    expect(await deliveries(database)).toEqual([])
+  })
+
+  test('goes with the transaction that it belongs to', async () => {
+    const database = await tempDatabase()
+    await add(database, {})
+    const failing = write(database, async trx => {
+      await emit(trx, emission(database, 'quota.warning'))
+      throw new Error('rolled back')
+    })
+    await expect(failing).rejects.toThrow('rolled back')
+    expect(await events(database)).toEqual([])
+    expect(await deliveries(database)).toEqual([])
+  })
+
+  test('is due at once, and its body is the envelope of the spec', async () => {
+    const database = await tempDatabase()
+    await add(database, {})
+    const id = await emitOne(database, 'quota.warning')
+    const [event] = await events(database)
+    expect(event?.body).toBe(
+      `{"event":"quota.warning","event_id":"${id}","timestamp":"2026-06-01T12:00:00.000Z","data":{"remaining":20}}`,
+    )
+    expect(id).toMatch(/^evt_[a-z0-9]{20}$/)
+    const row = await database.db.selectFrom('delivery').selectAll().executeTakeFirstOrThrow()
+    expect(row).toMatchObject({ due_at: database.clock.now(), created_at: database.clock.now() })
+  })
+
+  test('of the sandbox says so beside its data', async () => {
+    const database = await tempDatabase()
+    await add(database, {})
+    await write(database, trx =>
+      emit(trx, { ...emission(database, 'quota.warning'), sandbox: true }),
+    )
+    const [event] = await events(database)
+    expect(JSON.parse(event?.body ?? '')).toMatchObject({ sandbox: true, data: { remaining: 20 } })
+    expect(JSON.parse(event?.body ?? '').data).toEqual({ remaining: 20 })
+  })
+})
+
+describe('the event of a job', () => {
+  const COUNTS = {
+    ...{ total: 10_000, done: 10_000, deliverable: 8_400, risky: 300 },
+    ...{ undeliverable: 1_200, unknown: 100, failed: 10 },
+  }
+
+  test('that is completed tells its counts, which sum up, and where its results are', async () => {
+    const [body] = await told({ ...COUNTS, state: 'completed' })
+    expect(body).toMatchObject({ event: 'batch.completed' })
+    expect(body.data).toEqual({
+      ...{ job_id: 'job_a', total: 10_000, valid: 8_400, invalid: 1_200, risky: 300 },
+      ...{ unknown: 90, failed: 10 },
+      download_url: 'https://api.example.com/v1/jobs/job_a/download',
+    })
+    const { valid, invalid, risky, unknown, failed, total } = body.data
+    expect(valid + invalid + risky + unknown + failed).toBe(total)
+  })
+
+  test('that failed tells how far it came', async () => {
+    const [body] = await told({ ...COUNTS, state: 'failed', done: 4_200, error: 'server_error' })
+    expect(body).toMatchObject({ event: 'batch.failed' })
+    expect(body.data).toEqual({
+      ...{ job_id: 'job_a', total: 10_000, processed: 4_200 },
+      ...{ error: 'server_error', message: 'The job could not be finished' },
+    })
+  })
+
+  test('that is simulated says so', async () => {
+    const [body] = await told({ ...COUNTS, state: 'completed', sandbox: 1 })
+    expect(body.sandbox).toBe(true)
+  })
+
+  test.each<[string, Partial<Job>]>([
+    ['was cancelled', { state: 'cancelled' }],
+    ['is a list of the command line', { state: 'completed', type: 'list' }],
+    ['has no account', { state: 'completed', account_id: null }],
+    ['is not finished', { state: 'processing' }],
+    ['is a single address without a result', { state: 'failed', type: 'single' }],
+  ])('that %s is not told', async (_, change) => {
+    expect(await told({ ...COUNTS, ...change })).toEqual([])
+  })
+})
+
+describe('webhooks', () => {
+  test('are seen, changed and removed by their account alone', async () => {
+    const database = await tempDatabase()
+    await add(database, { id: 'wh_a' })
+    const now = database.clock.now() + 1
+    expect(await findWebhook(database, 'acc_b', 'wh_a')).toBeNull()
+    expect(await listWebhooks(database, 'acc_b')).toEqual([])
+    expect(await countWebhooks(database.db, 'acc_b')).toBe(0)
+    const changed = write(database, trx =>
+      updateWebhook(trx, 'acc_b', 'wh_a', { active: false, now }),
+    )
+    expect(await changed).toBeNull()
+    expect(await write(database, trx => deleteWebhook(trx, 'acc_b', 'wh_a'))).toBe(false)
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({ active: true })
+    expect(await countWebhooks(database.db, 'acc_a')).toBe(1)
+  })
+
+  test('change in what is named and in nothing else', async () => {
+    const database = await tempDatabase()
+    await add(database, { id: 'wh_a' })
+    const before = await findWebhook(database, 'acc_a', 'wh_a')
+    const now = database.clock.now() + 1
+    const after = await write(database, trx =>
+      updateWebhook(trx, 'acc_a', 'wh_a', { url: 'https://b.example/', description: null, now }),
+    )
+    expect(after).toEqual({ ...before, url: 'https://b.example/', updatedAt: now })
+  })
+
+  test('that are switched on again have no reason for being off', async () => {
+    const database = await tempDatabase()
+    await add(database, { id: 'wh_a', active: false })
+    await database.db.updateTable('webhook').set({ disabled_reason: 'gone' }).execute()
+    const now = database.clock.now()
+    const still = await write(database, trx =>
+      updateWebhook(trx, 'acc_a', 'wh_a', { description: 'x', now }),
+    )
+    expect(still).toMatchObject({ active: false, disabledReason: 'gone' })
+    const on = await write(database, trx =>
+      updateWebhook(trx, 'acc_a', 'wh_a', { active: true, now }),
+    )
+    expect(on).toMatchObject({ active: true, disabledReason: null })
+  })
+
+  test('take what was on its way to them along when they are removed', async () => {
+    const database = await tempDatabase()
+    await add(database, { id: 'wh_a' })
+    await add(database, { id: 'wh_b' })
+    await emitOne(database, 'quota.warning')
+    expect(await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a'))).toBe(true)
+    expect((await deliveries(database)).map(row => row.webhook_id)).toEqual(['wh_b'])
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toBeNull()
+  })
+})
+
+const add = (database: Database, given: Partial<NewWebhook>) =>
+  write(database, trx =>
+    createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://app.example/hook' },
+      ...{ events: EVENT_KINDS, active: true, description: 'ours' },
+      ...{ secret: 'sealed', secretHint: 'LaSw', createdAt: database.clock.now() },
+      ...given,
+    }),
+  )
+
+const emission = (database: Database, kind: EventKind) => ({
+  ...{ accountId: 'acc_a', kind, data: { remaining: 20 }, sandbox: false },
+  ...{ now: database.clock.now(), random: countedRandom() },
+})
+
+const emitOne = (database: Database, kind: EventKind) =>
+  write(database, trx => emit(trx, emission(database, kind)))
+
+const events = ({ db }: Database) => db.selectFrom('event').selectAll().execute()
+
+const deliveries = ({ db }: Database) =>
+  db
+    .selectFrom('delivery')
+    .select(['event_id', 'webhook_id', 'state', 'attempt'])
+    .orderBy('webhook_id')
+    .execute()
+
+/** The bodies of what is told when a job stands so. */
+async function told(change: Partial<Job>) {
+  const database = await tempDatabase()
+  await add(database, {})
+  const owner = { ...{ accountId: 'acc_a', keyId: 'key_a' }, name: null, sandbox: false }
+  await createJob(database, {
+    ...{ id: 'job_a', sourceKey: 's', source: '{}' },
+    owner: { ...owner, type: 'batch' },
+  })
+  const job = { ...(await readJob(database, 'job_a')), ...change }
+  const { clock } = database
+  await write(database, trx =>
+    emitJobEvent(trx, job, { now: clock.now(), random: countedRandom(), baseUrl: BASE_URL }),
+  )
+  return (await events(database)).map(event => JSON.parse(event.body))
+}
