@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'vitest'
+import { DAY } from '../../../src/base/clock.ts'
+import { readCredit } from '../../../src/store/account/credits.ts'
+import { write } from '../../../src/store/database.ts'
+import { quiet, toRecipients } from '../../engine/house.ts'
+import { house } from '../house.ts'
+
+const PATH = '/v1/verify/single'
+/** 12:00 on 1 June, as the clock of the house says. */
+const NOON = Date.UTC(2026, 5, 1, 12)
+const PERIOD = NOON - (NOON % DAY)
+
+/** A free account that used so many of its 100 credits today. */
+async function free(used: number, options: Parameters<typeof house>[0] = {}) {
+  const home = await house({ plan: 'free', settings: { limits: false }, ...options })
+  await write(home.database, trx =>
+    trx
+      .insertInto('credit')
+      .values({ account_id: 'acc_1', period_start: PERIOD, used, held: 0, warned: 95 })
+      .execute(),
+  )
+  const credit = async () => {
+    await home.settled(home.books.flushed())
+    const { used: now, held } = await readCredit(home.database, 'acc_1', PERIOD)
+    return { used: now, held }
+  }
+  return { ...home, credit }
+}
+
+describe('a single verification', () => {
+  test('costs a credit for a definite answer', async () => {
+    const { json, credit } = await free(3)
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    expect(await credit()).toEqual({ used: 4, held: 0 })
+    await json(PATH, { body: { email: 'zoe@a.test' } })
+    expect(await credit()).toEqual({ used: 5, held: 0 })
+  })
+
+  test('is free when the answer is known, and when there is none', async () => {
+    const { json, credit } = await free(0, {
+      engine: {
+        script: toRecipients(to => (to.startsWith('ann') ? '250 2.1.5 Ok' : '451 4.3.0 Busy')),
+      },
+    })
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    const known = await json(PATH, { body: { email: 'ann@a.test' } })
+    const unknown = await json(PATH, { body: { email: 'bob@a.test' } })
+    expect([known.cached, unknown.risk_level]).toEqual([true, 'unknown'])
+    expect(await credit()).toEqual({ used: 1, held: 0 })
+  })
+
+  test('is free in the sandbox, and of a text that is refused', async () => {
+    const { json, request, credit } = await free(0)
+    const headers = { 'X-EV-Sandbox': 'true' }
+    expect(await json(PATH, { body: { email: 'valid@a.test' }, headers })).toMatchObject({
+      sandbox: true,
+    })
+    await request(PATH, { body: { email: 'nonsense' } })
+    expect(await credit()).toEqual({ used: 0, held: 0 })
+  })
+
+  test('with no credit left is 429 quota_exceeded until midnight, and nobody is asked', async () => {
+    const { request, mx, settled } = await free(100)
+    const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
+    expect(response.status).toBe(429)
+    expect(response.headers.get('Retry-After')).toBe(String(12 * 3600))
+    expect(await response.json()).toMatchObject({
+      code: 'quota_exceeded',
+      error: expect.stringContaining('100 verifications'),
+    })
+    expect(mx.lines()).toEqual([])
+  })
+
+  test('of a hundred at the same time with one credit left, one is verified and 99 are refused', async () => {
+    const { request, settled, credit, mx } = await free(99)
+    const asked = Array.from({ length: 100 }, (_, n) =>
+      request(PATH, { body: { email: `user${n}@a.test` } }),
+    )
+    const responses = await settled(Promise.all(asked))
+    const statuses = responses.map(({ status }) => status)
+    expect(statuses.filter(status => status === 200)).toHaveLength(1)
+    expect(statuses.filter(status => status === 429)).toHaveLength(99)
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(mx.lines().filter(line => line.startsWith('RCPT TO:<user'))).toHaveLength(1)
+  })
+
+  test('whose client goes away gives its credit back', async () => {
+    const { app, key, settled, credit } = await free(0, {
+      engine: { script: toRecipients(() => null) },
+    })
+    const leaving = new AbortController()
+    const asked = app.request(
+      PATH,
+      {
+        method: 'POST',
+        body: JSON.stringify({ email: 'ann@a.test' }),
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        signal: leaving.signal,
+      },
+      { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
+    )
+    await quiet()
+    leaving.abort()
+    await settled(Promise.resolve(asked))
+    expect(await credit()).toEqual({ used: 0, held: 0 })
+  })
+
+  test('with an Idempotency-Key is charged once, however often it is sent', async () => {
+    const { request, settled, credit } = await free(0)
+    const headers = { 'Idempotency-Key': 'one' }
+    const send = () => settled(request(PATH, { body: { email: 'ann@a.test' }, headers }))
+    const [first, second] = [await send(), await send()]
+    expect(second.headers.get('Idempotency-Replayed')).toBe('true')
+    expect(await second.text()).toBe(await first.text())
+    expect(await credit()).toEqual({ used: 1, held: 0 })
+  })
+})
+
+describe('a short list', () => {
+  const emails = ['ann@a.test', 'ann@a.test', 'bob@a.test', 'nonsense']
+
+  test('costs a credit for each address, not for duplicates nor for what is none', async () => {
+    const { json, credit } = await free(0)
+    await json('/v1/verify/bulk', { body: { emails } })
+    expect(await credit()).toEqual({ used: 2, held: 0 })
+  })
+
+  test('is refused as a whole when its addresses need more than is left', async () => {
+    const { request, settled, credit, mx } = await free(99)
+    const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
+    expect(response.status).toBe(429)
+    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect(mx.lines()).toEqual([])
+  })
+})
+
+describe('a list that becomes a job', () => {
+  const emails = Array.from({ length: 20 }, (_, n) => `user${n % 15}@a.test`)
+
+  test('has a credit set aside for each address that will be asked', async () => {
+    const { json, credit, database } = await free(0)
+    const { job_id } = await json('/v1/verify/bulk', { body: { emails: [...emails, 'nonsense'] } })
+    expect(await credit()).toEqual({ used: 0, held: 15 })
+    const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
+    expect(job).toMatchObject({ id: job_id, held: 15, credit_period: PERIOD, malformed: 1 })
+  })
+
+  test('has one set aside for each row where rows are asked for themselves', async () => {
+    const { json, credit } = await free(0)
+    await json('/v1/verify/batch', { body: { emails, deduplicate: false } })
+    expect(await credit()).toEqual({ used: 0, held: 20 })
+  })
+
+  test('that needs more is refused, says how many are left, and leaves nothing', async () => {
+    const { request, settled, credit, database, worker } = await free(90)
+    const response = await settled(request('/v1/verify/bulk', { body: { emails } }))
+    expect(response.status).toBe(429)
+    expect(Number(response.headers.get('Retry-After'))).toBe(12 * 3600)
+    expect(await response.json()).toMatchObject({
+      code: 'quota_exceeded',
+      error: expect.stringContaining('10 are left'),
+    })
+    expect(await credit()).toEqual({ used: 90, held: 0 })
+    expect(await database.db.selectFrom('job').select('id').execute()).toEqual([])
+    expect(await database.db.selectFrom('item').select('position').execute()).toEqual([])
+    expect(worker.status().jobs).toBe(0)
+  })
+
+  test('of two at the same time that need the same credits, one is taken', async () => {
+    const { request, settled, credit, database } = await free(80)
+    const responses = await settled(
+      Promise.all([1, 2].map(() => request('/v1/verify/bulk', { body: { emails } }))),
+    )
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
+    expect(await credit()).toEqual({ used: 80, held: 15 })
+    const jobs = await database.db.selectFrom('job').select('state').execute()
+    expect(jobs).toEqual([{ state: 'queued' }])
+  })
+
+  test('in the sandbox has none set aside', async () => {
+    const { json, credit } = await free(100)
+    const headers = { 'X-EV-Sandbox': 'true' }
+    await json('/v1/verify/bulk', { body: { emails }, headers })
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+  })
+})

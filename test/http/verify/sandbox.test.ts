@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest'
+import { quiet } from '../../engine/house.ts'
+import { type RequestOptions, house as serviceHouse } from '../house.ts'
+
+/** A service whose engine would be noticed, and requests to its sandbox. */
+async function house() {
+  const home = await serviceHouse()
+  const request = (path: string, o: RequestOptions = {}) =>
+    home.request(path, { ...o, headers: { 'X-EV-Sandbox': 'true', ...o.headers } })
+  const verify = async (email: string, path = '/v1/verify') =>
+    (await (await request(path, { body: { email } })).json()) as Record<string, unknown>
+  const isUntouched = () => home.mx.lines().length === 0 && home.zone.asked.length === 0
+  return { ...home, request, verify, isUntouched }
+}
+
+describe('the sandbox of POST /v1/verify', () => {
+  test.each([
+    ['valid', 'deliverable', 95, 'accepted_email', true, true, 'low'],
+    ['invalid', 'undeliverable', 0, 'rejected_email', false, false, 'high'],
+    ['risky', 'risky', 50, 'low_deliverability', true, false, 'medium'],
+    ['catchall', 'risky', 50, 'catch_all', true, false, 'medium'],
+    ['disposable', 'risky', 30, 'disposable_email', true, false, 'high'],
+    ['role', 'risky', 60, 'role_account', true, true, 'medium'],
+  ])(
+    '%s@… is %s with a score of %d',
+    async (prefix, status, score, reason, valid, deliverable, risk) => {
+      const { verify, isUntouched } = await house()
+      for (const local of [prefix, `${prefix}-test`, prefix.toUpperCase()]) {
+        expect(await verify(`${local}@example.com`)).toMatchObject({
+          ...{ status, score, reason, valid, deliverable, risk_level: risk, sandbox: true },
+        })
+      }
+      expect(isUntouched()).toBe(true)
+    },
+  )
+
+  test('answers the union of the single result and the fields of the sandbox', async () => {
+    const { verify } = await house()
+    const email = 'disposable-test@example.com'
+    expect(await verify(email)).toEqual({
+      email,
+      status: 'risky',
+      score: 30,
+      is_disposable: true,
+      is_role: false,
+      is_catch_all: false,
+      is_free: false,
+      valid: true,
+      deliverable: false,
+      risk_level: 'high',
+      provider: 'example.com',
+      response_time: expect.any(Number),
+      confidence: 90,
+      details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
+      reason: 'disposable_email',
+      cached: false,
+      sandbox: true,
+    })
+    expect(await verify('role@example.com')).toMatchObject({ is_role: true, is_disposable: false })
+    expect(await verify('catchall@example.com')).toMatchObject({ is_catch_all: true })
+  })
+
+  test('any other address gets a realistic result, the same each time', async () => {
+    const { verify } = await house()
+    const statuses = new Set<unknown>()
+    for (let n = 0; n < 40; n++) {
+      const result = await verify(`person${n}@example.com`)
+      expect(await verify(`person${n}@example.com`)).toEqual(result)
+      statuses.add(result.status)
+    }
+    expect([...statuses].every(status => STATUSES.includes(String(status)))).toBe(true)
+    expect(statuses.size).toBeGreaterThan(2)
+  })
+
+  test('a text that is no address is refused as it is outside', async () => {
+    const { request } = await house()
+    const response = await request('/v1/verify', { body: { email: 'valid' } })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'invalid_email' })
+  })
+})
+
+const STATUSES = ['deliverable', 'undeliverable', 'risky', 'unknown']
+
+describe('POST /v1/verify outside the sandbox', () => {
+  test('answers the single result with a status and a score', async () => {
+    const { json } = await serviceHouse()
+    expect(await json('/v1/verify', { body: { email: 'info@a.test' } })).toEqual({
+      ...{ email: 'info@a.test', status: 'risky', score: 60 },
+      ...{ valid: true, deliverable: true, risk_level: 'medium', provider: 'a.test' },
+      ...{ response_time: 0, confidence: 80, reason: 'role_account', cached: false },
+      details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
+    })
+    expect(await json('/v1/verify', { body: { email: 'zoe@a.test' } })).toMatchObject({
+      ...{ status: 'undeliverable', score: 0 },
+    })
+  })
+})
+
+describe('the sandbox of POST /v1/verify/single', () => {
+  test('answers the single result, marked', async () => {
+    const { verify } = await house()
+    const result = await verify('valid@example.com', '/v1/verify/single')
+    expect(result).toMatchObject({ reason: 'accepted_email', sandbox: true })
+    expect(Object.keys(result)).toEqual([
+      ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time'],
+      ...['confidence', 'details', 'reason', 'cached', 'sandbox'],
+    ])
+  })
+
+  test('needs a key as everywhere', async () => {
+    const { request } = await house()
+    const response = await request('/v1/verify/single', {
+      key: null,
+      body: { email: 'valid@a.test' },
+    })
+    expect(response.status).toBe(401)
+  })
+
+  test('is written into the history of the sandbox, and counts nowhere', async () => {
+    const { verify, settled, books, database } = await house()
+    await verify('valid@example.com', '/v1/verify/single')
+    await settled(books.flushed())
+    const rows = await database.db.selectFrom('verification').selectAll().execute()
+    expect(rows).toEqual([
+      expect.objectContaining({ email: 'valid@example.com', sandbox: 1, source: 'single' }),
+    ])
+    expect(await database.db.selectFrom('usage').selectAll().execute()).toEqual([])
+  })
+})
+
+describe.each(['/v1/verify', '/v1/verify/single'])('errors that %s simulates', path => {
+  test.each([
+    ['error-auth', 401, { error: 'authentication_error', message: expect.any(String) }],
+    ['error-ratelimit', 429, { error: 'rate_limit', retry_after: 60 }],
+    ['error-timeout', 504, { error: 'timeout', message: 'Simulated timeout' }],
+    ['error-server', 500, { error: 'server_error', message: expect.any(String) }],
+  ])('%s@… is %d with its own body and the headers of limits', async (prefix, status, body) => {
+    const { request, isUntouched, lines } = await house()
+    const response = await request(path, { body: { email: `${prefix}@example.com` } })
+    expect(response.status).toBe(status)
+    expect(await response.json()).toEqual(body)
+    expect(response.headers.get('Retry-After')).toBe(status === 429 ? '60' : null)
+    expect(response.headers.get('X-RateLimit-Limit')).toMatch(/^\d+$/)
+    expect(response.headers.get('X-RateLimit-Remaining')).toMatch(/^\d+$/)
+    expect(response.headers.get('X-RateLimit-Reset')).toMatch(/^\d{10}$/)
+    expect(isUntouched()).toBe(true)
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  test('without the header they are addresses as any', async () => {
+    const { json } = await serviceHouse()
+    expect(await json(path, { body: { email: 'error-auth@a.test' } })).toMatchObject({
+      reason: 'rejected_email',
+    })
+  })
+})
+
+describe('X-EV-Sandbox-Delay', () => {
+  const body = { email: 'valid@example.com' }
+
+  test('holds the answer as long as it says', async () => {
+    const { request, clock } = await house()
+    let isThere = false
+    const asked = request('/v1/verify', { body, headers: { 'X-EV-Sandbox-Delay': '3000' } })
+    void asked.then(() => {
+      isThere = true
+    })
+    await quiet()
+    await clock.advance(2_999)
+    await quiet()
+    expect(isThere).toBe(false)
+    await clock.advance(1)
+    expect((await asked).status).toBe(200)
+  })
+
+  test.each(['30001', '-1', '1.5', 'long', ''])('of %j is refused', async delay => {
+    const { request } = await house()
+    const response = await request('/v1/verify', { body, headers: { 'X-EV-Sandbox-Delay': delay } })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      error: expect.stringContaining('from 0 to 30000'),
+    })
+  })
+
+  test('is not looked at outside the sandbox', async () => {
+    const { json } = await serviceHouse()
+    const headers = { 'X-EV-Sandbox-Delay': 'long' }
+    expect(await json('/v1/verify', { body: { email: 'ann@a.test' }, headers })).toMatchObject({
+      reason: 'accepted_email',
+    })
+  })
+})
+
+describe('lists in the sandbox', () => {
+  test('a short one is answered at once, row by row, its errors as results', async () => {
+    const { request, isUntouched } = await house()
+    const emails = ['valid@a.test', 'invalid@a.test', 'error-server@a.test', 'error-auth@a.test']
+    const response = await request('/v1/verify/bulk', { body: { emails } })
+    expect(response.status).toBe(200)
+    const body = (await response.json()) as { job_id: string; results: { reason: string }[] }
+    expect(body.job_id).toMatch(/^job_sbx_/)
+    expect(body.results.map(({ reason }) => reason)).toEqual([
+      ...['accepted_email', 'rejected_email', 'unexpected_error', 'probe_blocked'],
+    ])
+    expect(isUntouched()).toBe(true)
+  })
+
+  test('a longer one, a batch and a single without waiting become jobs of the sandbox', async () => {
+    const { request, database, worker } = await house()
+    const emails = Array.from({ length: 11 }, (_, n) => `valid${n}@a.test`)
+    const asked: [string, object][] = [
+      ['/v1/verify/bulk', { emails }],
+      ['/v1/verify/batch', { emails: ['valid@a.test'] }],
+      ['/v1/verify/single', { email: 'valid@a.test', async: true }],
+    ]
+    for (const [path, body] of asked) expect((await request(path, { body })).status).toBe(200)
+    const jobs = await database.db.selectFrom('job').selectAll().orderBy('created_at').execute()
+    expect(jobs.map(({ type }) => type).toSorted()).toEqual(['batch', 'bulk', 'single'])
+    expect(
+      jobs.every(
+        ({ id, sandbox, held }) => /^(job|ver)_sbx_/.test(id) && sandbox === 1 && held === 0,
+      ),
+    ).toBe(true)
+    expect(worker.status().jobs).toBe(3)
+  })
+})
