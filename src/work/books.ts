@@ -127,7 +127,7 @@ async function writeSlips(
   await write(parts.database, async trx => {
     const [first] = done
     // A commit that failed may be durable nevertheless; its first verification tells.
-    if (again && first !== undefined && (await hasVerification(trx, first.entry.id))) return
+    if (again && first !== undefined && (await isWritten(trx, first))) return
     for (const { at, ...entries } of entriesOf(done)) await writeEntries(trx, parts, entries, at)
     for (const { accountId, hold, entry } of slips) {
       if (entry !== null) continue
@@ -136,6 +136,9 @@ async function writeSlips(
     }
   })
 }
+
+const isWritten = (trx: Trx, { accountId, sandbox, at, entry }: Done) =>
+  hasVerification(trx, { accountId, sandbox, createdAt: at, id: entry.id })
 
 /** Verifications of the same origin together: what they cost is counted once for all of them. */
 function entriesOf(done: readonly Done[]): (Entries & { at: number })[] {

@@ -75,8 +75,9 @@ describe('the history', () => {
     await write(database, trx => addHistory(trx, [{ ...ROW, id: 'ver_0', reason: 'timeout' }]))
     expect(await historyPage(database, QUERY)).toEqual([{ ...ROW, id: 'ver_0' }])
     await write(database, async trx => {
-      expect(await hasVerification(trx, 'ver_0')).toBe(true)
-      expect(await hasVerification(trx, 'ver_1')).toBe(false)
+      const of = { accountId: 'acc_a', sandbox: false, createdAt: 5 }
+      expect(await hasVerification(trx, { ...of, id: 'ver_0' })).toBe(true)
+      expect(await hasVerification(trx, { ...of, id: 'ver_1' })).toBe(false)
     })
   })
 
