@@ -1,13 +1,24 @@
 // Makes the types of the client from the OpenAPI document of the service, so that neither can say what the other does not.
 // Usage: node tools/client-types.mjs   A test fails when src/client/types.ts is not what this would write.
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
+import { createApp } from '../src/http/app.ts'
+import { openapiDocument } from '../src/http/openapi.ts'
+
+/** The document of a service that nobody asks: of its parts only the settings are looked at. */
+export function documentOfApi() {
+  const settings = { version: '0', baseUrl: '', dataDir: '', plans: new Map(), trustProxy: [] }
+  const service = { settings }
+  return openapiDocument(service, createApp(service))
+}
 
 /** The types of every named schema, and of what single operations take and give. */
 export async function clientTypes(document) {
-  const types = { ...document.components.schemas, ...typesOfOperations(document) }
+  const { Error: ErrorBody, ...named } = document.components.schemas
+  const types = { ...named, ErrorBody, ...typesOfOperations(document) }
   const root = { type: 'object', properties: {}, definitions: types }
   const text = await compile(pointedAt(root), 'Nothing', {
     bannerComment: BANNER,
@@ -17,14 +28,13 @@ export async function clientTypes(document) {
     unknownAny: true,
     format: false,
   })
-  return formatted(withoutRoot(text))
+  return formatted(tidied(formatted(withoutRoot(text))))
 }
 
 /** `listJobs` brings ListJobsQuery, and ListJobsBody and ListJobsAnswer where these have no name of their own. */
 function typesOfOperations({ paths }) {
-  const operations = Object.values(paths).flatMap(path =>
-    METHODS.map(method => path[method]).filter(Boolean),
-  )
+  const ours = Object.entries(paths).filter(([path]) => path.startsWith('/v1/'))
+  const operations = ours.flatMap(([, path]) => METHODS.map(method => path[method])).filter(Boolean)
   return Object.assign({}, ...operations.map(typesOfOperation))
 }
 
@@ -63,25 +73,29 @@ function pointedAt(value) {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === '$ref' ? inner.replace('#/components/schemas/', '#/definitions/') : pointedAt(inner),
+      key === '$ref' ? placeOf(inner) : pointedAt(inner),
     ]),
   )
 }
+
+/** A type of our own named Error would hide that of JavaScript. */
+const placeOf = reference =>
+  reference.replace('#/components/schemas/', '#/definitions/').replace(/\/Error$/, '/ErrorBody')
 
 /** The compiler speaks of the root, and of limits that are none of a type. */
 const withoutRoot = text =>
   text
     .replace(/export interface Nothing \{\s*\}\n/, '')
-    .replace(
-      /( \*\n)? \* This (interface|type) was referenced by `Nothing`'s JSON-Schema\n \* via the `definition` "\w+"\.\n/g,
-      '',
-    )
-    .replace(/^( \* ?\n)+ \*\//gm, ' */')
-    .replace(/^ *\* @(min|max)Items \d+\n/gm, '')
+    .replace(/^ \* This (interface|type) was referenced by `Nothing`'s JSON-Schema\n.*\n/gm, '')
+    .replace(/^ \* @(min|max)Items \d+\n/gm, '')
+
+/** Short comments on one line, none without words, and air between types. */
+const tidied = text =>
+  text
+    .replace(/(\n *\*)+(\n *\*\/)/g, '$2')
     .replace(/^ *\/\*\*\n *\*\/\n/gm, '')
-    .replace(/^(\/\*\*|export )/gm, '\n$1')
-    .replace(/\*\/\n\nexport/g, '*/\nexport')
     .replace(/^( *)\/\*\*\n *\* (.*)\n *\*\//gm, '$1/** $2 */')
+    .replace(/(?<!\*\/)\n(\/\*\*|export )/g, '\n\n$1')
 
 function formatted(text) {
   const { status, stdout, stderr } = spawnSync(
@@ -100,3 +114,7 @@ const BIOME = join(
   dirname(createRequire(import.meta.url).resolve('@biomejs/biome/package.json')),
   'bin/biome',
 )
+
+if (process.argv[1] === import.meta.filename) {
+  writeFileSync(join(ROOT, 'src/client/types.ts'), await clientTypes(documentOfApi()))
+}

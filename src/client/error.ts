@@ -1,11 +1,11 @@
-import type { ErrorCode } from './types.ts'
+import type { ErrorBody } from './types.ts'
 
 /** The service answered, and said no. */
 export class EvApiError extends Error {
   override readonly name = 'EvApiError'
   readonly status: number
   /** For programs: what went wrong. Null when the answer is not the service's, as that of a proxy. */
-  readonly code: ErrorCode | (string & {}) | null
+  readonly code: ErrorBody['code'] | (string & {}) | null
   /** Give it when you ask the operator of the service. */
   readonly requestId: string | null
   /** How long the service asks to be left alone; null when it does not say. */

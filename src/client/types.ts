@@ -1,36 +1,755 @@
-// Stands in until it is made from the API's own document.
-// biome-ignore-all lint/suspicious/noExplicitAny: stands in
-export type ErrorCode = string
-export type SingleRequest = {
+// Made by tools/client-types.mjs from the OpenAPI document: do not edit.
+
+/** low: accepted, nothing against it. medium: accepted, with less quality or certainty. high: mail will bounce or do harm. unknown: no answer could be had. */
+export type RiskLevel = 'low' | 'medium' | 'high' | 'unknown'
+
+/** Why the result is what it is. */
+export type Reason =
+  | 'accepted_email'
+  | 'role_account'
+  | 'possible_typo'
+  | 'catch_all'
+  | 'low_deliverability'
+  | 'low_quality'
+  | 'disposable_email'
+  | 'mailbox_full'
+  | 'spam_trap'
+  | 'blocklisted'
+  | 'mailbox_disabled'
+  | 'rejected_email'
+  | 'invalid_email'
+  | 'invalid_domain'
+  | 'no_mx_record'
+  | 'does_not_accept_mail'
+  | 'dns_error'
+  | 'no_connect'
+  | 'timeout'
+  | 'unavailable_smtp'
+  | 'invalid_smtp'
+  | 'greylisted'
+  | 'probe_blocked'
+  | 'smtp_skipped'
+  | 'unexpected_error'
+
+export type JobItem = BulkItem & {
+  /** The id that it was submitted with. */
+  id?: string
+  /** The address was erased; of its result only the class is left. */
+  erased?: true
+}
+
+export type DownloadRow = JobItem & {
+  /** Its place in the list. */
+  row: number
+  /** The cells of an uploaded file, by the names of their columns. */
+  input?: {
+    [k: string]: string
+  }
+}
+
+/** Of: Verify one address */
+export type VerifySingleAnswer = SingleResult | AsyncAccepted
+
+/** Of: Verify a list */
+export type VerifyBulkAnswer = InstantBulk | QueuedBulk
+
+/** Of: The results of a list as CSV */
+export type DownloadBulkAnswer = DownloadRow[]
+
+/** Of: The results of a job as a file */
+export type DownloadJobAnswer = DownloadRow[]
+
+export interface SingleResult {
+  /** The address that was verified. */
   email: string
+  valid: boolean
+  deliverable: boolean
+  risk_level: RiskLevel
+  /** Domain of the address; empty where it has none. */
+  provider: string
+  /** Milliseconds. */
+  response_time: number
+  /** How sure the result is, not how good the address is. */
+  confidence: number
+  details: Details
+  reason: Reason
+  /** Whether the answer was known from before. */
+  cached: boolean
+  /** After how many seconds it is worth asking again, where that is known. */
+  retry_after?: number
+  class?: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
+  flags?: {
+    is_disposable: boolean
+    is_role: boolean
+    is_catch_all: boolean | null
+    is_free: boolean
+    is_relay: boolean
+  }
+  did_you_mean?: string | null
+  mx_host?: string | null
+  checked_at?: string
+  /** `?include=evidence`: what DNS and mail servers said. For people; its fields may change. */
+  evidence?: {
+    [k: string]: unknown
+  }
+  /** The result is simulated. */
+  sandbox?: true
+}
+
+export interface Details {
+  syntax_valid: boolean
+  domain_exists: boolean
+  mx_record: boolean
+  smtp_valid: boolean
+}
+
+export interface AsyncAccepted {
+  success: true
+  verification_id: string
+  status: 'queued'
+}
+
+export interface SingleRequest {
+  /** The address, at most 254 octets. */
+  email: string
+  /** false: everything but the mail server (reason `smtp_skipped`). */
   check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
   force_refresh?: boolean
+  /** true: answered at once; the result comes by the event `verification.completed`. */
   async?: boolean
 }
-export type SingleResult = any
-export type ScoredResult = any
-export type AsyncAccepted = any
-export type BulkItem = any
-export type BatchRequest = any
-export type InstantBulk = any
-export type QueuedBulk = any
-export type QueuedBatch = any
-export type QueuedFile = any
-export type Job = any
-export type ListedJob = any
-export type DownloadRow = any
-export type ListJobsQuery = any
-export type HistoryItem = any
-export type ListHistoryQuery = any
-export type GetStatsQuery = any
-export type Stats = any
-export type Credits = any
-export type CreateKeyBody = any
-export type Key = any
-export type NewKey = any
-export type RotateKeyBody = any
-export type UpdateKeyBody = any
-export type CreateWebhookBody = any
-export type NewWebhook = any
-export type UpdateWebhookBody = any
-export type Webhook = any
+
+export interface ScoredResult {
+  /** The address that was verified. */
+  email: string
+  valid: boolean
+  deliverable: boolean
+  risk_level: RiskLevel
+  /** Domain of the address; empty where it has none. */
+  provider: string
+  /** Milliseconds. */
+  response_time: number
+  /** How sure the result is, not how good the address is. */
+  confidence: number
+  details: Details
+  reason: Reason
+  /** Whether the answer was known from before. */
+  cached: boolean
+  status: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
+  /** How likely mail is welcome. */
+  score: number
+  is_disposable?: boolean
+  is_role?: boolean
+  is_catch_all?: boolean
+  is_free?: boolean
+  /** The result is simulated. */
+  sandbox?: true
+}
+
+export interface InstantBulk {
+  success: true
+  instant: true
+  job_id: string
+  status: 'completed'
+  total_emails: number
+  /** Rows that are well-formed addresses. */
+  valid_emails: number
+  /** Rows that are none. */
+  invalid_format_emails: number
+  results: BulkItem[]
+  summary: {
+    total: number
+    valid: number
+    /** All that are not valid, the unknown ones too. */
+    invalid: number
+  }
+  message: string
+}
+
+export interface BulkItem {
+  /** The address that was verified. */
+  email: string
+  valid: boolean
+  deliverable: boolean
+  risk_level: RiskLevel
+  reason: Reason
+  /** Whether the answer was known from before. */
+  cached: boolean
+}
+
+export interface QueuedBulk {
+  success: true
+  job_id: string
+  status: 'queued'
+  total_emails: number
+  /** Rows that are well-formed addresses. */
+  valid_emails: number
+  /** Rows that are none. */
+  invalid_format_emails: number
+  estimated_time: string
+  message: string
+}
+
+export interface BulkRequest {
+  emails: string[]
+}
+
+export interface QueuedBatch {
+  success: true
+  job_id: string
+  status: 'queued'
+  total_emails: number
+  /** Rows that are well-formed addresses. */
+  valid_emails: number
+  /** Rows that are none. */
+  invalid_format_emails: number
+  estimated_time: string
+  message: string
+  /** Rows whose address stands above them too. */
+  duplicates: number
+  status_url: string
+  download_url: string
+}
+
+export interface BatchRequest {
+  emails?: string[]
+  /** In place of `emails`: each with an id of yours, which comes back in downloads. */
+  items?: {
+    email: string
+    id?: string
+  }[]
+  /** For people. */
+  name?: string
+  /** false: an address that comes again is asked again, and charged again. */
+  deduplicate?: boolean
+}
+
+export interface QueuedFile {
+  success: true
+  job_id: string
+  status: 'queued'
+  total_emails: number
+  /** Rows that are well-formed addresses. */
+  valid_emails: number
+  /** Rows that are none. */
+  invalid_format_emails: number
+  estimated_time: string
+  message: string
+  /** Rows whose address stands above them too. */
+  duplicates: number
+  status_url: string
+  download_url: string
+  /** The name of the column of addresses. */
+  column: string | null
+  column_number: number
+  header: boolean
+  rows: number
+}
+
+export interface FileRequest {
+  /** A list: CSV, TSV, or one address a line, in any usual encoding. */
+  file: string
+  /** The column of addresses, by its name or its number from 1. Left out: it is looked for. */
+  column?: string
+  /** Whether the first row names the columns. Left out: it is looked for. */
+  header?: 'true' | 'false'
+  name?: string
+  deduplicate?: 'true' | 'false'
+}
+
+export interface JobStatus {
+  success: true
+  job_id: string
+  status: 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+  /** 100 only when completed. */
+  progress: number
+  total_emails: number
+  processed_emails: number
+  /** How long it will go on. */
+  estimated_time: string | null
+  created_at: string
+  started_at: string | null
+  error: {
+    code: string
+    message: string
+  } | null
+  /** Its results are simulated. */
+  sandbox?: true
+  data: {
+    /** In the order of the list, when the job is completed, or with `partial=true`. */
+    results: JobItem[]
+    summary: JobSummary
+    completed_at: string | null
+  }
+}
+
+export interface JobSummary {
+  total: number
+  /** Deliverable and risky ones. */
+  valid: number
+  invalid: number
+  unknown: number
+  /** What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried. */
+  failed: number
+}
+
+export interface Job {
+  success: true
+  job_id: string
+  status: 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+  /** 100 only when completed. */
+  progress: number
+  total_emails: number
+  processed_emails: number
+  /** How long it will go on. */
+  estimated_time: string | null
+  created_at: string
+  started_at: string | null
+  error: {
+    code: string
+    message: string
+  } | null
+  /** Its results are simulated. */
+  sandbox?: true
+  type: 'single' | 'bulk' | 'batch' | 'file'
+  name: string | null
+  data: {
+    /** In the order of the list, when the job is completed, or with `partial=true`. */
+    results?: JobItem[]
+    summary: JobSummary
+    completed_at: string | null
+    download_url: string | null
+  }
+}
+
+export interface JobPage {
+  success: true
+  data: {
+    items: ListedJob[]
+    next_cursor: string | null
+    has_more: boolean
+  }
+}
+
+export interface ListedJob {
+  job_id: string
+  status: 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+  /** 100 only when completed. */
+  progress: number
+  total_emails: number
+  processed_emails: number
+  /** How long it will go on. */
+  estimated_time: string | null
+  created_at: string
+  started_at: string | null
+  error: {
+    code: string
+    message: string
+  } | null
+  /** Its results are simulated. */
+  sandbox?: true
+  type: 'single' | 'bulk' | 'batch' | 'file'
+  name: string | null
+  data: {
+    summary: JobSummary
+    completed_at: string | null
+    download_url: string | null
+  }
+}
+
+export interface HistoryPage {
+  success: true
+  data: {
+    items: Verification[]
+    next_cursor: string | null
+    has_more: boolean
+  }
+}
+
+export interface Verification {
+  id: string
+  /** The address that was verified. */
+  email: string
+  valid: boolean
+  deliverable: boolean
+  risk_level: RiskLevel
+  reason: Reason
+  /** Whether the answer was known from before. */
+  cached: boolean
+  source: 'single' | 'bulk' | 'batch' | 'file'
+  job_id: string | null
+  created_at: string
+}
+
+export interface Credits {
+  success: true
+  data: {
+    account_id: string
+    api_key_id: string
+    api_key_name: string
+    plan: string
+    /** What is left and not set aside for lists under way; null: without limit. */
+    credits_balance: number | null
+    credits_consumed: number
+    /** Set aside for what is under way; what that does not use comes back. */
+    credits_held: number
+    /** What the plan gives in a period; null: without limit. */
+    credits_added: number | null
+    period: 'day'
+    resets_at: string
+    last_updated: string
+  }
+}
+
+export interface Stats {
+  success: true
+  data: {
+    period: 'day' | 'week' | 'month'
+    from: string
+    to: string
+    total: Counts
+    days: {
+      date: string
+      verifications: number
+      /** Those whose answer was known from before. */
+      cached: number
+      credits: number
+      deliverable: number
+      undeliverable: number
+      risky: number
+      unknown: number
+    }[]
+    keys: {
+      key_id: string
+      key_name: string | null
+      verifications: number
+      /** Those whose answer was known from before. */
+      cached: number
+      credits: number
+      deliverable: number
+      undeliverable: number
+      risky: number
+      unknown: number
+    }[]
+  }
+}
+
+export interface Counts {
+  verifications: number
+  /** Those whose answer was known from before. */
+  cached: number
+  credits: number
+  deliverable: number
+  undeliverable: number
+  risky: number
+  unknown: number
+}
+
+export interface KeyList {
+  success: true
+  data: {
+    keys: Key[]
+    total: number
+  }
+}
+
+export interface Key {
+  id: string
+  name: string
+  /** Its first characters. */
+  prefix: string
+  /** Its last characters. */
+  hint: string
+  scopes: (
+    | 'verify:single'
+    | 'verify:bulk'
+    | 'jobs:read'
+    | 'jobs:write'
+    | 'webhooks:read'
+    | 'webhooks:write'
+    | 'account:read'
+    | 'keys:write'
+    | '*'
+  )[]
+  allowed_ips: string[]
+  allowed_domains: string[]
+  rate_limit_per_minute: number | null
+  created_at: string
+  expires_at: string | null
+  last_used_at: string | null
+}
+
+export interface CreatedKey {
+  success: true
+  data: {
+    id: string
+    name: string
+    /** Its first characters. */
+    prefix: string
+    /** Its last characters. */
+    hint: string
+    scopes: (
+      | 'verify:single'
+      | 'verify:bulk'
+      | 'jobs:read'
+      | 'jobs:write'
+      | 'webhooks:read'
+      | 'webhooks:write'
+      | 'account:read'
+      | 'keys:write'
+      | '*'
+    )[]
+    allowed_ips: string[]
+    allowed_domains: string[]
+    rate_limit_per_minute: number | null
+    created_at: string
+    expires_at: string | null
+    last_used_at: string | null
+    /** Its text, shown this once. */
+    key: string
+  }
+}
+
+export interface NewKey {
+  /** For people. */
+  name: string
+  /** What it may do; `*` is everything. Nothing that the asking key may not do itself. */
+  scopes: (
+    | 'verify:single'
+    | 'verify:bulk'
+    | 'jobs:read'
+    | 'jobs:write'
+    | 'webhooks:read'
+    | 'webhooks:write'
+    | 'account:read'
+    | 'keys:write'
+    | '*'
+  )[]
+  /** Client addresses that may use it, and CIDRs; empty: any. */
+  allowed_ips?: string[]
+  /** Web sites that may use it from a browser, with what lies below them; empty: any. */
+  allowed_domains?: string[]
+  /** A limit of its own, beside the one of the plan; null: none. */
+  rate_limit_per_minute?: number | null
+  /** From then on it opens nothing; null: it does not expire. */
+  expires_at?: string | null
+}
+
+export interface KeyAnswer {
+  success: true
+  data: Key
+}
+
+export interface KeyPatch {
+  /** For people. */
+  name?: string
+  /** What it may do; `*` is everything. Nothing that the asking key may not do itself. */
+  scopes?: (
+    | 'verify:single'
+    | 'verify:bulk'
+    | 'jobs:read'
+    | 'jobs:write'
+    | 'webhooks:read'
+    | 'webhooks:write'
+    | 'account:read'
+    | 'keys:write'
+    | '*'
+  )[]
+  /** Client addresses that may use it, and CIDRs; empty: any. */
+  allowed_ips?: string[]
+  /** Web sites that may use it from a browser, with what lies below them; empty: any. */
+  allowed_domains?: string[]
+  /** A limit of its own, beside the one of the plan; null: none. */
+  rate_limit_per_minute?: number | null
+  /** From then on it opens nothing; null: it does not expire. */
+  expires_at?: string | null
+}
+
+export interface RotatedKey {
+  success: true
+  data: {
+    id: string
+    name: string
+    /** Its first characters. */
+    prefix: string
+    /** Its last characters. */
+    hint: string
+    scopes: (
+      | 'verify:single'
+      | 'verify:bulk'
+      | 'jobs:read'
+      | 'jobs:write'
+      | 'webhooks:read'
+      | 'webhooks:write'
+      | 'account:read'
+      | 'keys:write'
+      | '*'
+    )[]
+    allowed_ips: string[]
+    allowed_domains: string[]
+    rate_limit_per_minute: number | null
+    created_at: string
+    expires_at: string | null
+    last_used_at: string | null
+    /** Its text, shown this once. */
+    key: string
+    /** The end of the text before. */
+    previous_key_expires_at: string
+  }
+}
+
+export interface KeyRotation {
+  /** For how long the text that it has goes on. */
+  grace_period_seconds?: number
+}
+
+export interface Ok {
+  status: 'ok'
+}
+
+export interface Health {
+  status: 'ok' | 'stopping' | 'failing'
+  version: string
+  database: 'ok' | 'failing'
+  /** Jobs that are worked on */
+  jobs: number
+}
+
+export interface ErrorBody {
+  success: false
+  /** What is wrong, for people */
+  error: string
+  code:
+    | 'invalid_request'
+    | 'invalid_json'
+    | 'invalid_email'
+    | 'emails_required'
+    | 'empty_list'
+    | 'too_many_emails'
+    | 'invalid_webhook_url'
+    | 'invalid_event'
+    | 'authentication_error'
+    | 'ip_restricted'
+    | 'domain_restricted'
+    | 'insufficient_scope'
+    | 'not_found'
+    | 'method_not_allowed'
+    | 'request_timeout'
+    | 'job_not_ready'
+    | 'job_not_cancellable'
+    | 'idempotency_in_progress'
+    | 'payload_too_large'
+    | 'unsupported_media_type'
+    | 'expectation_failed'
+    | 'idempotency_mismatch'
+    | 'rate_limit'
+    | 'quota_exceeded'
+    | 'headers_too_large'
+    | 'server_error'
+    | 'service_unavailable'
+    | 'timeout'
+  /** Names the request in the logs of the service */
+  request_id: string
+}
+
+/** Of: Verify one address */
+export interface VerifySingleQuery {
+  /** What to tell beside the plain result: `flags`, `evidence`, or both with a comma. */
+  include?: string
+}
+
+/** Of: How a list stands, and its results */
+export interface GetBulkStatusQuery {
+  /** Seconds to wait for: the answer comes when the state or the progress has changed, or after so long. */
+  wait?: number | null
+  /** true: what is there already, in a job that is not completed. */
+  partial?: 'true' | 'false'
+}
+
+/** Of: How a job stands */
+export interface GetJobQuery {
+  /** Seconds to wait for: the answer comes when the state or the progress has changed, or after so long. */
+  wait?: number | null
+  /** true: what is there already, in a job that is not completed. */
+  partial?: 'true' | 'false'
+  /** What to add. */
+  include?: 'results'
+}
+
+/** Of: The lists of the account, the newest first */
+export interface ListJobsQuery {
+  /** How many rows, at most. */
+  limit?: number
+  /** `next_cursor` of the page before; left out, the newest come first. */
+  cursor?: string
+  status?: 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+}
+
+/** Of: The results of a list as CSV */
+export interface DownloadBulkQuery {
+  format?: 'csv' | 'json' | 'ndjson'
+  /** Only rows of these classes: deliverable, undeliverable, risky, unknown, commas between several. */
+  filter?: string
+  /** true: cells stay as they are, for programs. A spreadsheet may run them as formulas. */
+  raw?: 'true' | 'false' | '1' | '0'
+  /** true: what is there already, also of a job that is not completed. */
+  partial?: 'true' | 'false' | '1' | '0'
+}
+
+/** Of: The results of a job as a file */
+export interface DownloadJobQuery {
+  format?: 'csv' | 'json' | 'ndjson'
+  /** Only rows of these classes: deliverable, undeliverable, risky, unknown, commas between several. */
+  filter?: string
+  /** true: cells stay as they are, for programs. A spreadsheet may run them as formulas. */
+  raw?: 'true' | 'false' | '1' | '0'
+  /** true: what is there already, also of a job that is not completed. */
+  partial?: 'true' | 'false' | '1' | '0'
+}
+
+/** Of: What was verified, the newest first */
+export interface ListHistoryQuery {
+  /** How many rows, at most. */
+  limit?: number
+  /** `next_cursor` of the page before; left out, the newest come first. */
+  cursor?: string
+  /** One address, in any case. */
+  email?: string
+  reason?:
+    | 'accepted_email'
+    | 'role_account'
+    | 'possible_typo'
+    | 'catch_all'
+    | 'low_deliverability'
+    | 'low_quality'
+    | 'disposable_email'
+    | 'mailbox_full'
+    | 'spam_trap'
+    | 'blocklisted'
+    | 'mailbox_disabled'
+    | 'rejected_email'
+    | 'invalid_email'
+    | 'invalid_domain'
+    | 'no_mx_record'
+    | 'does_not_accept_mail'
+    | 'dns_error'
+    | 'no_connect'
+    | 'timeout'
+    | 'unavailable_smtp'
+    | 'invalid_smtp'
+    | 'greylisted'
+    | 'probe_blocked'
+    | 'smtp_skipped'
+    | 'unexpected_error'
+  source?: 'single' | 'bulk' | 'batch' | 'file'
+  /** From this time on. */
+  since?: string
+  /** Before this time. */
+  until?: string
+}
+
+/** Of: Verifications by day and by key */
+export interface GetStatsQuery {
+  period?: 'day' | 'week' | 'month'
+}

@@ -1,24 +1,33 @@
 import type { CallOptions, Connection } from '../connection/connection.ts'
-import type { Credits, GetStatsQuery, HistoryItem, ListHistoryQuery, Stats } from '../types.ts'
-import { createListing, type Listing, type Page } from './listing.ts'
+import type {
+  Credits,
+  GetStatsQuery,
+  HistoryPage,
+  ListHistoryQuery,
+  Stats,
+  Verification,
+} from '../types.ts'
+import { dataOf } from './data.ts'
+import { createListing, type Listing } from './listing.ts'
 
 export type Account = {
   /** What was verified, the newest first. */
-  history(query?: Omit<ListHistoryQuery, 'cursor'>, options?: CallOptions): Listing<HistoryItem>
-  credits(options?: CallOptions): Promise<Credits>
-  stats(query?: GetStatsQuery, options?: CallOptions): Promise<Stats>
+  history(query?: Omit<ListHistoryQuery, 'cursor'>, options?: CallOptions): Listing<Verification>
+  credits(options?: CallOptions): Promise<Credits['data']>
+  /** Verifications by day and by key. */
+  stats(query?: GetStatsQuery, options?: CallOptions): Promise<Stats['data']>
 }
 
 export function accountRoom({ json }: Connection): Account {
-  const get = async <T>(path: string, query: object | undefined, options?: CallOptions) => {
-    const request = { method: 'GET', path, query, repeatable: 'yes' } as const
-    return (await json<{ data: T }>(request, options)).data
-  }
+  const get = <Answer>(path: string, query: object | undefined, options?: CallOptions) =>
+    json<Answer>({ method: 'GET', path, query, repeatable: 'yes' }, options)
 
   return {
     history: (query, options) =>
-      createListing(cursor => get<Page<HistoryItem>>('/v1/history', { ...query, cursor }, options)),
-    credits: options => get('/v1/credits', undefined, options),
-    stats: (query, options) => get('/v1/stats', query, options),
+      createListing(cursor =>
+        dataOf(get<HistoryPage>('/v1/history', { ...query, cursor }, options)),
+      ),
+    credits: options => dataOf(get<Credits>('/v1/credits', undefined, options)),
+    stats: (query, options) => dataOf(get<Stats>('/v1/stats', query, options)),
   }
 }

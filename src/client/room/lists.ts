@@ -2,7 +2,7 @@ import type { CallOptions, Connection, CreateOptions } from '../connection/conne
 import type {
   BatchRequest,
   InstantBulk,
-  Job,
+  JobStatus,
   QueuedBatch,
   QueuedBulk,
   QueuedFile,
@@ -27,7 +27,7 @@ export type Lists = {
   /** Up to 10 addresses are answered at once (`instant`), up to 10,000 become a job. */
   bulk(emails: readonly string[], options?: CreateOptions): Promise<InstantBulk | QueuedBulk>
   /** How a job stands, with its results when it is over. */
-  bulkStatus(jobId: string, options?: StatusOptions): Promise<Job>
+  bulkStatus(jobId: string, options?: StatusOptions): Promise<JobStatus>
   /** Up to 50,000 addresses, always as a job. */
   batch(list: readonly string[] | BatchRequest, options?: CreateOptions): Promise<QueuedBatch>
   /** A list as people have it: CSV, TSV, or one address a line. Its columns come back in the download. */

@@ -19,7 +19,8 @@ export async function waitForEnd(
     if (job.processed_emails !== seen || isOver(job)) onProgress?.(job)
     seen = job.processed_emails
     if (isOver(job)) return job
-    await doors.sleep(Math.min(PAUSE_MAX_MS, PAUSE_MS * 1.5 ** asked), signal)
+    const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MS * 1.5 ** asked)
+    await doors.sleep(Math.round(pauseMs), signal)
     signal?.throwIfAborted()
   }
 }

@@ -1,5 +1,5 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
-import type { CreateWebhookBody, NewWebhook, UpdateWebhookBody, Webhook } from '../types.ts'
+import { dataOf } from './data.ts'
 
 export type Webhooks = {
   list(options?: CallOptions): Promise<Webhook[]>
@@ -11,21 +11,20 @@ export type Webhooks = {
 }
 
 export function webhooksRoom({ json }: Connection): Webhooks {
-  const given = async <T>(answer: Promise<{ data: T }>) => (await answer).data
-
   return {
     async list(options) {
       const request = { method: 'GET', path: '/v1/webhooks', repeatable: 'yes' } as const
-      return (await json<{ data: { webhooks: Webhook[] } }>(request, options)).data.webhooks
+      const answer = json<{ data: { webhooks: Webhook[] } }>(request, options)
+      return (await dataOf(answer)).webhooks
     },
     get: (webhookId, options) =>
-      given(json({ method: 'GET', path: pathOf(webhookId), repeatable: 'yes' }, options)),
+      dataOf(json({ method: 'GET', path: pathOf(webhookId), repeatable: 'yes' }, options)),
     create: (webhook, options) =>
-      given(
+      dataOf(
         json({ method: 'POST', path: '/v1/webhooks', body: webhook, repeatable: 'key' }, options),
       ),
     update: (webhookId, changes, options) =>
-      given(
+      dataOf(
         json(
           { method: 'PATCH', path: pathOf(webhookId), body: changes, repeatable: 'yes' },
           options,
@@ -37,3 +36,9 @@ export function webhooksRoom({ json }: Connection): Webhooks {
 }
 
 const pathOf = (webhookId: string) => `/v1/webhooks/${encodeURIComponent(webhookId)}`
+
+// Until the document has them.
+export type CreateWebhookBody = { url: string; events: string[]; active?: boolean }
+export type UpdateWebhookBody = Partial<CreateWebhookBody>
+export type Webhook = { id: string; url: string; events: string[]; active: boolean }
+export type NewWebhook = Webhook & { secret: string }

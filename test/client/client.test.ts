@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest'
+import { type ClientOptions, EvClient } from '../../src/client/client.ts'
+import { far } from './far.ts'
+
+const GOOD = { apiKey: 'ev_live_test', baseUrl: 'https://ev.example' }
+
+describe('a client', () => {
+  test.each([
+    'https://ev.example',
+    'https://ev.example/',
+    'https://ev.example/v1',
+    'https://ev.example/v1/',
+  ])('finds the service by %s', async baseUrl => {
+    const { urls, fetch } = noted()
+    await new EvClient({ ...GOOD, baseUrl, fetch }).credits()
+    expect(urls).toEqual(['https://ev.example/v1/credits'])
+  })
+
+  test.each([
+    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/v1/credits'],
+    ['http://localhost:8080', 'http://localhost:8080/v1/credits'],
+    ['http://[::1]:8080', 'http://[::1]:8080/v1/credits'],
+    ['https://www.example.com/ev/', 'https://www.example.com/ev/v1/credits'],
+  ])('takes %s', async (baseUrl, url) => {
+    const { urls, fetch } = noted()
+    await new EvClient({ ...GOOD, baseUrl, fetch }).credits()
+    expect(urls).toEqual([url])
+  })
+
+  test.each<[string, Partial<ClientOptions>, RegExp]>([
+    ['no key', { apiKey: '' }, /apiKey/],
+    ['a key that was never set', JSON.parse('{"apiKey": null}'), /apiKey/],
+    ['a key with its line break', { apiKey: 'ev_live_a\n' }, /apiKey/],
+    ['no service', { baseUrl: '' }, /baseUrl/],
+    ['a service without https://', { baseUrl: 'ev.example' }, /"https:.*not "ev\.example"/],
+    ['a service of another kind', { baseUrl: 'ftp://ev.example' }, /baseUrl/],
+    ['a service with a query', { baseUrl: 'https://ev.example?a' }, /baseUrl/],
+    ['a password in the address', { baseUrl: 'https://a:b@ev.example' }, /apiKey/],
+    ['a key that travels in the open', { baseUrl: 'http://ev.example' }, /allowHttp/],
+    ['a machine that is not this one', { baseUrl: 'http://127.0.0.1.example' }, /allowHttp/],
+    ['no time', { timeoutMs: 0 }, /timeoutMs takes a whole number from 1, not 0/],
+    ['less than no retries', { retries: -1 }, /retries/],
+    ['half a retry', { retries: 0.5 }, /retries/],
+  ])('is not made with %s', (_, options, message) => {
+    expect(() => new EvClient({ ...GOOD, ...options })).toThrow(message)
+  })
+
+  test('does not repeat a bad key', () => {
+    expect(() => new EvClient({ ...GOOD, apiKey: 'ev live secret' })).not.toThrow(/secret/)
+  })
+
+  test('lets the key travel in the open where it is told so', () => {
+    const options = { ...GOOD, baseUrl: 'http://ev:8080', allowHttp: true }
+    expect(new EvClient(options)).toBeInstanceOf(EvClient)
+  })
+
+  test('has methods that work apart from it', async () => {
+    const { credits, waitForJob } = far([{ json: { data: 1, status: 'completed' } }]).client
+    expect(await credits()).toBe(1)
+    expect(await waitForJob('job_1')).toMatchObject({ status: 'completed' })
+  })
+})
+
+describe('a list', () => {
+  test('is told apart from a batch with names', async () => {
+    const { client, asked } = far([{ json: {} }])
+    await client.batch(['a@example.com'])
+    await client.batch({ items: [{ email: 'a@example.com', id: '7' }], name: 'March' })
+    expect(asked.map(({ body }) => body)).toEqual([
+      { emails: ['a@example.com'] },
+      { items: [{ email: 'a@example.com', id: '7' }], name: 'March' },
+    ])
+  })
+
+  test.each([
+    ['text', () => 'email\na@example.com\n', 'list.csv'],
+    ['bytes', () => new TextEncoder().encode('email\na@example.com\n'), 'list.csv'],
+    ['a stream', () => new Blob(['email\na@example.com\n']).stream(), 'list.csv'],
+    ['a blob', () => new Blob(['email\na@example.com\n']), 'list.csv'],
+    ['a file', () => new File(['email\na@example.com\n'], 'march.csv'), 'march.csv'],
+  ])('is sent as a file from %s, again after a failure too', async (_, list, filename) => {
+    const { client, asked } = far([{ status: 503 }, { json: {} }])
+    await client.file(list(), { column: 1, header: true, name: undefined })
+    const sent = await Promise.all(asked.map(({ body }) => fieldsOf(body as FormData)))
+    const fields = [
+      ['column', '1'],
+      ['header', 'true'],
+      ['file', `${filename}: email\na@example.com\n`],
+    ]
+    expect(sent).toEqual([fields, fields])
+    // The boundary of its parts is known to fetch alone.
+    expect(asked.map(({ headers }) => headers.get('content-type'))).toEqual([null, null])
+  })
+
+  test('has the name that it is given', async () => {
+    const { client, asked } = far([{ json: {} }])
+    await client.file('a@example.com', { filename: 'april.txt' })
+    expect(await fieldsOf(asked[0]?.body as FormData)).toEqual([
+      ['file', 'april.txt: a@example.com'],
+    ])
+  })
+})
+
+function noted() {
+  const urls: string[] = []
+  const fetch = async (url: string) => {
+    urls.push(url)
+    return Response.json({ data: {} })
+  }
+  return { urls, fetch }
+}
+
+const fieldsOf = (form: FormData) =>
+  Promise.all(
+    [...form].map(async ([name, value]) => [
+      name,
+      typeof value === 'string' ? value : `${value.name}: ${await value.text()}`,
+    ]),
+  )

@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { failureOf, far } from '../far.ts'
+
+const page = (ids: number[], next: string | null) => ({
+  json: {
+    success: true,
+    data: { items: ids.map(id => ({ id })), next_cursor: next, has_more: next !== null },
+  },
+})
+
+describe('a list in pages', () => {
+  test('is gone through to its end, a page at a time', async () => {
+    const { client, asked } = far([page([1, 2], 'a+/='), page([3], null)])
+    const seen: unknown[] = []
+    for await (const { id } of client.history({ reason: 'timeout', limit: 2 })) {
+      seen.push(`${id} after ${asked.length}`)
+    }
+    expect(seen).toEqual(['1 after 1', '2 after 1', '3 after 2'])
+    expect(asked.map(({ path }) => path)).toEqual([
+      '/v1/history?reason=timeout&limit=2',
+      '/v1/history?reason=timeout&limit=2&cursor=a%2B%2F%3D',
+    ])
+  })
+
+  test('asks for no page more than is looked at', async () => {
+    const { client, asked } = far([page([1, 2], 'a'), page([3], null)])
+    for await (const { job_id } of client.jobs.list()) {
+      expect(job_id).toBeUndefined()
+      break
+    }
+    expect(asked).toHaveLength(1)
+  })
+
+  test('gives single pages too, and begins anew each time it is gone through', async () => {
+    const { client, asked } = far([page([1], 'a'), page([2], null), page([1], null)])
+    const jobs = client.jobs.list({ status: 'completed' })
+    const first = await jobs.page()
+    expect(first).toMatchObject({ items: [{ id: 1 }], next_cursor: 'a', has_more: true })
+    expect(await jobs.page(first.next_cursor ?? '')).toMatchObject({ items: [{ id: 2 }] })
+    for await (const _ of jobs) expect(asked.at(-1)?.path).toBe('/v1/jobs?status=completed')
+    expect(asked).toHaveLength(3)
+  })
+
+  test('fails where a page fails', async () => {
+    const refusal = {
+      status: 403,
+      json: { success: false, error: 'No', code: 'insufficient_scope' },
+    }
+    const { client } = far([page([1], 'a'), refusal])
+    const history = client.history()[Symbol.asyncIterator]()
+    await history.next()
+    expect(await failureOf(history.next())).toMatchObject({ code: 'insufficient_scope' })
+  })
+})
