@@ -101,6 +101,11 @@ export const BatchRequest = z
       }),
     name,
     deduplicate,
+    webhook_url: z.unknown().optional().openapi({
+      type: 'string',
+      description: 'Refused: endpoints are registered once, with `POST /v1/webhooks`.',
+      deprecated: true,
+    }),
   })
   .openapi('BatchRequest', { required: [] })
 

@@ -16,7 +16,7 @@ import {
 } from '../../schema/verify.ts'
 import type { Service } from '../../service.ts'
 import { gate, LIST_BODY_MAX, unchecked } from '../gate.ts'
-import { type BatchBody, verifyBatch } from './batch.ts'
+import { verifyBatch } from './batch.ts'
 import { verifyBulk } from './bulk.ts'
 import { verifyFile } from './file.ts'
 import { FORM_BYTES_MAX, uploads } from './upload.ts'
@@ -31,7 +31,7 @@ export function listRoutes(service: Service) {
       unchecked(verifyBulk(c, service, c.req.valid('json'))),
     )
     .openapi(createRoute({ ...BATCH, middleware }), c =>
-      unchecked(verifyBatch(c, service, c.req.valid('json') as BatchBody)),
+      unchecked(verifyBatch(c, service, c.req.valid('json'))),
     )
   // Not by `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
