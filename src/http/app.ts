@@ -14,6 +14,7 @@ import { metricsRoutes } from './metrics-app.ts'
 import { openapiRoutes } from './openapi.ts'
 import { newRouter } from './router.ts'
 import type { Service } from './service.ts'
+import { stateOf } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
@@ -35,10 +36,14 @@ export function createApp(service: Service): OpenAPIHono<Env> {
   return app
 }
 
+/** Writes what the paths only noted; for the end, after the last answer and before the database is closed. */
+export const closeApp = (service: Service): Promise<void> => stateOf(service).touches.write()
+
 /** No path, or another method of one that there is. */
 function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {
   const methods = methodsOf(app, c.req.path)
-  if (methods.length === 0) {
+  // A path of files knows only some names.
+  if (methods.length === 0 || methods.includes(c.req.method)) {
     return answerError(c, service.log, new ApiError('not_found', 'There is no such path'))
   }
   c.header('Allow', methods.join(', '))

@@ -12,6 +12,7 @@ export type BodyRule = {
 
 /** Refuses by its headers a body that would not be read: before anybody is charged for it. */
 export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule): void {
+  if (isBodyless(c)) return
   const { req } = c
   const encoding = req.header('Content-Encoding')
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
@@ -24,22 +25,27 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
   }
 }
 
-/** Reads a body of JSON, within its limit, for the schemas that come after; its bytes stay at hand. */
+/** Reads a body of JSON, within its limit, for the schemas that come after; its bytes stay at hand. None is as `{}`. */
 export async function readJson(c: Context<Env>, { bytesMax }: BodyRule): Promise<void> {
-  if (!hasBody(c)) return
-  const bytes = await bytesOf(c, bytesMax)
+  if (isBodyless(c)) return
+  const bytes = hasBody(c) ? await bytesOf(c, bytesMax) : NOTHING
   const value = parse(bytes)
   c.set('body', bytes)
   // What reads it next would else parse it once more.
   c.req.json = async <T>() => value as T
 }
 
+const NOTHING = new Uint8Array()
+
+/** What such a request has for a body means nothing (RFC 9110 §9.3.1). */
+const isBodyless = ({ req }: Context<Env>) => req.method === 'GET' || req.method === 'HEAD'
+
 /** HTTP/1.1 announces a body by one of two headers (RFC 9112 §6.3), HTTP/2 by neither. */
 function hasBody({ env, req }: Context<Env>): boolean {
   const length = req.header('Content-Length')
   if (length !== undefined) return length !== '0'
   if (req.header('Transfer-Encoding') !== undefined) return true
-  return env?.incoming?.httpVersionMajor !== 1 && req.method !== 'GET' && req.raw.body !== null
+  return env?.incoming?.httpVersionMajor !== 1 && req.raw.body !== null
 }
 
 const isJson = (type: string | undefined) => type !== undefined && JSON_TYPE.test(type)
@@ -48,12 +54,21 @@ const isJson = (type: string | undefined) => type !== undefined && JSON_TYPE.tes
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?;? *$/i
 
 async function bytesOf(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
-  // Node's parser gives no more bytes than were announced.
-  if (c.req.header('Content-Length') !== undefined) {
-    const bytes = new Uint8Array(await c.req.arrayBuffer())
-    if (bytes.byteLength > bytesMax) throw tooLarge(bytesMax)
-    return bytes
+  try {
+    // Node's parser gives no more bytes than were announced.
+    const isAnnounced = c.req.header('Content-Length') !== undefined
+    const bytes = isAnnounced
+      ? new Uint8Array(await c.req.arrayBuffer())
+      : await gather(c, bytesMax)
+    if (bytes.byteLength <= bytesMax) return bytes
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    throw new ApiError('invalid_request', 'The body was cut off', { cause: error })
   }
+  throw tooLarge(bytesMax)
+}
+
+async function gather(c: Context<Env>, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of c.req.raw.body ?? []) {
@@ -73,7 +88,7 @@ function tooLarge(bytesMax: number): ApiError {
 
 function parse(bytes: Uint8Array): unknown {
   const text = decode(bytes)
-  if (text === '') return undefined
+  if (text.trim() === '') return {}
   let value: unknown
   try {
     value = JSON.parse(text)

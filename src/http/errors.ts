@@ -37,7 +37,8 @@ export function answerError(c: Context<Env>, log: Log, thrown: unknown): Respons
   const requestId = c.get('requestId')
   const status = STATUS[error.code]
   if (status >= 500) report(log, error, requestId)
-  if (error.retryAfterS !== null) c.header('Retry-After', String(Math.max(1, error.retryAfterS)))
+  const retryAfterS = error.retryAfterS ?? (status === 503 ? 1 : null)
+  if (retryAfterS !== null) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterS))))
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
   const body = errorBody(error.code, error.message, requestId)
   const problem = wantsProblem(c.req.header('Accept'))

@@ -33,7 +33,7 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
       const caller = await authenticate(service, c.req.header('Authorization'))
       c.set('caller', caller)
-      state.touched.set(caller.key.id, service.clock.now())
+      state.touches.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
       const sandbox = isSandbox(c, rule)
       c.set('sandbox', sandbox)

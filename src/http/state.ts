@@ -1,5 +1,6 @@
 import { createMetrics, type Metrics } from './metrics.ts'
 import type { Service } from './service.ts'
+import { createTouches, type Touches } from './touches.ts'
 
 /** What all paths of one service share while it runs. */
 export type State = {
@@ -8,8 +9,8 @@ export type State = {
   verifying: number
   /** Requests with an Idempotency-Key that are being answered now. */
   readonly answering: Set<string>
-  /** When keys were used since that was last written, epoch ms by key. */
-  readonly touched: Map<string, number>
+  /** When keys were last used. */
+  readonly touches: Touches
 }
 
 const states = new WeakMap<Service, State>()
@@ -21,7 +22,7 @@ export function stateOf(service: Service): State {
     metrics: createMetrics(service),
     verifying: 0,
     answering: new Set(),
-    touched: new Map(),
+    touches: createTouches(service),
   }
   states.set(service, state)
   return state

@@ -6,7 +6,7 @@ import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import type { Scope } from '../../src/account/scope.ts'
 import type { LogFields } from '../../src/base/log.ts'
 import { createSeal } from '../../src/base/seal.ts'
-import { createApp } from '../../src/http/app.ts'
+import { closeApp, createApp } from '../../src/http/app.ts'
 import type { Service, ServiceSettings } from '../../src/http/service.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey, type NewKey } from '../../src/store/account/keys.ts'
@@ -65,6 +65,7 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
   const app = createApp(service)
   onTestFinished(async () => {
     await books.stop()
+    await closeApp(service)
     limits.close()
   })
   let keys = 0

@@ -1,14 +1,5 @@
-import { z } from '@hono/zod-openapi'
 import { type ApiCode, STATUS } from '../api-error.ts'
-
-const errorSchema = z
-  .object({
-    success: z.literal(false),
-    error: z.string().openapi({ description: 'What is wrong, for people' }),
-    code: z.enum(Object.keys(STATUS) as [ApiCode, ...ApiCode[]]),
-    request_id: z.string().openapi({ description: 'Names the request in the logs of the service' }),
-  })
-  .openapi('Error')
+import { ErrorBody } from './answers.ts'
 
 /** For operations that need a key. */
 export const SECURITY = [{ bearer: [] }]
@@ -35,11 +26,11 @@ export function errorResponses(...codes: ApiCode[]) {
 function responseOf(codes: readonly ApiCode[]) {
   const examples = Object.fromEntries(codes.map(code => [code, { value: exampleOf(code) }]))
   const description = codes.map(code => `\`${code}\``).join(', ')
-  return { description, content: { 'application/json': { schema: errorSchema, examples } } }
+  return { description, content: { 'application/json': { schema: ErrorBody, examples } } }
 }
 
 const exampleOf = (code: ApiCode) => ({
-  success: false,
+  success: false as const,
   error: EXAMPLES[code] ?? 'What is wrong, in a sentence',
   code,
   request_id: 'req_01hx',
