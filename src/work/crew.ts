@@ -119,7 +119,7 @@ export class Crew {
     const job = await this.#patiently(() => startJob(database, jobId), isOver)
     if (isOver() || job.finished_at !== null) return
     const list = this.#lists.add(job, engineFor(job), wait(job))
-    if (before.started_at !== null) await this.#resumption.take(list)
+    if (before.state !== 'queued') await this.#resumption.take(list)
     await this.#queue.put('route', jobId)
   }
 

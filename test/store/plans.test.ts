@@ -6,8 +6,9 @@ import {
   boundItems,
   claimItems,
   freeItems,
+  jobsWaitingFor,
   nextDueAt,
-  waitingOperators,
+  waitingPage,
 } from '../../src/store/job/claims.ts'
 import { countResults, startJob } from '../../src/store/job/course.ts'
 import { postponeItems, queuedItems, recordResults } from '../../src/store/job/items.ts'
@@ -27,7 +28,7 @@ describe('a statement on a long list goes by its index', () => {
     [
       'a claim',
       db => claimItems(db, { ...share, max: 9, now: 0 }),
-      /COVERING INDEX item_routed \(job_id=\? AND operator=\?/,
+      /COVERING INDEX item_routed \(operator=\? AND job_id=\?/,
     ],
     [
       'a claim of what is bound to one egress',
@@ -42,7 +43,16 @@ describe('a statement on a long list goes by its index', () => {
     ],
     ['the egresses that items are bound to', db => boundItems(db, 'job_a'), /item_bound/],
     ['freeing what is bound', db => freeItems(db, share), /item_bound \(job_id=\? AND operator/],
-    ['the operators that wait', db => waitingOperators(db, 'job_a'), /item_routed/],
+    [
+      'the jobs that wait for an operator',
+      db => jobsWaitingFor(db, 'op'),
+      /SEARCH item USING COVERING INDEX item_routed \(operator=\? AND job_id>\?\)/,
+    ],
+    [
+      'the operators that wait',
+      db => waitingPage(db, { after: { operator: '', jobId: '' }, max: 9 }),
+      /COVERING INDEX item_routed/,
+    ],
     ['taking a job up', db => startJob(db, 'job_a'), /item_probing/],
     [
       'a result',

@@ -80,6 +80,7 @@ export async function listHouse({ texts, script = {}, flags = {}, ...given }: Li
       onFailure: (_, error) => finished.reject(error),
     })
     options.stopping?.addEventListener('abort', () => finished.resolve())
+    if (options.stopping?.aborted) finished.resolve()
     worker.take(JOB)
     const run = finished.promise.finally(() => worker.stop())
     await settled(clock, run)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../src/base/clock.ts'
+import { startJob } from '../../src/store/job/course.ts'
 import { isUnguessable, knows, mail, toRecipients } from '../engine/house.ts'
 import { listHouse } from './house.ts'
 
@@ -324,6 +325,7 @@ describe('an item that cannot be taken up', () => {
       zone: mail('a.test', '192.0.2.1'),
     })
     // As an earlier ev left it when it was stopped.
+    await startJob(database, 'job_a')
     await database.db
       .updateTable('item')
       .set({ state: 'routed', operator: 'a.test', domain: 'a.test', route: 'null', ...change })
@@ -345,6 +347,7 @@ describe('an item that cannot be taken up', () => {
       structures: { operators: { two: { hosts: ['mx.two.test'], 'recipients-per-session': 1 } } },
     })
     // As an ev without these settings left it when it was stopped.
+    await startJob(database, 'job_a')
     for (const [n, text] of texts.entries()) {
       const domain = text.slice(3)
       const route = JSON.stringify({
@@ -368,6 +371,7 @@ describe('an item that cannot be taken up', () => {
       texts: ['ann@never.test'],
       zone: { 'never.test': 'never' },
     })
+    await startJob(database, 'job_a')
     await database.db
       .updateTable('item')
       .set({ state: 'routed', operator: 'a.test', domain: 'never.test', route: 'null' })

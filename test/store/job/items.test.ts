@@ -4,8 +4,9 @@ import {
   boundItems,
   claimItems,
   freeItems,
+  jobsWaitingFor,
   nextDueAt,
-  waitingOperators,
+  waitingPage,
 } from '../../../src/store/job/claims.ts'
 import { startJob } from '../../../src/store/job/course.ts'
 import {
@@ -56,7 +57,7 @@ describe('queued items', () => {
   test('that are filed wait under their operator, due at once', async () => {
     const bench = await routed(['a@x.test', 'b@y.test', 'c@x.test'])
     const { database, job, clock } = bench
-    expect(await waitingOperators(database, job.id)).toEqual(['op'])
+    expect(await jobsWaitingFor(database, 'op')).toEqual([job.id])
     expect(await dueAtOf(bench)).toBe(clock.now())
     expect(await statesOf(bench)).toEqual(['routed', 'routed', 'routed'])
     expect(await queuedItems(database, { jobId: job.id, after: 0, max: 9 })).toEqual([])
@@ -90,7 +91,32 @@ describe('a claim', () => {
     await fileAll(bench.database, 'job_b')
     expect(await claim(bench, 9, 'other')).toEqual([])
     expect((await claim(bench)).map(({ text }) => text)).toEqual(['a@x.test'])
-    expect(await waitingOperators(bench.database, 'job_b')).toEqual(['op'])
+    expect(await jobsWaitingFor(bench.database, 'op')).toEqual(['job_b'])
+  })
+
+  test('finds the jobs that wait for an operator, and page by page the operators that wait', async () => {
+    const bench = await routed(['a@x.test', 'b@x.test'])
+    const { database } = bench
+    for (const id of ['job_c', 'job_b']) {
+      await addJob(database, ['a@x.test', 'a@y.test'], id)
+      await fileAll(database, id, text => ({ operator: text.slice(2), domain: text.slice(2) }))
+    }
+    expect(await jobsWaitingFor(database, 'op')).toEqual(['job_a'])
+    expect(await jobsWaitingFor(database, 'x.test')).toEqual(['job_b', 'job_c'])
+    expect(await jobsWaitingFor(database, 'nobody')).toEqual([])
+    const first = await waitingPage(database, { after: { operator: '', jobId: '' }, max: 3 })
+    expect(first).toEqual([
+      { operator: 'op', jobId: 'job_a' },
+      { operator: 'x.test', jobId: 'job_b' },
+      { operator: 'x.test', jobId: 'job_c' },
+    ])
+    const after = first[2] as (typeof first)[number]
+    expect(await waitingPage(database, { after, max: 3 })).toEqual([
+      { operator: 'y.test', jobId: 'job_b' },
+      { operator: 'y.test', jobId: 'job_c' },
+    ])
+    await claim(bench)
+    expect(await jobsWaitingFor(database, 'op')).toEqual([])
   })
 
   test('takes what is due and nothing else; what is put back is taken at its time', async () => {
@@ -176,8 +202,11 @@ describe('a result', () => {
   const record = ({ database, job }: Bench, position: number, result: string) =>
     write(database, trx => recordResults(trx, job.id, [{ position, result, class: 'risky' }]))
 
-  const pages = ({ database, job }: Bench, max: number, after = 0) =>
-    resultPage(database, { jobId: job.id, after, max })
+  const pages = async ({ database, job }: Bench, max: number, after = 0) =>
+    (await resultPage(database, { jobId: job.id, after, max })).map(({ position, result }) => ({
+      position,
+      result,
+    }))
 
   test('is taken once and only once', async () => {
     const bench = await routed(['a@x.test'])
