@@ -223,6 +223,11 @@ export interface BatchRequest {
   name?: string
   /** false: an address that comes again is asked again, and charged again. */
   deduplicate?: boolean
+  /**
+   * @deprecated
+   * Refused: endpoints are registered once, with `POST /v1/webhooks`.
+   */
+  webhook_url?: string
 }
 
 export interface QueuedFile {
@@ -356,6 +361,116 @@ export interface ListedJob {
     completed_at: string | null
     download_url: string | null
   }
+}
+
+export interface WebhookList {
+  success: true
+  data: {
+    webhooks: Webhook[]
+    total: number
+  }
+}
+
+export interface Webhook {
+  id: string
+  url: string
+  events: (
+    | 'batch.completed'
+    | 'batch.failed'
+    | 'verification.completed'
+    | 'quota.warning'
+    | 'quota.exceeded'
+  )[]
+  active: boolean
+  description: string | null
+  /** The last characters of its secret. */
+  secret_hint: string
+  created_at: string
+  updated_at: string
+  /** Why the service switched it off; null: it did not. */
+  disabled_reason: string | null
+}
+
+export interface CreatedWebhook {
+  success: true
+  data: {
+    id: string
+    url: string
+    events: (
+      | 'batch.completed'
+      | 'batch.failed'
+      | 'verification.completed'
+      | 'quota.warning'
+      | 'quota.exceeded'
+    )[]
+    active: boolean
+    description: string | null
+    /** What is sent is signed with it (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Shown this once. */
+    secret: string
+    created_at: string
+    updated_at: string
+    /** Why the service switched it off; null: it did not. */
+    disabled_reason: string | null
+  }
+}
+
+export interface NewWebhook {
+  /** https, and reachable from the internet. */
+  url: string
+  events: (
+    | 'batch.completed'
+    | 'batch.failed'
+    | 'verification.completed'
+    | 'quota.warning'
+    | 'quota.exceeded'
+  )[]
+  active?: boolean
+  /** For people. */
+  description?: string | null
+}
+
+export interface EventList {
+  success: true
+  data: {
+    events: {
+      event:
+        | 'batch.completed'
+        | 'batch.failed'
+        | 'verification.completed'
+        | 'quota.warning'
+        | 'quota.exceeded'
+      description: string
+      /** JSON Schema of `data`. */
+      schema: {
+        [k: string]: unknown
+      }
+      /** All that is sent. */
+      example: {
+        [k: string]: unknown
+      }
+    }[]
+  }
+}
+
+export interface WebhookAnswer {
+  success: true
+  data: Webhook
+}
+
+export interface WebhookPatch {
+  /** https, and reachable from the internet. */
+  url?: string
+  events?: (
+    | 'batch.completed'
+    | 'batch.failed'
+    | 'verification.completed'
+    | 'quota.warning'
+    | 'quota.exceeded'
+  )[]
+  /** true also takes back that it was switched off by the service. */
+  active?: boolean
+  /** For people. */
+  description?: string | null
 }
 
 export interface HistoryPage {
@@ -618,8 +733,9 @@ export interface Health {
 
 export interface ErrorBody {
   success: false
-  /** What is wrong, for people */
+  /** For people. */
   error: string
+  /** For programs. */
   code:
     | 'invalid_request'
     | 'invalid_json'
@@ -649,7 +765,6 @@ export interface ErrorBody {
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
-  /** Names the request in the logs of the service */
   request_id: string
 }
 

@@ -19,7 +19,7 @@ export type CallOptions = {
 export type CreateOptions = CallOptions & { readonly idempotencyKey?: string | undefined }
 
 export type Request = {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** With its `/v1`, and its parts encoded. */
   readonly path: string
   readonly query?: object | undefined

@@ -1,44 +1,61 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
+import type {
+  CreatedWebhook,
+  EventList,
+  NewWebhook,
+  Webhook,
+  WebhookAnswer,
+  WebhookList,
+  WebhookPatch,
+} from '../types.ts'
 import { dataOf } from './data.ts'
 
 export type Webhooks = {
+  /** The oldest first. */
   list(options?: CallOptions): Promise<Webhook[]>
   get(webhookId: string, options?: CallOptions): Promise<Webhook>
   /** The secret of its signatures is in this answer and in no other. */
-  create(webhook: CreateWebhookBody, options?: CreateOptions): Promise<NewWebhook>
-  update(webhookId: string, changes: UpdateWebhookBody, options?: CallOptions): Promise<Webhook>
+  create(webhook: NewWebhook, options?: CreateOptions): Promise<CreatedWebhook['data']>
+  /** What is left out stays as it is. */
+  update(webhookId: string, changes: WebhookPatch, options?: CallOptions): Promise<Webhook>
+  /** What is left out gets its default; the secret stays. */
+  replace(webhookId: string, webhook: NewWebhook, options?: CallOptions): Promise<Webhook>
   delete(webhookId: string, options?: CallOptions): Promise<void>
+  /** The kinds of events that there are, with the schema of their data and an example of each. */
+  events(options?: CallOptions): Promise<EventList['data']['events']>
 }
 
 export function webhooksRoom({ json }: Connection): Webhooks {
+  const write = (method: 'PUT' | 'PATCH', webhookId: string, body: object, options?: CallOptions) =>
+    dataOf(
+      json<WebhookAnswer>({ method, path: pathOf(webhookId), body, repeatable: 'yes' }, options),
+    )
+
   return {
     async list(options) {
       const request = { method: 'GET', path: '/v1/webhooks', repeatable: 'yes' } as const
-      const answer = json<{ data: { webhooks: Webhook[] } }>(request, options)
-      return (await dataOf(answer)).webhooks
+      return (await dataOf(json<WebhookList>(request, options))).webhooks
     },
     get: (webhookId, options) =>
-      dataOf(json({ method: 'GET', path: pathOf(webhookId), repeatable: 'yes' }, options)),
-    create: (webhook, options) =>
       dataOf(
-        json({ method: 'POST', path: '/v1/webhooks', body: webhook, repeatable: 'key' }, options),
+        json<WebhookAnswer>({ method: 'GET', path: pathOf(webhookId), repeatable: 'yes' }, options),
       ),
-    update: (webhookId, changes, options) =>
+    create: (body, options) =>
       dataOf(
-        json(
-          { method: 'PATCH', path: pathOf(webhookId), body: changes, repeatable: 'yes' },
+        json<CreatedWebhook>(
+          { method: 'POST', path: '/v1/webhooks', body, repeatable: 'key' },
           options,
         ),
       ),
+    update: (webhookId, changes, options) => write('PATCH', webhookId, changes, options),
+    replace: (webhookId, webhook, options) => write('PUT', webhookId, webhook, options),
     delete: (webhookId, options) =>
       json({ method: 'DELETE', path: pathOf(webhookId), repeatable: 'yes' }, options),
+    async events(options) {
+      const request = { method: 'GET', path: '/v1/webhooks/events', repeatable: 'yes' } as const
+      return (await dataOf(json<EventList>(request, options))).events
+    },
   }
 }
 
 const pathOf = (webhookId: string) => `/v1/webhooks/${encodeURIComponent(webhookId)}`
-
-// Until the document has them.
-export type CreateWebhookBody = { url: string; events: string[]; active?: boolean }
-export type UpdateWebhookBody = Partial<CreateWebhookBody>
-export type Webhook = { id: string; url: string; events: string[]; active: boolean }
-export type NewWebhook = Webhook & { secret: string }
