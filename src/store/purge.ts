@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Database, secureDelete, write } from './database.ts'
+import { type Database, secureDelete, type Trx, write } from './database.ts'
+import type { JobState, JobType, VerificationTable } from './schema.ts'
 
 /** How many remembered answers are kept no longer than until a time, epoch ms. */
 export async function countAnswersUntil({ db }: Database, until: number): Promise<number> {
@@ -11,11 +12,44 @@ export async function countAnswersUntil({ db }: Database, until: number): Promis
   return Number(count)
 }
 
+/** How many rows of a table were made before a time, epoch ms. */
+export async function countBefore(
+  { db }: Database,
+  table: 'verification' | 'event' | 'replay',
+  before: number,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom(table)
+    .select(eb => eb.fn.countAll<number>().as('count'))
+    .where('created_at', '<', before)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** Everything about one address. */
 export type Traces = {
   readonly answers: readonly string[]
-  readonly items: readonly { jobId: string; position: number; finished: boolean }[]
+  readonly items: readonly ItemTrace[]
+  /** In the history. */
+  readonly verifications: readonly VerificationTrace[]
+  /** Events that tell of it, by ID. */
+  readonly events: readonly string[]
 }
+
+export type ItemTrace = {
+  readonly jobId: string
+  readonly position: number
+  readonly finished: boolean
+  /** Whether its list was submitted to the service, which works on it by itself. */
+  readonly ofService: boolean
+}
+
+export type VerificationTrace = Pick<
+  VerificationTable,
+  'account_id' | 'sandbox' | 'created_at' | 'id'
+>
+
+export const NO_TRACES: Traces = { answers: [], items: [], verifications: [], events: [] }
 
 /**
  * Where an address is written down, whatever the case of its letters: under its key, or inside another text,
@@ -25,26 +59,40 @@ export async function tracesOf(
   { db }: Database,
   o: { key: string; text: string },
 ): Promise<Traces> {
-  const [key, text] = [o.key.toLowerCase(), o.text.toLowerCase()]
+  const sought = [...new Set([o.key.toLowerCase(), o.text.toLowerCase()])]
+  const [key = ''] = sought
+  const holds = (column: string) =>
+    sql.join(
+      sought.map(text => sql`instr(lower(${sql.ref(column)}), ${text}) > 0`),
+      sql` or `,
+    )
   const answers = await sql<{ address_key: string }>`
     select address_key from answer where lower(address_key) = ${key}`.execute(db)
   const items = await sql<Candidate>`
     select item.job_id as "jobId", item.position as position, item.dedupe_key as "dedupeKey",
-      item.text as text, item.result as result, job.written_at as "writtenAt",
-      job.state as state
+      item.text as text, item.result as result, item.cells as cells,
+      job.written_at as "writtenAt", job.state as state, job.type as type
     from item join job on job.id = item.job_id
-    where lower(item.dedupe_key) = ${key} or instr(lower(item.text), ${text}) > 0
-      or instr(lower(item.result), ${text}) > 0 or instr(lower(item.result), ${key}) > 0`.execute(
-    db,
-  )
+    where lower(item.dedupe_key) = ${key} or ${holds('item.text')} or ${holds('item.result')}
+      or ${holds('item.cells')}`.execute(db)
+  const verifications = await sql<VerificationTrace & { email: string }>`
+    select account_id, sandbox, created_at, id, email from verification
+    where ${holds('email')}`.execute(db)
+  const events = await sql<{ id: string; body: string }>`
+    select id, body from event where ${holds('body')}`.execute(db)
+  const isAbout = (...places: (string | null)[]) =>
+    places.some(place => sought.some(text => holdsWhole(place?.toLowerCase() ?? '', text)))
   return {
     answers: answers.rows.map(row => row.address_key),
     items: items.rows
-      .filter(row => isAbout(row, key, text))
-      .map(({ jobId, position, state, writtenAt }) => ({
-        ...{ jobId, position },
-        finished: state === 'cancelled' || state === 'failed' || writtenAt !== null,
-      })),
+      .filter(
+        row => row.dedupeKey.toLowerCase() === key || isAbout(row.text, row.result, row.cells),
+      )
+      .map(toItemTrace),
+    verifications: verifications.rows
+      .filter(({ email }) => isAbout(email))
+      .map(({ email: _, ...place }) => place),
+    events: events.rows.filter(({ body }) => isAbout(body)).map(({ id }) => id),
   }
 }
 
@@ -54,15 +102,16 @@ type Candidate = {
   dedupeKey: string
   text: string
   result: string | null
-  state: string
+  cells: string | null
+  state: JobState
+  type: JobType
   writtenAt: number | null
 }
 
-function isAbout(row: Candidate, key: string, text: string): boolean {
-  const { dedupeKey, result } = row
-  const places = [row.text, result ?? ''].map(place => place.toLowerCase())
-  if (dedupeKey.toLowerCase() === key) return true
-  return places.some(place => holdsWhole(place, text) || holdsWhole(place, key))
+function toItemTrace({ jobId, position, state, type, writtenAt }: Candidate): ItemTrace {
+  const ofService = type !== 'list'
+  const ended = state === 'cancelled' || state === 'failed' || (ofService && state === 'completed')
+  return { jobId, position, finished: ended || writtenAt !== null, ofService }
 }
 
 /** Whether the address stands there by itself: joann@example.com is not ann@example.com. */
@@ -76,21 +125,37 @@ function holdsWhole(place: string, address: string): boolean {
 }
 
 /**
- * Empties the rows of an address: the job keeps its counts, each row its place and class, and nothing of the
- * address stays. Its answers go.
+ * Empties the rows of an address: the job keeps its counts and the history its verdicts, each row its place and
+ * class, and nothing of the address stays. Its answers go, and the events that tell of it.
  */
-export async function eraseTraces(database: Database, { answers, items }: Traces): Promise<void> {
+export async function eraseTraces(database: Database, traces: Traces): Promise<void> {
   await secureDelete(database)
   await write(database, async trx => {
-    for (const key of answers) {
+    for (const key of traces.answers) {
       await trx.deleteFrom('answer').where('address_key', '=', key).execute()
     }
-    for (const { jobId, position } of items) {
-      // The check of the schema wants a result where an item is done: there it is JSON's null.
+    await eraseItems(trx, traces.items)
+    for (const { account_id, sandbox, created_at, id } of traces.verifications) {
       await sql`
-        update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null, domain = null,
-          route = null, result = case when result is null then null else 'null' end
-        where job_id = ${jobId} and position = ${position}`.execute(trx)
+        update verification set email = '' where account_id = ${account_id} and sandbox = ${sandbox}
+          and created_at = ${created_at} and id = ${id}`.execute(trx)
+    }
+    for (const id of traces.events) {
+      await trx.deleteFrom('delivery').where('event_id', '=', id).execute()
+      await trx.deleteFrom('event').where('id', '=', id).execute()
     }
   })
+}
+
+async function eraseItems(trx: Trx, items: readonly ItemTrace[]): Promise<void> {
+  for (const { jobId, position } of items) {
+    // The check of the schema wants a result where an item is done: there it is JSON's null. A row of a file
+    // keeps as many cells as it had.
+    await sql`
+      update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null, domain = null,
+        route = null, result = case when result is null then null else 'null' end,
+        cells = case when cells is null then null
+          else (select json_group_array('') from json_each(item.cells)) end
+      where job_id = ${jobId} and position = ${position}`.execute(trx)
+  }
 }

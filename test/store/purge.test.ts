@@ -5,7 +5,13 @@ import { compact, type Database, secureDelete } from '../../src/store/database.t
 import { cancelJob } from '../../src/store/job/course.ts'
 import { markWritten, readJob } from '../../src/store/job/jobs.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
-import { countAnswersUntil, eraseTraces, tracesOf } from '../../src/store/purge.ts'
+import {
+  countAnswersUntil,
+  countBefore,
+  eraseTraces,
+  NO_TRACES,
+  tracesOf,
+} from '../../src/store/purge.ts'
 import { addJob, tempDatabase, tempFolder } from './temp-database.ts'
 
 const ANN = { key: 'ann@example.com', text: 'ann@example.com' }
@@ -41,7 +47,9 @@ describe('the traces of an address', () => {
     const database = await tempDatabase()
     await writtenJob(database, ['first@example.com', text])
     const { items } = await tracesOf(database, ANN)
-    expect(items).toEqual(found ? [{ jobId: 'job_a', position: 2, finished: true }] : [])
+    expect(items).toEqual(
+      found ? [{ jobId: 'job_a', position: 2, finished: true, ofService: false }] : [],
+    )
   })
 
   test('are also remembered answers, in any case', async () => {
@@ -72,7 +80,7 @@ test('what is erased leaves the job its counts, and each row its place and class
   await addAnswer(database, 'ann@example.com')
   const before = await readJob(database, 'job_a')
   await eraseTraces(database, await tracesOf(database, ANN))
-  expect(await tracesOf(database, ANN)).toEqual({ answers: [], items: [] })
+  expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
   expect(await readJob(database, 'job_a')).toEqual(before)
   const rows = await database.db.selectFrom('item').selectAll().orderBy('position').execute()
   expect(rows.map(({ text, state, class: klass }) => [text, state, klass])).toEqual([
@@ -81,6 +89,85 @@ test('what is erased leaves the job its counts, and each row its place and class
     ['', 'same', null],
   ])
   expect(JSON.stringify(rows)).not.toContain('ann@')
+})
+
+/** What the service keeps: a verification, an event, and a list whose rows came with more than an address. */
+async function serviceKeeps(database: Database, address: string, n: number) {
+  const { db } = database
+  const origin = {
+    account_id: 'acc_a',
+    key_id: 'key_a',
+    source: 'file',
+    job_id: `job_${n}`,
+  } as const
+  const verdict = { valid: 1, deliverable: 0, risk_level: 'medium', reason: 'catch_all' }
+  const row = { ...origin, ...verdict, class: 'risky', cached: 0, sandbox: 0, created_at: n }
+  await db
+    .insertInto('verification')
+    .values({ ...row, id: `ver_${n}`, email: address })
+    .execute()
+  const event = { account_id: 'acc_a', kind: 'verification.completed', created_at: n }
+  const body = JSON.stringify({ data: { email: address } })
+  await db
+    .insertInto('event')
+    .values({ ...event, id: `evt_${n}`, body })
+    .execute()
+  const delivery = { event_id: `evt_${n}`, webhook_id: 'wh_a', state: 'pending' as const }
+  const due = { attempt: 0, due_at: n, created_at: n }
+  await db
+    .insertInto('delivery')
+    .values({ ...delivery, ...due, id: `dlv_${n}` })
+    .execute()
+  await addJob(database, ['', 'other@x.test'], `job_${n}`)
+  const done = { type: 'file', state: 'completed', finished_at: n } as const
+  await db.updateTable('job').set(done).where('id', '=', `job_${n}`).execute()
+  const cells = JSON.stringify(['Somebody', `Home: ${address}`, ''])
+  const first = db.updateTable('item').where('job_id', '=', `job_${n}`).where('position', '=', 1)
+  await first.set({ cells }).execute()
+}
+
+describe('what the service keeps of an address', () => {
+  test('is found in the history, in events and beside the rows of lists that it has finished', async () => {
+    const database = await tempDatabase()
+    await serviceKeeps(database, 'Ann@Example.com', 1)
+    await serviceKeeps(database, 'joann@example.com', 2)
+    expect(await tracesOf(database, ANN)).toEqual({
+      answers: [],
+      items: [{ jobId: 'job_1', position: 1, finished: true, ofService: true }],
+      verifications: [{ account_id: 'acc_a', sandbox: 0, created_at: 1, id: 'ver_1' }],
+      events: ['evt_1'],
+    })
+  })
+
+  test('goes, and the history keeps its verdict, a row as many cells as it had', async () => {
+    const database = await tempDatabase()
+    await serviceKeeps(database, 'ann@example.com', 1)
+    await serviceKeeps(database, 'ben@example.com', 2)
+    await eraseTraces(database, await tracesOf(database, ANN))
+    expect(await tracesOf(database, ANN)).toEqual(NO_TRACES)
+    const { db } = database
+    const rows = await db.selectFrom('verification').selectAll().orderBy('id').execute()
+    expect(rows.map(({ email, reason }) => [email, reason])).toEqual([
+      ['', 'catch_all'],
+      ['ben@example.com', 'catch_all'],
+    ])
+    const events = await db.selectFrom('event').select('id').execute()
+    const deliveries = await db.selectFrom('delivery').select('event_id').execute()
+    expect([events, deliveries]).toEqual([[{ id: 'evt_2' }], [{ event_id: 'evt_2' }]])
+    const items = await db.selectFrom('item').select('cells').where('position', '=', 1).execute()
+    expect(items.map(({ cells }) => JSON.parse(cells ?? ''))).toEqual([
+      ['', '', ''],
+      ['Somebody', 'Home: ben@example.com', ''],
+    ])
+  })
+
+  test('is counted by its age', async () => {
+    const database = await tempDatabase()
+    for (const n of [1, 2, 3]) await serviceKeeps(database, 'ann@example.com', n)
+    expect(await countBefore(database, 'verification', 3)).toBe(2)
+    expect(await countBefore(database, 'event', 2)).toBe(1)
+    expect(await countBefore(database, 'replay', 9)).toBe(0)
+  })
 })
 
 test('answers are counted that are kept until then and no longer', async () => {

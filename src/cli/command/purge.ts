@@ -10,14 +10,18 @@ Examples:
   ev purge --address ann@example.com
 
 Lists that are not finished always stay; “ev jobs delete ID” removes one. Of an address that is forgotten the
-rows of finished lists keep their place and their class, so that counts stay true, and hold nothing else. Your own
+rows of finished lists and of the history keep their place and their class, so that counts stay true, and hold
+nothing else; answers to requests with an Idempotency-Key, which are sealed, go by themselves within a day. Your own
 files, lists as well as outputs, are never touched.`
 
 export function addPurge(ev: Command): void {
   const purge = ev
     .command('purge')
-    .description('remove what is no longer needed: old finished lists, answers, leftovers')
-    .option('--all', 'every finished list, however young, and all remembered answers')
+    .description('remove what is no longer needed: old finished lists, history, answers, leftovers')
+    .option(
+      '--all',
+      'every finished list, all of the history and all remembered answers, however young',
+    )
     .addOption(
       new Option('--address <address>', 'forget this one address instead').conflicts('all'),
     )
@@ -28,5 +32,5 @@ export function addPurge(ev: Command): void {
       const { purgeCommand } = await import('../purge/purge.ts')
       process.exitCode = await purgeCommand(flags)
     })
-  addSettings(purge, ['keepResultsMs', ...DATA_SETTINGS])
+  addSettings(purge, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
 }

@@ -2,7 +2,7 @@ import { addressKey, cleanAddress, isFault, parseAddress } from '../../address/a
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Database } from '../../store/database.ts'
-import { type Traces, tracesOf } from '../../store/purge.ts'
+import { NO_TRACES, type Traces, tracesOf } from '../../store/purge.ts'
 
 /** Where an address stands. Throws when a list that is not finished holds it: its rows are still needed. */
 export async function findTraces(database: Database | null, given: string): Promise<Traces> {
@@ -14,15 +14,19 @@ export async function findTraces(database: Database | null, given: string): Prom
       `“${cleanText(given)}” is no address. ${address.message} --address takes one such as ann@example.com.`,
     )
   }
-  if (database === null) return { answers: [], items: [] }
+  if (database === null) return NO_TRACES
   const traces = await tracesOf(database, { key: addressKey(address), text })
-  const unfinished = new Set(traces.items.filter(one => !one.finished).map(one => one.jobId))
-  const [first, ...more] = unfinished
+  const unfinished = traces.items.filter(one => !one.finished)
+  const [first] = unfinished
   if (first === undefined) return traces
-  const others = more.length === 0 ? '' : ` and ${more.length} more (see “ev jobs”)`
+  const more = new Set(unfinished.map(one => one.jobId)).size - 1
+  const others = more === 0 ? '' : ` and ${more} more (see “ev jobs”)`
+  const finish = first.ofService
+    ? 'Let the service finish it'
+    : `Finish it (“ev jobs resume ${first.jobId}”)`
   throw new EvError(
     'usage',
-    `${cleanText(text)} stands in a list that is not finished: ${first}${others}. Finish it (“ev jobs resume ${first}”) ` +
-      `or cancel it (“ev jobs cancel ${first}”) first. Nothing was forgotten.`,
+    `${cleanText(text)} stands in a list that is not finished: ${first.jobId}${others}. ${finish} ` +
+      `or cancel it (“ev jobs cancel ${first.jobId}”) first. Nothing was forgotten.`,
   )
 }

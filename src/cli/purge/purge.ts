@@ -8,7 +8,8 @@ import { unfinishedJobs } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../../store/job/removal.ts'
 import { isLocked, listLock } from '../../store/lock.ts'
-import { countAnswersUntil, eraseTraces, type Traces } from '../../store/purge.ts'
+import { countAnswersUntil, countBefore, eraseTraces, type Traces } from '../../store/purge.ts'
+import { expire, type Retention, retentions } from '../../work/retention.ts'
 import { databaseFile, openKept } from '../database.ts'
 import { leftoverCopies } from '../jobs/stdin-copy.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -28,6 +29,7 @@ export type Purged = {
   readonly dryRun: boolean
   readonly jobs: readonly Job[]
   readonly answers: number
+  readonly service: OfService
   readonly files: readonly string[]
   /** Leftovers that are too young to tell. */
   readonly young: number
@@ -38,6 +40,13 @@ export type Purged = {
   readonly bytes: { readonly before: number; readonly after: number }
   /** False: what was deleted may stand in the journal until other processes end. */
   readonly isGone: boolean
+}
+
+/** What the service keeps beside lists. */
+export type OfService = {
+  readonly history: number
+  readonly events: number
+  readonly replays: number
 }
 
 /** `ev purge`: gives the code to exit with. */
@@ -74,17 +83,19 @@ async function purge(
   return { dryRun, files, young, traces, unfinished, bytes, ...gone }
 }
 
-type Gone = Pick<Purged, 'jobs' | 'answers' | 'isGone'>
-const NOTHING: Gone = { jobs: [], answers: 0, isGone: true }
+type Gone = Pick<Purged, 'jobs' | 'answers' | 'service' | 'isGone'>
+const NOTHING: Gone = {
+  ...{ jobs: [], answers: 0, service: { history: 0, events: 0, replays: 0 }, isGone: true },
+}
 
 type Wish = { readonly dryRun: boolean; readonly traces: Traces | null; readonly all?: boolean }
 
 async function purgeDatabase(database: Database, config: Config, wish: Wish): Promise<Gone> {
   if (!wish.dryRun) await secureDelete(database)
-  const { jobs, answers } = wish.traces === null ? await purgeOld(database, config, wish) : NOTHING
-  if (wish.dryRun) return { jobs, answers, isGone: true }
+  const gone = wish.traces === null ? await purgeOld(database, config, wish) : NOTHING
+  if (wish.dryRun) return { ...gone, isGone: true }
   if (wish.traces !== null) await eraseTraces(database, wish.traces)
-  return { jobs, answers, isGone: await compact(database) }
+  return { ...gone, isGone: await compact(database) }
 }
 
 /** Later than anything. */
@@ -92,20 +103,42 @@ const EVER = Number.MAX_SAFE_INTEGER
 
 async function purgeOld(
   database: Database,
-  { dataDir, keepResultsMs }: Config,
+  { dataDir, keepResultsMs, keepHistoryMs }: Config,
   { dryRun, all = false }: Wish,
-): Promise<Pick<Purged, 'jobs' | 'answers'>> {
+): Promise<Omit<Gone, 'isGone'>> {
   const now = systemClock.now()
   const finishedBefore = all ? EVER : now - keepResultsMs
   const keptUntil = all ? EVER : now
   const answers = await countAnswersUntil(database, keptUntil)
+  const service = await purgeService(database, retentions(now, all ? now - EVER : keepHistoryMs), {
+    dryRun,
+  })
   if (dryRun) {
     const old = await jobsFinishedBefore(database, finishedBefore)
-    return { jobs: old.filter(job => !isLocked(dataDir, listLock(job.source_key))), answers }
+    const jobs = old.filter(job => !isLocked(dataDir, listLock(job.source_key)))
+    return { jobs, answers, service }
   }
   const jobs = await deleteJobsBefore(database, dataDir, finishedBefore)
   await write(database, trx => forgetAnswers(trx, keptUntil))
-  return { jobs, answers }
+  return { jobs, answers, service }
+}
+
+const TABLES = { history: 'verification', events: 'event', replays: 'replay' } as const
+
+async function purgeService(
+  database: Database,
+  retained: readonly Retention[],
+  { dryRun }: { dryRun: boolean },
+): Promise<OfService> {
+  const remove = async (name: keyof OfService) => {
+    const old = retained.find(one => one.name === name) as Retention
+    return dryRun ? countBefore(database, TABLES[name], old.before) : expire(database, old)
+  }
+  return {
+    history: await remove('history'),
+    events: await remove('events'),
+    replays: await remove('replays'),
+  }
 }
 
 const sizeOf = (config: Config) =>

@@ -3,13 +3,14 @@ import type { Purged } from './purge.ts'
 
 /** What went, for people. */
 export function purgeText(purged: Purged): string {
-  const { dryRun, jobs, answers, files, traces } = purged
+  const { dryRun, jobs, answers, service, files, traces } = purged
   const rows = jobs.reduce((sum, { total }) => sum + total, 0)
   const went = [
     ...(jobs.length === 0
       ? []
       : [`${counted(jobs.length, 'finished list')} of ${counted(rows, 'row')}: ${idsOf(purged)}`]),
     ...(answers === 0 ? [] : [counted(answers, 'remembered answer')]),
+    ...serviceText(service),
     ...(traces === null ? [] : tracesText(traces)),
     ...(files.length === 0
       ? []
@@ -20,7 +21,16 @@ export function purgeText(purged: Purged): string {
   return `${[...head, ...notes(purged)].join('\n')}\n`
 }
 
-function tracesText({ answers, items }: NonNullable<Purged['traces']>): string[] {
+function serviceText({ history, events, replays }: Purged['service']): string[] {
+  return [
+    ...(history === 0 ? [] : [`${counted(history, 'verification')} of the history`]),
+    ...(events === 0 ? [] : [counted(events, 'event')]),
+    ...(replays === 0 ? [] : [`${counted(replays, 'answer')} to requests with an Idempotency-Key`]),
+  ]
+}
+
+function tracesText(traces: NonNullable<Purged['traces']>): string[] {
+  const { answers, items, verifications, events } = traces
   const lists = new Set(items.map(({ jobId }) => jobId)).size
   return [
     ...(answers.length === 0
@@ -31,6 +41,10 @@ function tracesText({ answers, items }: NonNullable<Purged['traces']>): string[]
       : [
           `what ${counted(items.length, 'row')} of ${counted(lists, 'finished list')} held of the address`,
         ]),
+    ...(verifications.length === 0
+      ? []
+      : [`the address of ${counted(verifications.length, 'verification')} of the history`]),
+    ...(events.length === 0 ? [] : [`${counted(events.length, 'event')} about the address`]),
   ]
 }
 
@@ -67,13 +81,17 @@ const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`
 
 /** The same, for programs. */
 export function purgeObject(purged: Purged) {
-  const { dryRun, jobs, answers, files, young, traces, unfinished, bytes, isGone } = purged
+  const { dryRun, jobs, answers, service, files, young, traces, unfinished, bytes, isGone } = purged
   return {
     dry_run: dryRun,
     jobs: jobs.map(({ id }) => id),
     rows: jobs.reduce((sum, { total }) => sum + total, 0),
     answers: answers + (traces?.answers.length ?? 0),
+    history: service.history,
+    events: service.events + (traces?.events.length ?? 0),
+    replays: service.replays,
     address_rows: traces?.items.length ?? 0,
+    address_history: traces?.verifications.length ?? 0,
     leftover_files: files.length,
     young_files: young,
     unfinished_jobs: unfinished,

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { DAY } from '../../src/base/clock.ts'
+import { countBefore } from '../../src/store/purge.ts'
+import { expire, retentions } from '../../src/work/retention.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { tempDatabase } from '../store/temp-database.ts'
+
+test('what is old goes in steps, and what is young stays', async () => {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const now = clock.now()
+  const [history] = retentions(now, 90 * DAY)
+  const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
+  const origin = { account_id: 'a', key_id: 'k', source: 'batch' as const, job_id: null }
+  const rows = Array.from({ length: 2_500 }, (_, n) => ({
+    ...{ ...origin, ...verdict, id: `ver_${n}`, email: 'ann@good.test', class: 'deliverable' },
+    ...{ cached: 0, sandbox: 0, created_at: n < 2_499 ? now - 90 * DAY - 1 : now - 90 * DAY },
+  }))
+  for (let from = 0; from < rows.length; from += 500) {
+    await database.db
+      .insertInto('verification')
+      .values(rows.slice(from, from + 500))
+      .execute()
+  }
+  const gone = expire(database, history as NonNullable<typeof history>)
+  await clock.runAll()
+  await clock.runAll()
+  await clock.runAll()
+  expect(await gone).toBe(2_499)
+  expect(await countBefore(database, 'verification', Number.MAX_SAFE_INTEGER)).toBe(1)
+})
+
+test('answers are repeated for a day, and events are kept for nine', () => {
+  const before = new Map(retentions(100 * DAY, DAY).map(one => [one.name, one.before / DAY]))
+  expect(Object.fromEntries(before)).toEqual({
+    ...{ history: 99, replays: 99, events: 91, credits: 60, answers: 100 },
+  })
+})
