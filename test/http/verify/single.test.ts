@@ -150,7 +150,7 @@ describe('POST /v1/verify/single', () => {
     )
     await quiet()
     leaving.abort()
-    expect((await settled(asked)).status).toBe(408)
+    expect((await settled(Promise.resolve(asked))).status).toBe(408)
     // Asked while the first question is still open at the mail server.
     expect(await json(PATH, { body: { email: 'ann@a.test' } })).toMatchObject({ reason: 'timeout' })
     expect(mx.lines().filter(line => line === 'RCPT TO:<ann@a.test>')).toHaveLength(1)
