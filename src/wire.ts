@@ -90,7 +90,12 @@ function wireFleet(
   return new Fleet(probers, operator => said(operator)?.egresses ?? null)
 }
 
-function wireResolver(config: Config, given: Resolver | undefined, clock: Clock) {
+/** Answers of the DNS, remembered; `close` it at the end. */
+export function wireResolver(
+  config: Pick<Config, 'dns'>,
+  given: Resolver | undefined,
+  clock: Clock,
+): { readonly resolver: Resolver; readonly close: () => void } {
   if (given !== undefined) return { resolver: cachedResolver(given, { clock }), close: () => {} }
   const servers = config.dns.length > 0 ? { servers: config.dns } : {}
   const inner = createNodeResolver({ ...servers, clock })

@@ -8,17 +8,22 @@ import { readConfig } from './settings/settings.ts'
 
 /**
  * Reads own lists and operators again on SIGHUP, by the settings as they then are; where something is bad, all of
- * them stay as they were. Gives what ends that.
+ * them stay as they were. Then does what there is to do `also`. Gives what ends that.
  */
 export function reloadOnHangup(
   lists: Lists,
   flags: Readonly<Record<string, unknown>>,
   log: Log,
+  also: () => void = () => {},
 ): () => void {
   const hadTerminal = [0, 1, 2].some(descriptor => isatty(descriptor))
   let isEnding = false
   const hear = () => {
-    if (!hadTerminal || hasTerminal()) return reload(lists, flags, log)
+    if (!hadTerminal || hasTerminal()) {
+      reload(lists, flags, log)
+      also()
+      return
+    }
     // A terminal that goes away sends the same signal, and means that what ran in it is to end. Once: a second
     // SIGTERM would mean "at once".
     if (!isEnding) process.kill(process.pid, 'SIGTERM')

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addBulk } from './command/bulk.ts'
 import { addCompletion } from './command/completion.ts'
@@ -6,11 +5,10 @@ import { addConfig } from './command/config.ts'
 import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
 import { addPurge } from './command/purge.ts'
+import { addServe } from './command/serve.ts'
 import { addVerify } from './command/verify.ts'
 import { addWorld } from './command/world.ts'
-
-const version = (): string =>
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+import { version } from './version.ts'
 
 /** All commands with their options; each loads what it needs only when it runs. */
 export function program(): Command {
@@ -23,6 +21,7 @@ export function program(): Command {
   for (const add of [
     addVerify,
     addBulk,
+    addServe,
     addDoctor,
     addJobs,
     addConfig,

@@ -1,0 +1,30 @@
+import type { Command } from 'commander'
+import { SETTINGS } from '../../config/settings.ts'
+import { addSettings } from '../settings/settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev serve
+  ev serve --listen 0.0.0.0:443 --tls-cert fullchain.pem --tls-key privkey.pem
+  ev serve --trust-proxy 127.0.0.1 --base-url https://ev.example.com
+
+The first start makes an account and a key that may do everything, and prints the key once. EV_METRICS_TOKEN and
+EV_SECRET, or EV_SECRET_FILE, are taken from the environment.
+
+SIGTERM or Ctrl-C ends it when what was asked is answered, a second one at once. SIGHUP reads own lists, operators
+and certificates again.`
+
+export function addServe(ev: Command): void {
+  const serve = ev
+    .command('serve')
+    .description('the HTTP service: verifications, lists, API keys')
+    .addHelpText('after', EXAMPLES)
+    .action(async flags => {
+      const { serveCommand } = await import('../serve/serve.ts')
+      process.exitCode = await serveCommand(flags)
+    })
+  addSettings(
+    serve,
+    SETTINGS.map(one => one.key),
+  )
+}

@@ -1,0 +1,63 @@
+import { hostname } from 'node:os'
+import { EvError } from '../../base/error.ts'
+import { inRanges } from '../../base/ip.ts'
+import type { Config } from '../../config/settings.ts'
+import { hostPort } from '../../config/values.ts'
+import type { CertificateFiles } from '../../http/server/certificate.ts'
+
+/** Where we listen, and how. */
+export type Door = {
+  readonly host: string
+  readonly port: number
+  /** Null: plain HTTP. */
+  readonly files: CertificateFiles | null
+  /** Whether a client of that address may speak plain HTTP with us. */
+  readonly mayBePlain: (ip: string) => boolean
+}
+
+/** Reads it from the settings. Throws EvError('bad_config') where keys of the API would be open to strangers. */
+export function doorOf(config: Config): Door {
+  const { host, port } = hostPort(config.listen)
+  const files = filesOf(config)
+  const isOpen = files === null && !config.insecureHttp && config.trustProxy.length === 0
+  if (isOpen && !isLoopback(host)) throw plainToAll(config)
+  const isProxy = inRanges([...LOOPBACK, ...config.trustProxy])
+  return { host, port, files, mayBePlain: config.insecureHttp ? () => true : isProxy }
+}
+
+/** Our address for clients, as far as the settings tell. */
+export function baseUrlOf(config: Config, door: Door, port: number): string {
+  if (config.baseUrl !== null) return config.baseUrl
+  const scheme = door.files === null ? 'http' : 'https'
+  const isUsual = port === (door.files === null ? 80 : 443)
+  return `${scheme}://${nameOf(door.host)}${isUsual ? '' : `:${port}`}`
+}
+
+const LOOPBACK = ['127.0.0.0/8', '::1']
+
+const isLoopback = (host: string) => host === 'localhost' || inRanges(LOOPBACK)(host)
+
+/** 0.0.0.0 is an address to listen on, not one to be asked at. */
+function nameOf(host: string): string {
+  if (host === '0.0.0.0' || /^[0:]+$/.test(host)) return hostname()
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function filesOf({ tlsCert, tlsKey }: Config): CertificateFiles | null {
+  if (tlsCert !== null && tlsKey !== null) return { cert: tlsCert, key: tlsKey }
+  if (tlsCert === null && tlsKey === null) return null
+  const [given, missing] =
+    tlsCert === null ? ['--tls-key', '--tls-cert'] : ['--tls-cert', '--tls-key']
+  throw new EvError(
+    'bad_config',
+    `TLS needs a certificate and its key: ${given} is there, ${missing} is not. Give both, or none.`,
+  )
+}
+
+const plainToAll = ({ listen }: Config) =>
+  new EvError(
+    'bad_config',
+    `ev does not speak plain HTTP on ${listen}, where others may read API keys. Give a certificate with --tls-cert and ` +
+      '--tls-key, or name with --trust-proxy the addresses of the proxy that speaks TLS with clients, or allow it with ' +
+      '--insecure-http where nobody else can listen.',
+  )

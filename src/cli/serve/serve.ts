@@ -1,0 +1,165 @@
+import { mkdirSync } from 'node:fs'
+import { SECOND, systemClock } from '../../base/clock.ts'
+import { EvError, messageOf } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import type { Config } from '../../config/settings.ts'
+import { hostPort } from '../../config/values.ts'
+import { thisMachine } from '../../doctor/machine/machine.ts'
+import { type Lists, openLists } from '../../engine/lists.ts'
+import { type Certificate, readCertificate } from '../../http/server/certificate.ts'
+import {
+  connectionsMaxOf,
+  PROXIED_KEEP_ALIVE_MS,
+  SERVER_LIMITS,
+  type ServerLimits,
+} from '../../http/server/limits.ts'
+import { type Renewal, watchCertificate } from '../../http/server/renewal.ts'
+import { type HttpServer, type ServerParts, startServer } from '../../http/server/server.ts'
+import { type Lock, lockJob } from '../../store/lock.ts'
+import { listPlan } from '../../wire.ts'
+import { type ServiceHouse, wireService } from '../../wire-service.ts'
+import { databaseUrl } from '../database.ts'
+import { reloadOnHangup } from '../hangup.ts'
+import { helloHint, readConfig } from '../settings/settings.ts'
+import { version } from '../version.ts'
+import { baseUrlOf, type Door, doorOf } from './door.ts'
+import { catchPrints, endOnFault, untilTold } from './ending.ts'
+import { firstKey } from './first-key.ts'
+import { type ServeLog, serveLog } from './log.ts'
+import { welcome } from './welcome.ts'
+
+export type ServeFlags = { readonly [setting: string]: unknown }
+
+/** How long what was asked may take to be answered, once we are told to stop. */
+const GRACE_MS = 15 * SECOND
+
+/** `ev serve`: gives the code to exit with. */
+export async function serveCommand(flags: ServeFlags): Promise<number> {
+  const config = readConfig(flags)
+  const door = doorOf(config)
+  const certificate = door.files === null ? null : readCertificate(door.files)
+  const lists = openLists(listPlan(config))
+  const lock = lockOrThrow(config)
+  const log = serveLog(config)
+  try {
+    endOnFault(log)
+    catchPrints(log)
+    await serve({ config, door, certificate, lists, flags, log })
+    return 0
+  } finally {
+    lock.release()
+    log.flush()
+  }
+}
+
+type Parts = {
+  readonly config: Config
+  readonly door: Door
+  readonly certificate: Certificate | null
+  readonly lists: Lists
+  readonly flags: ServeFlags
+  readonly log: ServeLog
+}
+
+async function serve(parts: Parts): Promise<void> {
+  const { config, door, certificate, flags, lists, log } = parts
+  const told = untilTold(log)
+  let house: ServiceHouse | null = null
+  const server = await startServer({
+    ...serverParts(parts, () => house, 'app'),
+    ...{ host: door.host, port: door.port, certificate, mayBePlain: door.mayBePlain },
+  })
+  const servers = [server]
+  let renewal: Renewal | null = null
+  try {
+    const baseUrl = baseUrlOf(config, door, server.port)
+    const doors = { clock: systemClock, random: systemRandom, log }
+    const url = databaseUrl(config)
+    house = await wireService(config, doors, {
+      ...{ databaseUrl: url, baseUrl, version: version(), lists },
+    })
+    const metrics = await metricsServer(parts, () => house)
+    if (metrics !== null) servers.push(metrics)
+    const { database, settings } = house.service
+    const key = await firstKey(database, config.plan, settings.plans, systemRandom)
+    if (door.files !== null && certificate !== null) {
+      const watch = { clock: systemClock, log }
+      renewal = watchCertificate(door.files, certificate, watch, one => server.renew(one))
+    }
+    const endReloads = reloadOnHangup(lists, flags, log, () => renewal?.look())
+    welcome(log, { baseUrl, isPlain: door.files === null, key, hint: helloHint(config) })
+    await told
+    endReloads()
+  } finally {
+    renewal?.stop()
+    await stop(house, servers, log)
+  }
+}
+
+async function stop(
+  house: ServiceHouse | null,
+  servers: readonly HttpServer[],
+  log: ServeLog,
+): Promise<void> {
+  house?.stopSoon()
+  await Promise.all(servers.map(server => server.stop(house === null ? 0 : GRACE_MS)))
+  await house?.close()
+  log.info('stopped')
+}
+
+/** What both servers have in common; before the house is built nobody can be answered. */
+function serverParts(
+  { config, log }: Parts,
+  house: () => ServiceHouse | null,
+  room: 'app' | 'metrics',
+): Omit<ServerParts, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
+  return {
+    ...{ clock: systemClock, random: systemRandom, log },
+    fetch: (request, bindings) => house()?.[room].fetch(request, bindings) ?? starting(),
+    headers: ip => house()?.headers(ip) ?? {},
+    limits: limitsOf(config),
+  }
+}
+
+function limitsOf({ trustProxy }: Config): ServerLimits {
+  const keepAliveMs = trustProxy.length > 0 ? PROXIED_KEEP_ALIVE_MS : SERVER_LIMITS.keepAliveMs
+  const connectionsMax = connectionsMaxOf(thisMachine.openFilesMax)
+  return { ...SERVER_LIMITS, keepAliveMs, connectionsMax }
+}
+
+function starting(): Response {
+  const body = { success: false, error: 'The service is starting', code: 'service_unavailable' }
+  return Response.json(body, { status: 503, headers: { 'Retry-After': '1' } })
+}
+
+async function metricsServer(
+  parts: Parts,
+  house: () => ServiceHouse | null,
+): Promise<HttpServer | null> {
+  const { metricsListen } = parts.config
+  if (metricsListen === null) return null
+  return startServer({
+    ...serverParts(parts, house, 'metrics'),
+    ...hostPort(metricsListen),
+    ...{ certificate: null, mayBePlain: () => true },
+  })
+}
+
+/** Two services would answer from the same data without knowing of one another's limits and lists. */
+function lockOrThrow({ dataDir }: Config): Lock {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new EvError(
+      'io',
+      `The data directory ${dataDir} cannot be made: ${messageOf(cause)}. Name another place with --data-dir.`,
+      { cause },
+    )
+  }
+  const lock = lockJob(dataDir, 'serve')
+  if (lock !== null) return lock
+  throw new EvError(
+    'io',
+    `Another ev serve is at work in ${dataDir}. Stop that one first, or name another place with --data-dir.`,
+  )
+}

@@ -1,0 +1,32 @@
+import type { ServeLog } from './log.ts'
+
+export type Welcome = {
+  readonly baseUrl: string
+  readonly isPlain: boolean
+  /** The text of the first key, at the first start. */
+  readonly key: string | null
+  /** A note about our own name, where that is needed. */
+  readonly hint: string | null
+}
+
+/** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
+export function welcome(log: ServeLog, { baseUrl, isPlain, key, hint }: Welcome): void {
+  const say = (text: string) =>
+    log.isPretty ? void process.stderr.write(`${text}\n`) : log.info(text)
+  if (hint !== null) say(hint)
+  log.info(`listening on ${baseUrl}`, { tls: !isPlain })
+  if (isPlain)
+    say('This is plain HTTP: for trying out, and for proxies that speak TLS with clients.')
+  if (key !== null) {
+    process.stdout.write(`${key}\n`)
+    say(
+      'The first key is printed on stdout, this once. It may do everything: export EV_KEY=ev_live_…',
+    )
+  }
+  say(curl(baseUrl))
+  say(`All paths: ${baseUrl}/docs`)
+}
+
+const curl = (baseUrl: string) =>
+  `One address: curl -s ${baseUrl}/v1/verify/single -H "Authorization: Bearer $EV_KEY" ` +
+  `-H 'Content-Type: application/json' -d '{"email": "user@example.com"}'`

@@ -1,0 +1,64 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { EvError, messageOf } from '../base/error.ts'
+import type { Random } from '../base/random.ts'
+
+export type SecretPlace = {
+  /** The secret itself, where it was given. */
+  readonly secret: string | null
+  /** The file that somebody keeps it in. */
+  readonly secretFile: string | null
+  readonly dataDir: string
+}
+
+/** The secret that seals what must be read again; made in the data directory where nobody gave one. */
+export function readSecret({ secret, secretFile, dataDir }: SecretPlace, random: Random): string {
+  if (secret !== null) return secret
+  const file = secretFile ?? join(dataDir, 'secret')
+  try {
+    return checked(readFileSync(file, 'utf8').trim(), file)
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    if (isMissing && secretFile === null) return makeSecret(file, random)
+    if (error instanceof EvError) throw error
+    throw unreadable(file, error)
+  }
+}
+
+/** 258 bits of chance. */
+const LENGTH = 50
+/** Shorter ones can be guessed. */
+const LENGTH_MIN = 16
+
+function checked(secret: string, file: string): string {
+  if (secret.length >= LENGTH_MIN) return secret
+  throw new EvError(
+    'bad_config',
+    `The secret in ${file} is shorter than ${LENGTH_MIN} characters. Put the one back that was there before; what it sealed cannot be read with another.`,
+  )
+}
+
+/** For nobody else to read, and on the disk before anything is sealed with it. */
+function makeSecret(file: string, random: Random): string {
+  const secret = random.token(LENGTH)
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    const descriptor = openSync(file, 'wx', 0o600)
+    try {
+      writeSync(descriptor, `${secret}\n`)
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch (error) {
+    throw unreadable(file, error)
+  }
+  return secret
+}
+
+const unreadable = (file: string, cause: unknown) =>
+  new EvError(
+    'bad_config',
+    `The secret in ${file} cannot be used: ${messageOf(cause)}. Correct its rights, or name another with EV_SECRET_FILE.`,
+    { cause },
+  )

@@ -1,0 +1,128 @@
+import { join } from 'node:path'
+import type { Hono } from 'hono'
+import { IP_LIMITS, plansWith } from './account/plan.ts'
+import { systemClock } from './base/clock.ts'
+import { systemRandom } from './base/random.ts'
+import { createSeal } from './base/seal.ts'
+import type { Config } from './config/settings.ts'
+import type { Lists } from './engine/lists.ts'
+import type { ResultMemory } from './engine/memory.ts'
+import { closeApp, createApp } from './http/app.ts'
+import type { Env } from './http/context.ts'
+import { bareHeaders } from './http/edge.ts'
+import { metricsApp } from './http/metrics-app.ts'
+import type { Service } from './http/service.ts'
+import { releaseLostHolds } from './store/account/credits.ts'
+import { type Database, openDatabase, write } from './store/database.ts'
+import { openJobs } from './store/job/account-jobs.ts'
+import { deleteLoadingJobs } from './store/job/loading.ts'
+import { openLimits } from './store/limits.ts'
+import { readSecret } from './store/secret.ts'
+import { type Doors, wireEngine, wireResolver } from './wire.ts'
+import { createBooks } from './work/books.ts'
+import { startJanitor } from './work/janitor.ts'
+import { startWorker } from './work/start-worker.ts'
+import { watchWithdrawals } from './work/withdrawal.ts'
+
+export type ServiceParts = {
+  /** `sqlite:FILE` */
+  readonly databaseUrl: string
+  /** Our address for clients, without a slash at its end. */
+  readonly baseUrl: string
+  readonly version: string
+  readonly lists: Lists
+}
+
+/** The service without a port. */
+export interface ServiceHouse {
+  readonly service: Service
+  /** Answers requests. */
+  readonly app: Pick<Hono<Env>, 'fetch'>
+  /** Answers /metrics alone. */
+  readonly metrics: Pick<Hono<Env>, 'fetch'>
+  /** What every answer has, for a client of that address. */
+  headers(ip: string): Record<string, string>
+  /** From now on it is not ready, and begins nothing new. */
+  stopSoon(): void
+  /** Ends work, writes what is not written yet, and closes everything. */
+  close(): Promise<void>
+}
+
+/** Builds the service from settings and doors, and goes on with the jobs that were open. */
+export async function wireService(
+  config: Config,
+  doors: Doors,
+  parts: ServiceParts,
+): Promise<ServiceHouse> {
+  const { clock = systemClock, random = systemRandom, log } = doors
+  const { dataDir } = config
+  const plans = plansWith(config.plans)
+  const seal = createSeal(readSecret(config, random), random)
+  const database = await openDatabase(parts.databaseUrl, clock)
+  const books = createBooks({ database, clock, random, log, plans })
+  const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+  const { resolver, close: closeResolver } = wireResolver(config, doors.resolver, clock)
+  const sandbox = wireEngine(config, doors, { sandbox: true, lists: parts.lists })
+  const worker = startWorker({
+    ...{ database, log, random, books, baseUrl: parts.baseUrl },
+    engineFor: job => (job.sandbox === 1 ? sandbox : engine),
+    concurrency: config.concurrency,
+    greylistDelayMs: config.greylistDelayMs,
+    wait: () => true,
+  })
+  let isStopping = false
+  const memory: ResultMemory = {
+    ...worker.memory,
+    // At the end the worker writes nothing more.
+    remember: async entries => {
+      if (!isStopping) await worker.memory.remember(entries)
+    },
+  }
+  const engine = wireEngine(config, doors, {
+    lists: parts.lists,
+    ...(config.cache ? { memory } : {}),
+  })
+  const service: Service = {
+    ...{ clock, random, log, database, engine, worker, books, limits, seal, resolver },
+    settings: {
+      ...{ baseUrl: parts.baseUrl, version: parts.version, plans, dataDir },
+      ipLimits: { ...IP_LIMITS, ...config.ipLimits },
+      limits: config.limits,
+      trustProxy: config.trustProxy,
+      webhookAllowRanges: config.webhookAllowRanges,
+      metricsToken: config.metricsToken,
+    },
+    isStopping: () => isStopping,
+  }
+  await takeUp(database, service)
+  const janitor = startJanitor({ ...config, database, clock, log })
+  const endWatch = watchWithdrawals(database, worker, log)
+  return {
+    service,
+    app: createApp(service),
+    metrics: metricsApp(service),
+    headers: ip => bareHeaders(service, ip),
+    stopSoon() {
+      isStopping = true
+      void worker.stop()
+    },
+    async close() {
+      endWatch()
+      await Promise.all([worker.stop(), janitor.stop(), closeApp(service)])
+      await books.stop()
+      await Promise.all([engine.close(), sandbox.close()])
+      closeResolver()
+      limits.close()
+      await database.close()
+    },
+  }
+}
+
+/** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
+async function takeUp(database: Database, { worker, log }: Service): Promise<void> {
+  await deleteLoadingJobs(database)
+  await write(database, releaseLostHolds)
+  const open = await openJobs(database)
+  for (const { id } of open) worker.take(id)
+  if (open.length > 0) log.info('open jobs go on', { jobs: open.length })
+}

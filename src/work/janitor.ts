@@ -1,0 +1,58 @@
+import { type Clock, HOUR, sleep } from '../base/clock.ts'
+import { messageOf } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { Database } from '../store/database.ts'
+import { deleteJobsBefore } from '../store/job/removal.ts'
+import { expire, retentions } from './retention.ts'
+
+export type JanitorParts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly dataDir: string
+  readonly keepResultsMs: number
+  readonly keepHistoryMs: number
+}
+
+export type Janitor = {
+  /** Resolves when it has put down what it had in its hands. */
+  stop(): Promise<void>
+}
+
+const EVERY_MS = HOUR
+
+/** Removes, every hour and at the start, what was kept long enough. */
+export function startJanitor(parts: JanitorParts): Janitor {
+  const { clock, log } = parts
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const run = async () => {
+    while (!signal.aborted) {
+      try {
+        await cleanUp(parts, signal)
+      } catch (error) {
+        log.error('what is old could not be removed', { why: messageOf(error) })
+      }
+      await sleep(clock, EVERY_MS, signal)
+    }
+  }
+  const running = run()
+  return {
+    stop() {
+      stopping.abort()
+      return running
+    },
+  }
+}
+
+async function cleanUp(parts: JanitorParts, signal: AbortSignal): Promise<void> {
+  const { database, clock, log, dataDir, keepResultsMs, keepHistoryMs } = parts
+  const now = clock.now()
+  const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs)
+  const removed: Record<string, number> = { jobs: jobs.length }
+  for (const old of retentions(now, keepHistoryMs)) {
+    removed[old.name] = await expire(database, old, signal)
+  }
+  const all = Object.values(removed).reduce((sum, count) => sum + count, 0)
+  if (all > 0) log.info('what is old was removed', removed)
+}
