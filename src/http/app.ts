@@ -41,13 +41,15 @@ export const closeApp = (service: Service): Promise<void> => stateOf(service).to
 
 /** No path, or another method of one that there is. */
 function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {
-  const methods = methodsOf(app, c.req.path)
-  // A path of files knows only some names.
-  if (methods.length === 0 || methods.includes(c.req.method)) {
+  const { method, path } = c.req
+  const methods = methodsOf(app, path)
+  const isOptions = method === 'OPTIONS'
+  // A path of files knows its method, and only some names.
+  if (methods.length === 0 || (methods.includes(method) && !isOptions)) {
     return answerError(c, service.log, new ApiError('not_found', 'There is no such path'))
   }
   c.header('Allow', methods.join(', '))
-  if (c.req.method === 'OPTIONS') return c.body(null, 204, PREFLIGHT)
+  if (isOptions) return c.body(null, 204, PREFLIGHT)
   const sentence = `This path knows ${methods.join(', ')} alone`
   return answerError(c, service.log, new ApiError('method_not_allowed', sentence))
 }

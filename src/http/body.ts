@@ -113,19 +113,10 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** How many bytes can be read before the first that cannot. */
+/** What is bad comes out of a decoder that overlooks it as something else. */
 function badByte(bytes: Uint8Array): number {
-  let [good, bad] = [0, bytes.length]
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1
-    try {
-      new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, middle), { stream: true })
-      good = middle
-    } catch {
-      bad = middle
-    }
-  }
-  return good
+  const again = Buffer.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes))
+  return bytes.findIndex((byte, at) => byte !== again[at])
 }
 
 /** The deepest body of the interface has three levels. */

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest'
+import { house } from './house.ts'
+import { addRoom, codeOf } from './room.ts'
+
+const LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
+
+describe('every answer', () => {
+  test.each([
+    ['a path without a key', '/livez', {}, 200],
+    ['no such path', '/v1/nothing', {}, 404],
+    ['no such method', '/livez', { method: 'DELETE' }, 405],
+    ['a preflight', '/v1/room', { method: 'OPTIONS', key: null }, 204],
+    ['no key', '/v1/room', { key: null, body: {} }, 401],
+    ['a bad body', '/v1/room', { body: '{' }, 400],
+    ['a fault of ours', '/v1/broken', { body: {} }, 500],
+    ['a good one', '/v1/room', { body: {} }, 200],
+    ['HEAD', '/livez', { method: 'HEAD' }, 200],
+    ['the document', '/openapi.json', {}, 200],
+    ['the page', '/docs', {}, 200],
+  ])('has rate limit headers and an id: %s', async (_, path, options, status) => {
+    const h = await house()
+    addRoom(h, '/v1/room')
+    addRoom(h, '/v1/broken', {
+      handler: () => {
+        throw new TypeError('a secret thing')
+      },
+    })
+    const answer = await h.request(path, options)
+    expect(answer.status).toBe(status)
+    for (const name of LIMITS) expect(answer.headers.get(name)).toMatch(/^\d+$/)
+    expect(answer.headers.get('X-Request-Id')).toMatch(/^req_\w{20}$/)
+    expect(answer.headers.get('X-Content-Type-Options')).toBe('nosniff')
+    expect(answer.headers.get('Access-Control-Allow-Origin')).toBe('*')
+    expect(answer.headers.get('Access-Control-Expose-Headers')).toContain('X-RateLimit-Remaining')
+    expect(answer.headers.get('Access-Control-Allow-Credentials')).toBeNull()
+  })
+
+  test('promises HTTPS only where the service is reached by it', async () => {
+    const hsts = async (baseUrl: string) => {
+      const { request } = await house({ settings: { baseUrl } })
+      return (await request('/livez')).headers.get('Strict-Transport-Security')
+    }
+    expect(await hsts('https://ev.test')).toMatch(/^max-age=\d+/)
+    expect(await hsts('http://127.0.0.1:8080')).toBeNull()
+  })
+})
+
+describe('paths', () => {
+  test('that there are not are told as JSON', async () => {
+    const { request } = await house()
+    const answer = await request('/v1/nothing')
+    expect(await answer.json()).toEqual({
+      success: false,
+      error: 'There is no such path',
+      code: 'not_found',
+      request_id: answer.headers.get('X-Request-Id'),
+    })
+  })
+
+  test('that know another method say which', async () => {
+    const h = await house()
+    addRoom(h, '/v1/room/:id')
+    addRoom(h, '/v1/room/:id', { method: 'get' })
+    const answer = await h.request('/v1/room/7', { method: 'PATCH' })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.get('Allow')).toBe('GET, HEAD, POST, OPTIONS')
+    expect(await codeOf(answer)).toBe('method_not_allowed')
+  })
+
+  test('of POST alone do not know HEAD', async () => {
+    const h = await house()
+    addRoom(h, '/v1/room')
+    const answer = await h.request('/v1/room', { method: 'HEAD' })
+    expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'POST, OPTIONS'])
+  })
+
+  test('may end with a slash', async () => {
+    const h = await house()
+    addRoom(h, '/v1/room')
+    expect((await h.request('/v1/room/', { body: {} })).status).toBe(200)
+    expect((await h.request('/livez/')).status).toBe(200)
+  })
+})
+
+test('HEAD is GET without a body', async () => {
+  const { request } = await house()
+  const answer = await request('/livez', { method: 'HEAD' })
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('Content-Type')).toContain('application/json')
+  expect(await answer.text()).toBe('')
+})
+
+describe('a browser of another site', () => {
+  test('is told before it asks what it may send', async () => {
+    const h = await house()
+    addRoom(h, '/v1/room')
+    const answer = await h.request('/v1/room', {
+      method: 'OPTIONS',
+      key: null,
+      headers: {
+        Origin: 'https://app.test',
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': 'authorization',
+      },
+    })
+    expect(answer.status).toBe(204)
+    expect(answer.headers.get('Access-Control-Allow-Methods')).toContain('POST')
+    expect(answer.headers.get('Access-Control-Allow-Headers')).toMatch(
+      /Authorization.*Idempotency-Key.*X-EV-Sandbox/,
+    )
+  })
+
+  test('is told of no path that there is not', async () => {
+    const { request } = await house()
+    expect((await request('/v1/nothing', { method: 'OPTIONS' })).status).toBe(404)
+  })
+})
+
+describe('the log', () => {
+  test('has a line for each request, with the path as it was declared and no secret', async () => {
+    const h = await house()
+    addRoom(h, '/v1/room/:id')
+    const answer = await h.request('/v1/room/ann@a.test?email=bob@a.test', {
+      body: { email: 'cyd@a.test' },
+    })
+    const line = h.lines.find(({ message }) => message === 'request')
+    expect(line).toEqual({
+      level: 'info',
+      message: 'request',
+      fields: {
+        requestId: answer.headers.get('X-Request-Id'),
+        method: 'POST',
+        route: '/v1/room/:id',
+        status: 200,
+        ms: 0,
+        keyId: 'key_1',
+      },
+    })
+    expect(JSON.stringify(h.lines)).not.toMatch(/@a\.test|ev_live_/)
+  })
+
+  test('is not filled by who watches the service', async () => {
+    const { request, lines } = await house()
+    await request('/livez')
+    expect(lines.map(({ level }) => level)).toEqual(['debug'])
+  })
+
+  test('tells what failed inside, which the caller does not learn', async () => {
+    const h = await house()
+    addRoom(h, '/v1/broken', {
+      handler: () => {
+        throw new TypeError('a secret thing')
+      },
+    })
+    const answer = await h.request('/v1/broken', { body: {} })
+    expect(await answer.json()).toMatchObject({
+      error: 'Something inside the service failed: try again later',
+      code: 'server_error',
+    })
+    const line = h.lines.find(({ level }) => level === 'error')
+    expect(line?.fields).toMatchObject({
+      why: 'a secret thing',
+      requestId: answer.headers.get('X-Request-Id'),
+    })
+  })
+})

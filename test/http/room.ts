@@ -1,0 +1,34 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import type { Env } from '../../src/http/context.ts'
+import { type GuardRule, guard } from '../../src/http/guard.ts'
+import { newRouter } from '../../src/http/router.ts'
+import type { house } from './house.ts'
+
+type House = Awaited<ReturnType<typeof house>>
+
+type RoomOptions = Partial<GuardRule> & {
+  readonly method?: 'get' | 'post'
+  readonly handler?: (c: Context<Env>) => Response | Promise<Response>
+  /** After the guard. */
+  readonly middleware?: readonly MiddlewareHandler<Env>[]
+}
+
+/** Adds a path of our own behind a guard, before the first request; it answers with what it was sent. */
+export function addRoom({ app, service }: House, path: string, o: RoomOptions = {}): void {
+  const { method = 'post', handler = echo, middleware = [], ...rule } = o
+  const given = { scope: 'verify:single', counts: null, bodyMax: 1_000, ...rule } as const
+  app.route('/', newRouter().on([method], [path], ...guard(service, given), ...middleware, handler))
+}
+
+const echo = async (c: Context<Env>) =>
+  c.json({ body: c.req.method === 'GET' ? null : await c.req.json(), sandbox: c.get('sandbox') })
+
+/** What an answer says of limits. */
+export const limitOf = ({ headers }: Response) => ({
+  limit: Number(headers.get('X-RateLimit-Limit')),
+  remaining: Number(headers.get('X-RateLimit-Remaining')),
+  reset: Number(headers.get('X-RateLimit-Reset')),
+})
+
+export const codeOf = async (response: Response) =>
+  ((await response.json()) as { code: string }).code
