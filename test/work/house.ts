@@ -21,8 +21,7 @@ const JOB = 'job_a'
 const STEP_MS = 50
 const DAY_MS = 86_400_000
 
-type ListHouse = {
-  readonly texts: readonly string[]
+export type Surroundings = {
   readonly script?: MxScript | NonNullable<MxScript['answer']>
   /** Beside `a.test` and `b.test`, each with an exchanger of its own. */
   readonly zone?: Readonly<Record<string, ZoneEntry>>
@@ -32,18 +31,19 @@ type ListHouse = {
   readonly dial?: NonNullable<Doors['dial']>
 }
 
+type ListHouse = Surroundings & { readonly texts: readonly string[] }
+
 type Work = {
   readonly wait?: boolean
   readonly stopping?: AbortSignal
   readonly structures?: NonNullable<RawSettings['structures']>
 }
 
-/** A list, its database and the mail it meets, with a clock that moves when told. */
-export async function listHouse({ texts, script = {}, flags = {}, ...given }: ListHouse) {
+/** A database and the mail that its lists meet, with a clock that moves when told. */
+export async function surroundings({ script = {}, flags = {}, ...given }: Surroundings) {
   const clock = fakeClock()
   const file = join(tempFolder(), 'ev.sqlite')
   const database = await tempDatabase({ clock, file })
-  await load(database, texts)
   const names = zone({
     ...mail('a.test', '192.0.2.1'),
     ...mail('b.test', '192.0.2.2'),
@@ -52,7 +52,7 @@ export async function listHouse({ texts, script = {}, flags = {}, ...given }: Li
   const mx = scriptedMx(script)
   const complaints: string[] = []
   const log: Log = { ...silentLog, error: message => void complaints.push(message) }
-  const configWith = (structures: NonNullable<RawSettings['structures']>) =>
+  const configWith = (structures = given.structures ?? {}) =>
     toConfig({
       flags: {
         ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
@@ -63,15 +63,22 @@ export async function listHouse({ texts, script = {}, flags = {}, ...given }: Li
       structures,
     })
   const doors = { clock, random: countedRandom(), resolver: names, dial: given.dial ?? mx, log }
+  return { clock, file, database, names, mx, complaints, configWith, doors }
+}
+
+/** A list and what it meets. */
+export async function listHouse({ texts, ...given }: ListHouse) {
+  const { clock, database, names, mx, complaints, configWith, doors } = await surroundings(given)
+  await load(database, texts)
 
   /** Works on the job as a process of its own would, until it is finished or `stopping` aborts. */
   async function work(options: Work = {}): Promise<Job> {
-    const config = configWith(options.structures ?? given.structures ?? {})
+    const config = configWith(options.structures)
     const finished = Promise.withResolvers<void>()
     const engine = wireEngine(config, doors, { list: true })
     onTestFinished(() => engine.close())
     const worker = startWorker({
-      ...{ database, log, random: doors.random, books: null, baseUrl: '' },
+      ...{ database, log: doors.log, random: doors.random, books: null, baseUrl: '' },
       engineFor: () => engine,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
       wait: () => options.wait ?? true,

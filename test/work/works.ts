@@ -1,0 +1,96 @@
+import { onTestFinished } from 'vitest'
+import { toEntry } from '../../src/job/submission.ts'
+import { write } from '../../src/store/database.ts'
+import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
+import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
+import { resultPage } from '../../src/store/job/results.ts'
+import type { Result } from '../../src/verdict/verdict.ts'
+import { wireEngine } from '../../src/wire.ts'
+import type { Books } from '../../src/work/books.ts'
+import { startWorker, type WorkerParts } from '../../src/work/start-worker.ts'
+import { quiet } from '../engine/house.ts'
+import { type Surroundings, settled, surroundings } from './house.ts'
+
+type Works = Surroundings & {
+  readonly books?: Books
+  readonly parts?: Partial<WorkerParts>
+}
+
+const STEP_MS = 50
+
+type Owner = NonNullable<NewJob['owner']>
+
+/** A worker as a service has it, with jobs of an account, and the mail that they meet. */
+export async function works({ books, parts = {}, ...given }: Works = {}) {
+  const around = await surroundings(given)
+  const { clock, database, doors } = around
+  const config = around.configWith()
+  const engine = wireEngine(config, doors, { list: true })
+  const sandbox = wireEngine(config, doors, { list: true, sandbox: true })
+  const progress: Job[] = []
+  const failures: [jobId: string, error: unknown][] = []
+  const begin = () => {
+    const worker = startWorker({
+      ...{ database, log: doors.log, random: doors.random },
+      ...{ books: books ?? null, baseUrl: 'https://ev.test' },
+      engineFor: job => (job.sandbox === 1 ? sandbox : engine),
+      ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
+      wait: () => true,
+      onProgress: job => progress.push(job),
+      onFailure: (jobId, error) => failures.push([jobId, error]),
+      ...parts,
+    })
+    onTestFinished(() => settled(clock, worker.stop()))
+    return worker
+  }
+  const worker = begin()
+  onTestFinished(() => Promise.all([engine.close(), sandbox.close()]).then(() => {}))
+
+  /** A queued job of these texts. */
+  async function submit(
+    id: string,
+    texts: readonly string[],
+    owner: Partial<Owner> = {},
+    hold: { amount: number; period: number } | null = null,
+  ): Promise<Job> {
+    const whose = { accountId: 'acc_a', keyId: 'key_a', type: 'batch', name: null, sandbox: false }
+    const job = { id, sourceKey: id, source: '{}', owner: { ...whose, ...owner } as Owner }
+    await createJob(database, job)
+    await addItems(
+      database,
+      id,
+      texts.map((text, n) => ({ position: n + 1, ...toEntry(text) })),
+    )
+    return write(database, trx => queueJobIn(trx, id, { now: clock.now(), hold }))
+  }
+
+  /** Lets time pass in small steps, so that what waits for no time goes on between them. */
+  async function pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      await clock.advance(STEP_MS)
+      await quiet()
+    }
+  }
+
+  /** Lets time pass until all of these jobs are finished. */
+  async function finished(...ids: readonly string[]): Promise<Job[]> {
+    const isOver = async (id: string) => {
+      for (;;) {
+        const job = await worker.changed(id, new AbortController().signal)
+        if (job === null || job.finished_at !== null) return
+      }
+    }
+    await settled(clock, Promise.all(ids.map(isOver)))
+    return Promise.all(ids.map(id => readJob(database, id)))
+  }
+
+  /** The reason of each row, in order; null where there is no result. */
+  async function reasons(jobId: string): Promise<(string | null)[]> {
+    const rows = await resultPage(database, { jobId, after: 0, max: 100_000 })
+    return rows.map(({ result }) =>
+      result === null ? null : (JSON.parse(result) as Result).verdict.reason,
+    )
+  }
+
+  return { ...around, engine, worker, begin, submit, pass, finished, reasons, progress, failures }
+}
