@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest'
+import { DAY } from '../../src/base/clock.ts'
+import { createAccount } from '../../src/store/account/accounts.ts'
+import { readCredit } from '../../src/store/account/credits.ts'
+import { write } from '../../src/store/database.ts'
+import { accountJob } from '../../src/store/job/account-jobs.ts'
+import { deleteLoadingJobs } from '../../src/store/job/loading.ts'
+import {
+  dropLoading,
+  type Loaded,
+  loadJob,
+  queueLoaded,
+  type Row,
+  type Submission,
+} from '../../src/work/submit.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { countedRandom } from '../fake/random.ts'
+import { tempDatabase } from '../store/temp-database.ts'
+
+async function desk() {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const parts = { database, random: countedRandom() }
+  const period = clock.now() - (clock.now() % DAY)
+  await write(database, trx =>
+    createAccount(trx, { id: 'acc_1', name: 'one', plan: 'free', now: clock.now() }),
+  )
+  const submission = (o: Partial<Submission> = {}): Submission => ({
+    ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
+    ...{ source: '{}', deduplicate: true },
+    ...o,
+  })
+  return {
+    database,
+    load: (
+      rows: Iterable<readonly Row[]>,
+      o: Partial<Submission> = {},
+      max: number | null = null,
+    ) => loadJob(parts, submission(o), rows, max),
+    queue: (loaded: Loaded | null, creditsPerDay: number | null = null) =>
+      write(database, trx =>
+        queueLoaded(trx, loaded as Loaded, { now: clock.now(), creditsPerDay }),
+      ),
+    jobs: () => database.db.selectFrom('job').selectAll().execute(),
+    items: () => database.db.selectFrom('item').selectAll().orderBy('position').execute(),
+    credit: () => readCredit(database, 'acc_1', period),
+  }
+}
+
+const rowsOf = (...texts: string[]) => [texts.map(text => ({ text }))]
+
+describe('a list that is loaded', () => {
+  test('has its rows in order, cleaned, and is counted by what will be asked', async () => {
+    const { load, items } = await desk()
+    const texts = ['a@a.test', ' b@a.test ', 'nonsense', 'a@A.test', 'nonsense', '']
+    expect(await load(rowsOf(...texts))).toMatchObject({ total: 6, malformed: 3, asked: 2 })
+    expect((await items()).map(({ text }) => text)).toEqual([
+      ...['a@a.test', 'b@a.test', 'nonsense', 'a@A.test', 'nonsense', ''],
+    ])
+  })
+
+  test('counts each row where rows are asked for themselves', async () => {
+    const { load } = await desk()
+    const rows = rowsOf('a@a.test', 'a@a.test', 'nonsense')
+    expect(await load(rows, { deduplicate: false })).toMatchObject({ asked: 2 })
+  })
+
+  test('is seen by nobody, and gone after the next start', async () => {
+    const { database, load, jobs, items } = await desk()
+    const { jobId } = (await load(rowsOf('a@a.test'))) as Loaded
+    expect(await jobs()).toMatchObject([{ id: jobId, state: 'loading' }])
+    expect(await accountJob(database, 'acc_1', jobId)).toBeNull()
+    await deleteLoadingJobs(database)
+    expect([await jobs(), await items()]).toEqual([[], []])
+  })
+
+  test('that breaks off in the middle leaves nothing', async () => {
+    const { load, jobs, items } = await desk()
+    function* breaking() {
+      yield Array.from({ length: 2_500 }, (_, n) => ({ text: `u${n}@a.test` }))
+      throw new Error('the file ends here')
+    }
+    await expect(load(breaking())).rejects.toThrow('the file ends here')
+    expect([await jobs(), await items()]).toEqual([[], []])
+  })
+
+  test('that would ask more than it may is given up at once, and leaves nothing', async () => {
+    const { load, jobs, items } = await desk()
+    let portions = 0
+    function* endless() {
+      for (;;) yield [{ text: `u${++portions}@a.test` }, { text: 'u1@a.test' }]
+    }
+    expect(await load(endless(), {}, 3)).toBeNull()
+    expect(portions).toBe(4)
+    expect([await jobs(), await items()]).toEqual([[], []])
+  })
+
+  test.each([
+    ['batch', false, /^job_[a-z0-9]{20}$/],
+    ['bulk', true, /^job_sbx_[a-z0-9]{20}$/],
+    ['single', false, /^ver_[a-z0-9]{20}$/],
+  ] as const)('has an id that tells what it is: %s, sandbox %s', async (type, sandbox, id) => {
+    const { load } = await desk()
+    expect((await load(rowsOf('a@a.test'), { type, sandbox }))?.jobId).toMatch(id)
+  })
+})
+
+describe('a list that is queued', () => {
+  test('holds a credit for each address, in the period that it was queued in', async () => {
+    const { load, queue, jobs, credit } = await desk()
+    await queue(await load(rowsOf('a@a.test', 'b@a.test', 'a@a.test', 'nonsense')), 2)
+    expect(await jobs()).toMatchObject([{ state: 'queued', total: 4, duplicates: 1, held: 2 }])
+    expect(await credit()).toMatchObject({ used: 0, held: 2 })
+  })
+
+  test('with too few credits is told how many there are, and stays as it was', async () => {
+    const { load, queue, jobs, credit } = await desk()
+    await queue(await load(rowsOf('a@a.test', 'b@a.test')), 3)
+    const loaded = await load(rowsOf('c@a.test', 'd@a.test'))
+    expect(await queue(loaded, 3)).toEqual({ creditsLeft: 1 })
+    expect((await jobs()).map(({ state }) => state).toSorted()).toEqual(['loading', 'queued'])
+    expect(await credit()).toMatchObject({ held: 2 })
+  })
+
+  test('in the sandbox, or without any address, holds none', async () => {
+    const { load, queue, credit } = await desk()
+    await queue(await load(rowsOf('a@a.test'), { sandbox: true }), 0)
+    await queue(await load(rowsOf('nonsense')), 0)
+    expect(await credit()).toMatchObject({ held: 0 })
+  })
+
+  test('is not dropped any more: its commit may have been told as failed', async () => {
+    const { database, load, queue, jobs } = await desk()
+    const loaded = (await load(rowsOf('a@a.test'))) as Loaded
+    await queue(loaded)
+    await dropLoading(database, loaded.jobId)
+    expect(await jobs()).toMatchObject([{ state: 'queued' }])
+  })
+})
