@@ -1,22 +1,27 @@
 // Makes the types of the client from the OpenAPI document of the service, so that neither can say what the other does not.
-// Usage: node tools/client-types.mjs   A test fails when src/client/types.ts is not what this would write.
+// Usage: node tools/client-types.mjs [--print]   A test fails when src/client/types.ts is not what this would write.
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
 import { createApp } from '../src/http/app.ts'
 import { openapiDocument } from '../src/http/openapi.ts'
 
 /** The document of a service that nobody asks: of its parts only the settings are looked at. */
-export function documentOfApi() {
-  const settings = { version: '0', baseUrl: '', dataDir: '', plans: new Map(), trustProxy: [] }
+function documentOfApi() {
+  // Its data directory is cleared of what uploads left behind, so it must be nobody's.
+  const dataDir = mkdtempSync(join(tmpdir(), 'ev-client-types-'))
+  const settings = { version: '0', baseUrl: '', dataDir, plans: new Map(), trustProxy: [] }
   const service = { settings }
-  return openapiDocument(service, createApp(service))
+  const document = openapiDocument(service, createApp(service))
+  rmSync(dataDir, { recursive: true })
+  return document
 }
 
 /** The types of every named schema, and of what single operations take and give. */
-export async function clientTypes(document) {
+async function clientTypes(document) {
   const { Error: ErrorBody, ...named } = document.components.schemas
   const types = { ...named, ErrorBody, ...typesOfOperations(document) }
   const root = { type: 'object', properties: {}, definitions: types }
@@ -115,6 +120,6 @@ const BIOME = join(
   'bin/biome',
 )
 
-if (process.argv[1] === import.meta.filename) {
-  writeFileSync(join(ROOT, 'src/client/types.ts'), await clientTypes(documentOfApi()))
-}
+const text = await clientTypes(documentOfApi())
+if (process.argv.includes('--print')) process.stdout.write(text)
+else writeFileSync(join(ROOT, 'src/client/types.ts'), text)

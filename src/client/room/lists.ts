@@ -84,5 +84,5 @@ function blobOf(list: ListFile): Blob | Promise<Blob> {
 const nameOf = (list: ListFile) =>
   list instanceof Blob && 'name' in list && typeof list.name === 'string' ? list.name : 'list.csv'
 
-/** 16 MB in two minutes: a slow line of 1 Mbit/s. */
+/** The 16 MB of the largest batch take as long on a slow line of 1 Mbit/s. */
 const SEND_MS = 120_000

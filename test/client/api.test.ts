@@ -1,0 +1,192 @@
+import { describe, expect, test } from 'vitest'
+import type { EvClient } from '../../src/client/client.ts'
+import { openapiDocument } from '../../src/http/openapi.ts'
+import { house } from '../http/house.ts'
+import { failureOf, far } from './far.ts'
+import { near } from './near.ts'
+
+/** Where the webhooks of these tests point. */
+const NEARBY = { webhookAllowRanges: ['192.0.2.0/24'] }
+/** The same file by another address. */
+const LEFT_OUT = ['GET /v1/verify/bulk/download/{id}']
+
+test('each path of the API has a method, and each method a path', async () => {
+  const { client, asked } = far([{ json: { data: { items: [] } } }])
+  const { verify, jobs, keys, webhooks } = client
+  const webhook = { url: 'https://app.example.com/', events: ['batch.completed' as const] }
+  await Promise.all([
+    ...[verify('a'), verify.single('a'), verify.later('a')],
+    ...[client.bulk([]), client.bulkStatus('{id}'), client.batch([]), client.file('a')],
+    ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
+    ...[jobs.download('{id}'), client.history().page(), client.credits(), client.stats()],
+    ...[keys.list(), keys.create({ name: 'a', scopes: ['*'] }), keys.update('{id}', {})],
+    ...[keys.rotate('{id}'), keys.delete('{id}'), webhooks.list(), webhooks.get('{id}')],
+    ...[webhooks.create(webhook), webhooks.update('{id}', {}), webhooks.replace('{id}', webhook)],
+    ...[webhooks.delete('{id}'), webhooks.events()],
+  ])
+  const { service, app } = await house()
+  const { paths = {} } = openapiDocument(service, app)
+  const known = Object.entries(paths)
+    .flatMap(([path, methods]) =>
+      Object.keys(methods ?? {}).map(method => `${method.toUpperCase()} ${path}`),
+    )
+    .filter(one => one.includes(' /v1/') && !LEFT_OUT.includes(one))
+  const used = asked.map(({ method, path }) => `${method} ${decodeURI(path).replace(/\?.*/, '')}`)
+  expect(new Set(used)).toEqual(new Set(known))
+})
+
+describe('what was done, but not heard of, is done once', () => {
+  const EMAILS = Array.from({ length: 11 }, (_, index) => `valid${index}@example.com`)
+  const webhook = { url: 'https://192.0.2.7/hook', events: ['batch.completed' as const] }
+
+  test.each<[string, (client: EvClient) => Promise<unknown>]>([
+    ['an address for later', ({ verify }) => verify.later('user@example.com')],
+    ['a short list', ({ bulk }) => bulk(['valid@example.com'])],
+    ['a long list', ({ bulk }) => bulk(EMAILS)],
+    ['a batch', ({ batch }) => batch({ emails: EMAILS, name: 'March' })],
+    ['a file', ({ file }) => file(`email\n${EMAILS.join('\n')}\n`, { name: 'April' })],
+    ['a key', ({ keys }) => keys.create({ name: 'CI', scopes: ['jobs:read'] })],
+    ['a new text of a key', ({ keys }) => keys.rotate('key_1', { grace_period_seconds: 60 })],
+    ['a webhook', ({ webhooks }) => webhooks.create(webhook)],
+  ])('%s', async (_, call) => {
+    const rooms = await house({ settings: NEARBY })
+    const { client, seen } = near(rooms, { lose: 2, sandbox: true })
+    const answer = await call(client)
+    expect(answer).toBeTruthy()
+    // The first two answers got lost before anybody could see them.
+    expect(seen.map(({ attempt, replayed }) => [attempt, replayed])).toEqual([[2, true]])
+    const { client: other } = near(rooms, { sandbox: true })
+    const there = [
+      (await other.jobs.list().page()).items.length,
+      (await other.keys.list()).length - 1,
+      (await other.webhooks.list()).length,
+    ]
+    expect(Math.max(...there)).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('with the service', () => {
+  test('one address has a result, and the sandbox a score', async () => {
+    const { client, seen } = near(await house(), { sandbox: true })
+    expect(await client.verify.single('role@example.com')).toMatchObject({
+      email: 'role@example.com',
+      reason: 'role_account',
+      sandbox: true,
+    })
+    const told = await client.verify.single('valid@example.com', { include: ['flags'] })
+    expect(told.flags?.is_role).toBe(false)
+    expect(await client.verify({ email: 'disposable@example.com' })).toMatchObject({
+      status: 'risky',
+      score: 30,
+      is_disposable: true,
+    })
+    expect(seen.map(({ rateLimit }) => rateLimit === null)).toEqual([false, false, false])
+    expect(seen[0]?.requestId).toMatch(/^req_/)
+  })
+
+  test.each([
+    ['error-auth', 401, 'authentication_error', null],
+    ['error-ratelimit', 429, 'rate_limit', 60_000],
+    ['error-timeout', 504, 'timeout', null],
+    ['error-server', 500, 'server_error', null],
+  ])('a simulated error is an error: %s', async (prefix, status, code, retryAfterMs) => {
+    const { client } = near(await house(), { sandbox: true, retries: 0 })
+    const error = await failureOf(client.verify.single(`${prefix}@example.com`))
+    expect(error).toMatchObject({ name: 'EvApiError', status, code, retryAfterMs })
+  })
+
+  test('a refusal says why', async () => {
+    const rooms = await house()
+    const { client } = near(rooms)
+    const error = await failureOf(client.verify.single('a b@example.com'))
+    expect(error).toMatchObject({ status: 400, code: 'invalid_email' })
+    expect(error).toMatchObject({ requestId: expect.stringMatching(/^req_/) })
+    expect(await failureOf(client.jobs.get('job_none'))).toMatchObject({ code: 'not_found' })
+    const stranger = near(rooms, { apiKey: 'ev_live_none' }).client
+    expect(await failureOf(stranger.credits())).toMatchObject({
+      status: 401,
+      code: 'authentication_error',
+    })
+  })
+
+  test('a list answered at once can be downloaded in every form', async () => {
+    const { client } = near(await house(), { sandbox: true })
+    const bulk = await client.bulk(['valid@example.com', 'invalid@example.com', 'no address'])
+    if (!('instant' in bulk)) throw new Error('It is not answered at once.')
+    expect(bulk.results.map(({ reason }) => reason)).toEqual([
+      'accepted_email',
+      'rejected_email',
+      'invalid_email',
+    ])
+    const { jobs } = client
+    const rows = await all(jobs.results(bulk.job_id, { filter: ['undeliverable'] }))
+    expect(rows.map(({ row, email }) => `${row} ${email}`)).toEqual([
+      '2 invalid@example.com',
+      '3 no address',
+    ])
+    const records = await all(jobs.csv(bulk.job_id))
+    expect(records[0]).toMatch(/^email,valid,deliverable,risk_level,reason,cached,/)
+    expect(records).toHaveLength(4)
+    const file = await jobs.download(bulk.job_id, { format: 'json' })
+    expect(await new Response(file).json()).toHaveLength(3)
+    const { data } = await client.bulkStatus(bulk.job_id)
+    expect(data.results).toHaveLength(3)
+    expect((await jobs.get(bulk.job_id)).data.results).toBeUndefined()
+    expect((await jobs.get(bulk.job_id, { include: 'results' })).data.results).toHaveLength(3)
+  })
+
+  test('a batch is found, cancelled, waited for and deleted', async () => {
+    const { client } = near(await house())
+    const { job_id } = await client.batch(['a@example.com', 'b@example.com'])
+    expect(await client.jobs.get(job_id)).toMatchObject({ status: 'queued', total_emails: 2 })
+    expect((await all(client.jobs.list())).map(job => job.job_id)).toEqual([job_id])
+    expect(await failureOf(client.jobs.download(job_id))).toMatchObject({ code: 'job_not_ready' })
+    expect(await client.jobs.cancel(job_id)).toMatchObject({ status: 'cancelled' })
+    expect(await client.waitForJob(job_id)).toMatchObject({ status: 'cancelled' })
+    expect(await client.jobs.delete(job_id)).toBeUndefined()
+    expect(await failureOf(client.jobs.get(job_id))).toMatchObject({ status: 404 })
+  })
+
+  test('keys are made, changed, rotated and deleted', async () => {
+    const rooms = await house()
+    const { client } = near(rooms)
+    const made = await client.keys.create({ name: 'CI', scopes: ['account:read'] })
+    const ofCi = near(rooms, { apiKey: made.key }).client
+    expect(await ofCi.credits()).toMatchObject({ api_key_name: 'CI' })
+    expect(await failureOf(ofCi.keys.list())).toMatchObject({ code: 'insufficient_scope' })
+    expect(await client.keys.update(made.id, { name: 'CI 2' })).toMatchObject({ name: 'CI 2' })
+    const rotated = await client.keys.rotate(made.id, { grace_period_seconds: 60 })
+    expect(rotated.key).not.toBe(made.key)
+    await client.keys.delete(made.id)
+    expect(await failureOf(ofCi.credits())).toMatchObject({ status: 401 })
+  })
+
+  test('webhooks are made, changed and deleted', async () => {
+    const { client } = near(await house({ settings: NEARBY }))
+    const made = await client.webhooks.create({
+      url: 'https://192.0.2.7/hook',
+      events: ['batch.completed'],
+    })
+    expect(made.secret).toMatch(/^whsec_/)
+    expect(await client.webhooks.update(made.id, { active: false })).toMatchObject({
+      active: false,
+    })
+    expect(await client.webhooks.list()).toHaveLength(1)
+    await client.webhooks.delete(made.id)
+    expect(await failureOf(client.webhooks.get(made.id))).toMatchObject({ code: 'not_found' })
+    expect((await client.webhooks.events()).map(({ event }) => event)).toContain('quota.warning')
+  })
+
+  test('numbers are told', async () => {
+    const { client } = near(await house({ plan: 'free' }))
+    expect(await client.credits()).toMatchObject({ plan: 'free', credits_balance: 100 })
+    expect(await client.stats({ period: 'week' })).toMatchObject({ period: 'week' })
+    expect(await all(client.history({ limit: 1 }))).toEqual([])
+  })
+})
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const got: T[] = []
+  for await (const item of items) got.push(item)
+  return got
+}

@@ -1,0 +1,35 @@
+import { type ClientOptions, EvClient, type Seen } from '../../src/client/client.ts'
+import type { house } from '../http/house.ts'
+
+type House = Awaited<ReturnType<typeof house>>
+
+/** A client of the real API, which is asked without a port. */
+export function near(
+  { app, key, settled }: House,
+  options: Partial<ClientOptions> & { readonly lose?: number } = {},
+) {
+  const { lose = 0, ...given } = options
+  const seen: Seen[] = []
+  let asked = 0
+  const client = new EvClient({
+    apiKey: key,
+    baseUrl: 'https://ev.test',
+    sleep: (ms, signal) =>
+      ms < LONG_MS
+        ? Promise.resolve()
+        : new Promise(resolve => signal?.addEventListener('abort', () => resolve())),
+    onAnswer: one => seen.push(one),
+    fetch: async (url, init) => {
+      const incoming = { socket: { remoteAddress: '192.0.2.1' } }
+      const response = await settled(Promise.resolve(app.request(url, init, { incoming })))
+      // The service has done what it was asked for, and nobody hears of it.
+      if (asked++ < lose) throw new TypeError('fetch failed')
+      return response
+    },
+    ...given,
+  })
+  return { client, seen }
+}
+
+/** Waits for a retry are over at once, time limits never. */
+const LONG_MS = 30_000

@@ -1,0 +1,101 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import type { EvApiError, EvClient, WebhookEvent } from '../../src/client/client.ts'
+import type { EventData } from '../../src/client/hook/event.ts'
+import { EVENT_KINDS, type EventKind } from '../../src/hook/event.ts'
+import type { batchCompleted, batchFailed, quotaData } from '../../src/hook/event-data.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+test('the types are those of the API: run tools/client-types.mjs when they are not', () => {
+  const made = spawnSync(process.execPath, [join(ROOT, 'tools/client-types.mjs'), '--print'], {
+    encoding: 'utf8',
+  })
+  expect(made.stderr).toBe('')
+  expect(readFileSync(join(ROOT, 'src/client/types.ts'), 'utf8')).toBe(made.stdout)
+})
+
+// Nothing of these runs: they are wrong when they do not compile.
+describe('types', () => {
+  test('tell a short list from a long one', () => {
+    expectTypeOf<EvClient['bulk']>().parameters.toExtend<[readonly string[], unknown?]>()
+    type Bulk = Awaited<ReturnType<EvClient['bulk']>>
+    expectTypeOf<Extract<Bulk, { instant: true }>['results'][number]['reason']>().toExtend<string>()
+    expectTypeOf<Exclude<Bulk, { instant: true }>['status']>().toEqualTypeOf<'queued'>()
+  })
+
+  test('know what is answered', () => {
+    expectTypeOf<Awaited<ReturnType<EvClient['verify']>>['score']>().toBeNumber()
+    type Single = Awaited<ReturnType<EvClient['verify']['single']>>
+    expectTypeOf<Single['risk_level']>().toEqualTypeOf<'low' | 'medium' | 'high' | 'unknown'>()
+    expectTypeOf<Awaited<ReturnType<EvClient['keys']['create']>>['key']>().toBeString()
+    type Credits = Awaited<ReturnType<EvClient['credits']>>
+    expectTypeOf<Credits['credits_balance']>().toEqualTypeOf<number | null>()
+    expectTypeOf<Awaited<ReturnType<EvClient['jobs']['delete']>>>().toBeVoid()
+  })
+
+  test('go through lists', () => {
+    type Item<T> = T extends AsyncIterable<infer One> ? One : never
+    expectTypeOf<Item<ReturnType<EvClient['history']>>['email']>().toBeString()
+    expectTypeOf<Item<ReturnType<EvClient['jobs']['results']>>['row']>().toBeNumber()
+    expectTypeOf<Item<ReturnType<EvClient['jobs']['csv']>>>().toBeString()
+  })
+
+  test('refuse what the API does not take', () => {
+    const never = (_: (client: EvClient) => unknown) => {}
+    // @ts-expect-error An address is a text.
+    never(client => client.verify.single(7))
+    // @ts-expect-error `async` has a method of its own, as it answers something else.
+    never(client => client.verify.single({ email: 'a@example.com', async: true }))
+    // @ts-expect-error There is no such state.
+    never(client => client.jobs.list({ status: 'done' }))
+    // @ts-expect-error There is no such scope.
+    never(client => client.keys.create({ name: 'CI', scopes: ['all'] }))
+    // @ts-expect-error There is no such event.
+    never(client => client.webhooks.update('wh_1', { events: ['batch.done'] }))
+    // @ts-expect-error The cursor is the listing's own.
+    never(client => client.history({ cursor: 'a' }))
+  })
+
+  test('complete the codes of errors, and allow others', () => {
+    expectTypeOf<'rate_limit'>().toExtend<EvApiError['code']>()
+    expectTypeOf<string>().toExtend<EvApiError['code']>()
+  })
+})
+
+describe('events', () => {
+  test('are those that the service sends, and the one that is asked for', () => {
+    expectTypeOf<WebhookEvent['event']>().toEqualTypeOf<EventKind | 'webhook.test'>()
+    expect(EVENT_KINDS).toHaveLength(5)
+  })
+
+  test('have the data that the service sends', () => {
+    expectTypeOf<EventData['batch.completed']>().toEqualTypeOf<
+      Readonly<ReturnType<typeof batchCompleted>>
+    >()
+    expectTypeOf<EventData['batch.failed']>().toEqualTypeOf<
+      Readonly<ReturnType<typeof batchFailed>>
+    >()
+    expectTypeOf<EventData['quota.warning']>().toEqualTypeOf<
+      Readonly<ReturnType<typeof quotaData>>
+    >()
+  })
+
+  test('say by their kind what their data is', () => {
+    const told = (event: WebhookEvent): string => {
+      switch (event.event) {
+        case 'batch.completed':
+          return event.data.download_url
+        case 'verification.completed':
+          return event.data.reason
+        case 'quota.exceeded':
+          return event.data.plan
+        default:
+          return event.event_id
+      }
+    }
+    expectTypeOf(told).returns.toBeString()
+  })
+})
