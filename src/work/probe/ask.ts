@@ -2,6 +2,7 @@ import { SECOND } from '../../base/clock.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
 import type { Inquiry } from '../../engine/inquiry/prepare.ts'
+import { resultOfFailure } from '../../engine/result/conclude.ts'
 import type { RouteWithHost } from '../../probe/plan.ts'
 import { isFailure } from '../../verdict/verdict.ts'
 import type { Change } from '../record/recorder.ts'
@@ -19,7 +20,7 @@ const FAULT_DELAY_MS = SECOND
 export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]): Promise<void> {
   const { recorder, stopping, slots } = work
   const { operator, egress } = slot
-  const items = await inquiriesFor(work, claimed)
+  const items = await inquiriesFor(work, slot, claimed)
   const others = new Set<string>()
   const { drain, signal, done } = farewell(work, new Set(claimed.map(({ list }) => list)))
   const onResult: ProbeListOptions['onResult'] = (inquiry, result, asked) => {
@@ -49,12 +50,21 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
 
 async function inquiriesFor(
   work: ProbeWork,
+  slot: Slot,
   claimed: readonly Claimed[],
 ): Promise<Map<Inquiry, Claimed>> {
+  const { clock } = work.database
   const items = new Map<Inquiry, Claimed>()
   for (const item of claimed) {
-    const inquiry = await inquiryFor(work, item)
-    if (inquiry !== null) items.set(inquiry, item)
+    const begunAt = clock.ticks()
+    try {
+      const inquiry = await inquiryFor(work, item)
+      if (inquiry !== null) items.set(inquiry, item)
+    } catch (error) {
+      const result = resultOfFailure(clock, { text: item.text, begunAt }, error)
+      const outcome = { result, asked: false, egress: slot.egress }
+      void work.recorder.add(item.list.id, changeFor(work, slot, item, outcome))
+    }
   }
   return items
 }

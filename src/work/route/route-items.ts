@@ -1,3 +1,7 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { Prepared } from '../../engine/inquiry/prepare.ts'
+import { resultOfFailure } from '../../engine/result/conclude.ts'
 import type { Database } from '../../store/database.ts'
 import { type QueuedItem, queuedItems } from '../../store/job/items.ts'
 import type { List } from '../lists.ts'
@@ -51,12 +55,12 @@ export async function routeItems(work: RouteWork, list: List): Promise<void> {
 
 /** Each item goes on as soon as its own route is there. */
 async function routeItem(
-  { recorder, onFiled }: RouteWork,
+  { database, recorder, onFiled }: RouteWork,
   list: List,
   { position, text, copies }: QueuedItem,
   stopping: AbortSignal,
 ): Promise<void> {
-  const prepared = await list.engine.routeOne(text, { signal: stopping })
+  const prepared = await prepare(list.engine, database.clock, text, stopping)
   // The DNS was not heard out because we stop: the item is looked at when the job goes on.
   if (stopping.aborted) return
   if ('result' in prepared) {
@@ -71,4 +75,19 @@ async function routeItem(
   }
   await recorder.add(list.id, { filed: [filed] })
   await onFiled(list, operator.name)
+}
+
+/** What fails over one item is the result of that item, and ends nobody else's. */
+async function prepare(
+  engine: Engine,
+  clock: Clock,
+  text: string,
+  signal: AbortSignal,
+): Promise<Prepared> {
+  const begunAt = clock.ticks()
+  try {
+    return await engine.routeOne(text, { signal })
+  } catch (error) {
+    return { result: resultOfFailure(clock, { text, begunAt }, error) }
+  }
 }
