@@ -36,7 +36,7 @@ export function requestListener(parts: ListenerParts): Listener {
     if (ending.has(socket)) return
     response.on('error', () => {}) // The client has left; what the answer is made of hears of it by `close`.
     const count = traffic.begin(request, response)
-    const fault = plainFault(request, parts) ?? faultOfRequest(request, limits.headersMax)
+    const fault = plainFault(request, parts) ?? faultOfRequest(request, limits)
     if (!isHttp2(request) && (fault !== null || count >= limits.requestsPerConnection)) {
       ending.add(socket)
     }

@@ -1,10 +1,18 @@
 import { ApiError } from '../api-error.ts'
+import type { ServerLimits } from './limits.ts'
 import { isHttp2, type NodeRequest } from './node.ts'
 
 /** What is wrong with a request before anybody looks at what it asks for; null: nothing. */
-export function faultOfRequest(request: NodeRequest, headersMax: number): ApiError | null {
+export function faultOfRequest(
+  request: NodeRequest,
+  { headersMax, headersSizeMax }: Pick<ServerLimits, 'headersMax' | 'headersSizeMax'>,
+): ApiError | null {
   if (request.rawHeaders.length / 2 > headersMax) {
     return new ApiError('headers_too_large', `A request has at most ${headersMax} headers`)
+  }
+  // The parser of HTTP/1.1 looks after it; HTTP/2 only asks clients to, and they may begin before they hear of it.
+  if (isHttp2(request) && sizeOf(request) > headersSizeMax) {
+    return new ApiError('headers_too_large', 'The headers are too large')
   }
   const hosts = isHttp2(request) ? [request.authority] : valuesOf(request, 'host')
   // RFC 9112 §3.2: none, or several, and nobody can tell whom the client meant.
@@ -29,6 +37,9 @@ const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
 
 /** RFC 9112 §3.2.1: a path and perhaps a query; nothing for proxies, and nothing that some software takes for a slash. */
 const TARGET = /^\/(?!\/)[!#-;=?-[\]^_`a-z{|}~]*$/i
+
+const sizeOf = ({ rawHeaders }: NodeRequest) =>
+  rawHeaders.reduce((size, text) => size + text.length, 0)
 
 function valuesOf({ rawHeaders }: NodeRequest, name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)

@@ -1,0 +1,352 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect as connectHttp2,
+  constants,
+} from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect, type TLSSocket } from 'node:tls'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { EvError } from '../../../src/base/error.ts'
+import { type Certificate, readCertificate } from '../../../src/http/server/certificate.ts'
+import { watchCertificate } from '../../../src/http/server/renewal.ts'
+import { selfSigned } from '../../../src/world/host/certificate.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { answerOf, type DoorOptions, openDoor } from './door.ts'
+
+const NAME = 'ev.example'
+
+function certificate(name = NAME): Certificate {
+  return { ...selfSigned(name), expiresAt: systemClock.now() + 1 }
+}
+
+const openTls = (options: DoorOptions = {}) => openDoor({ certificate: certificate(), ...options })
+
+const sessions: ClientHttp2Session[] = []
+afterEach(() => {
+  for (const session of sessions.splice(0)) session.destroy()
+})
+
+async function session(port: number): Promise<ClientHttp2Session> {
+  const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+  client.on('error', () => {})
+  sessions.push(client)
+  await once(client, 'connect')
+  return client
+}
+
+type Headers = Record<string, string>
+
+/** One request over HTTP/2, and its answer. */
+async function ask(client: ClientHttp2Session, headers: Headers, body?: string) {
+  const stream = client.request(
+    { ':authority': NAME, ...headers },
+    { endStream: body === undefined },
+  )
+  stream.end(body)
+  return answer(stream)
+}
+
+async function answer(stream: ClientHttp2Stream) {
+  const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
+  return { status: headers[':status'], headers, json: JSON.parse(await text(stream)) }
+}
+
+describe('TLS', () => {
+  test.each(['TLSv1', 'TLSv1.1'] as const)('%s is refused', async version => {
+    const { port } = await openTls()
+    const options = { minVersion: version, maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' }
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+    const [error] = await once(socket, 'error')
+    expect(String(error.code)).toMatch(/ALERT_PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS/)
+  })
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async version => {
+    const { port } = await openTls()
+    const options = { minVersion: version, maxVersion: version }
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options })
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'secureConnect')
+    expect(socket.getProtocol()).toBe(version)
+  })
+
+  test('HTTP/1.1 has the same answers and the same limits as without', async () => {
+    const door = await openTls()
+    const ok = 'GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
+    expect(answerOf(await door.send(ok))).toMatchObject({ status: 200, json: { ok: true } })
+    expect(answerOf(await door.send('BREW / HTTP/1.1\r\n\r\n'))).toMatchObject({ status: 400 })
+    const large = `GET /ok HTTP/1.1\r\nHost: a\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`
+    expect(answerOf(await door.send(large))).toMatchObject({ status: 431 })
+    expect(answerOf(await door.send('GET /ok HTTP/1.1\r\n'))).toMatchObject({ status: 408 })
+    const body = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc'
+    expect(answerOf(await door.send(body))).toMatchObject({ status: 408 })
+  })
+
+  test('a client that only says hello is left', async () => {
+    const door = await openTls({ limits: { tlsHandshakeMs: 50 } })
+    const { connect: connectTcp } = await import('node:net')
+    const socket = connectTcp(door.port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => {})
+    socket.resume()
+    await once(socket, 'close')
+  })
+
+  test('a new certificate is for new connections; the old ones stay', async () => {
+    const door = await openTls()
+    const before = (await door.open()) as TLSSocket
+    const fresh = certificate('new.example')
+    door.renew(fresh)
+    const after = (await door.open()) as TLSSocket
+    expect(before.getPeerCertificate().subject.CN).toBe(NAME)
+    expect(after.getPeerCertificate().subject.CN).toBe('new.example')
+    before.write('GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n')
+    expect(answerOf(await text(before))).toMatchObject({ status: 200 })
+  })
+})
+
+describe('HTTP/2', () => {
+  test('has the same answers', async () => {
+    const door = await openTls()
+    const client = await session(door.port)
+    expect(await ask(client, { ':path': '/ok' })).toMatchObject({ status: 200, json: { ok: true } })
+    const post = { ':path': '/echo', ':method': 'POST' }
+    expect((await ask(client, post, 'abc')).json).toEqual({ bytes: 3 })
+    expect(await ask(client, { ':path': '/none' })).toMatchObject({ status: 404 })
+  })
+
+  test.each([
+    ['an expectation', { ':path': '/ok', expect: 'x' }, 417],
+    ['two slashes', { ':path': '//ok' }, 400],
+    ['a Host in disguise', { ':path': '/ok', ':authority': '0x7f.1' }, 400],
+    ['another scheme', { ':path': '/ok', ':scheme': 'ftp' }, 400],
+  ])('%s is refused as JSON', async (_, headers, status) => {
+    const door = await openTls()
+    const client = await session(door.port)
+    const refused = await ask(client, headers as unknown as Headers)
+    expect(refused).toMatchObject({ status, json: { success: false } })
+    expect(refused.headers).toMatchObject({ 'x-ratelimit-limit': '100' })
+    expect(door.asked).toEqual([])
+  })
+
+  test('CONNECT is refused as JSON', async () => {
+    const door = await openTls()
+    const client = await session(door.port)
+    const stream = client.request({ ':method': 'CONNECT', ':authority': 'a.example:25' })
+    expect(await answer(stream)).toMatchObject({ status: 405, json: { success: false } })
+  })
+
+  test('a body that does not come in time is told so, and the connection stays', async () => {
+    const door = await openTls({ limits: { keepAliveMs: 5_000 } })
+    const client = await session(door.port)
+    const stream = client.request({ ':authority': NAME, ':path': '/echo', ':method': 'POST' })
+    stream.write('abc')
+    expect(await answer(stream)).toMatchObject({ status: 408, json: { code: 'request_timeout' } })
+    expect(await ask(client, { ':path': '/ok' })).toMatchObject({ status: 200 })
+  })
+
+  test('an answer that nobody reads is given up', async () => {
+    let isCancelled = false
+    const door = await openTls({
+      paths: app =>
+        app.get('/long', () => {
+          const pull = (to: ReadableStreamDefaultController) => to.enqueue(new Uint8Array(100_000))
+          const cancel = () => {
+            isCancelled = true
+          }
+          return new Response(new ReadableStream({ pull, cancel }))
+        }),
+    })
+    const client = await session(door.port)
+    const stream = client.request({ ':authority': NAME, ':path': '/long' })
+    stream.on('error', () => {})
+    stream.pause()
+    await once(stream, 'close')
+    expect(isCancelled).toBe(true)
+  })
+
+  test('an answer that takes its time is waited for', async () => {
+    const door = await openTls({
+      limits: { stallMs: 30, keepAliveMs: 50 },
+      paths: app => app.get('/wait', async c => wait(300, c.json({ ok: true }))),
+    })
+    const client = await session(door.port)
+    expect(await ask(client, { ':path': '/wait' })).toMatchObject({ status: 200 })
+  })
+
+  test('a connection without requests ends, however it keeps itself busy', async () => {
+    const door = await openTls({ limits: { keepAliveMs: 200 } })
+    const client = await session(door.port)
+    const closed = once(client, 'close')
+    const pings = setInterval(() => client.destroyed || client.ping(() => {}), 20)
+    onTestFinished(() => clearInterval(pings))
+    await closed
+  })
+
+  test('a flood of settings or pings ends the connection', async () => {
+    const door = await openTls({ limits: { controlFramesPerMinute: 50, keepAliveMs: 20_000 } })
+    for (const flood of ['ping', 'settings'] as const) {
+      const client = await session(door.port)
+      const closed = once(client, 'close')
+      while (!client.destroyed) {
+        if (flood === 'ping') client.ping(() => {})
+        else client.settings({ initialWindowSize: 65_535 })
+        await wait(1)
+      }
+      await closed
+    }
+  })
+
+  test('streams that are opened and taken back at once, again and again, end the connection', async () => {
+    const door = await openTls({
+      limits: { resetsBurst: 20, resetsPerSecond: 1 },
+      paths: app => app.get('/wait', async c => wait(100, c.json({}))),
+    })
+    const client = await session(door.port)
+    const closed = new Promise(resolve => client.once('close', resolve))
+    for (let i = 0; i < 100 && !client.destroyed; i++) {
+      const streams = Array.from({ length: 5 }, () => {
+        const stream = client.request({ ':authority': NAME, ':path': '/wait' })
+        return stream.on('error', () => {})
+      })
+      await wait(5)
+      for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL)
+      await wait(5)
+    }
+    await closed
+    expect(door.asked.length).toBeLessThan(100)
+  })
+
+  test('too many requests at once wait or are refused by the protocol', async () => {
+    let atOnce = 0
+    let most = 0
+    const door = await openTls({
+      limits: { streamsMax: 5 },
+      paths: app =>
+        app.get('/wait', async c => {
+          most = Math.max(most, ++atOnce)
+          await wait(20)
+          atOnce--
+          return c.json({})
+        }),
+    })
+    const client = await session(door.port)
+    await once(client, 'remoteSettings').catch(() => {})
+    await Promise.all(Array.from({ length: 20 }, () => ask(client, { ':path': '/wait' })))
+    expect(most).toBeLessThanOrEqual(5)
+  })
+
+  test('more headers than are allowed reach nobody', async () => {
+    const door = await openTls()
+    for (const headers of [
+      Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`a${i}`, 'b'])),
+      { a: 'x'.repeat(20_000) },
+    ]) {
+      const client = await session(door.port)
+      const stream = client.request({ ':authority': NAME, ':path': '/ok', ...headers })
+      const end = await Promise.race([
+        once(stream, 'response').then(([got]) => got[':status'] as number),
+        once(stream, 'close').then(() => 'closed'),
+      ]).catch(() => 'error')
+      expect([431, 'error', 'closed']).toContain(end)
+    }
+    expect(door.asked).toEqual([])
+  })
+
+  test('a connection ends, gracefully, after as many requests as it may bring', async () => {
+    const door = await openTls({ limits: { requestsPerConnection: 3 } })
+    const client = await session(door.port)
+    const told = once(client, 'goaway')
+    for (let i = 0; i < 3; i++) {
+      expect(await ask(client, { ':path': '/ok' })).toMatchObject({ status: 200 })
+    }
+    const [code] = await told
+    expect(code).toBe(constants.NGHTTP2_NO_ERROR)
+  })
+})
+
+describe('the files of a certificate', () => {
+  function files(parts: { cert?: string; key?: string } = {}) {
+    const folder = mkdtempSync(join(tmpdir(), 'ev-cert-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const whole = { ...selfSigned(NAME), ...parts }
+    const named = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
+    writeFileSync(named.cert, whole.cert)
+    writeFileSync(named.key, whole.key)
+    return named
+  }
+  const fault = (run: () => unknown) => {
+    try {
+      run()
+    } catch (error) {
+      if (error instanceof EvError) return `${error.code}: ${error.message}`
+    }
+    return 'none'
+  }
+
+  test('that are there and belong together are taken', () => {
+    const { expiresAt } = readCertificate(files())
+    expect(expiresAt).toBeGreaterThan(systemClock.now())
+  })
+
+  test.each([
+    ['no certificate', { cert: 'hello' }, /cert\.pem holds no certificate in PEM form.*BEGIN/],
+    ['no key', { key: 'hello' }, /key\.pem holds no private key that can be read.*password/],
+    ['the key of another', { key: selfSigned(NAME).key }, /is not that of the certificate/],
+  ])('that hold %s are refused with a sentence', (_, parts, says) => {
+    expect(fault(() => readCertificate(files(parts)))).toMatch(says)
+    expect(fault(() => readCertificate(files(parts)))).toMatch(/^bad_config: /)
+  })
+
+  test('that are not there are named', () => {
+    const missing = { cert: '/nowhere/cert.pem', key: '/nowhere/key.pem' }
+    expect(fault(() => readCertificate(missing))).toMatch(
+      /certificate \/nowhere\/cert\.pem cannot be/,
+    )
+  })
+
+  test('are read again; what is bad is said once and changes nothing', async () => {
+    const clock = fakeClock()
+    const named = files()
+    const lines: string[] = []
+    const note = (message: string) => void lines.push(message)
+    const log = { debug: note, info: note, warn: note, error: note }
+    const renewed: Certificate[] = []
+    const first = readCertificate(named)
+    const renewal = watchCertificate(named, first, { clock, log }, one => void renewed.push(one))
+    await clock.advance(20_000)
+    expect([lines, renewed]).toEqual([[], []])
+    const fresh = selfSigned('new.example')
+    writeFileSync(named.cert, fresh.cert)
+    await clock.advance(20_000)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(/^the certificate stays as it was\. The key .* is not that of/)
+    writeFileSync(named.key, fresh.key)
+    await clock.advance(5_000)
+    expect(renewed.map(({ cert }) => cert)).toEqual([fresh.cert])
+    expect(lines[1]).toBe('the certificate was read again')
+    renewal.stop()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('that have expired, or soon will have, are warned of', () => {
+    const clock = fakeClock()
+    for (const [leftMs, says] of [
+      [-1_000, 'has expired'],
+      [3 * 86_400_000, 'expires soon'],
+    ] as const) {
+      const named = files(selfSigned(NAME, clock.now() + leftMs))
+      const lines: string[] = []
+      const note = (message: string) => void lines.push(message)
+      const log = { debug: note, info: note, warn: note, error: note }
+      watchCertificate(named, readCertificate(named), { clock, log }, () => {}).stop()
+      expect(lines).toEqual([expect.stringContaining(says)])
+    }
+  })
+})
