@@ -5,7 +5,8 @@ import { readCredit } from '../../store/account/credits.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
 import { CREDITS_EXAMPLE, Credits } from '../schema/account.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import type { Service } from '../service.ts'
 
 /** What of its plan an account has left today. */
@@ -16,9 +17,12 @@ export function creditRoutes(service: Service) {
     description:
       'One credit for each definite answer that was found out anew: `unknown`, cached and malformed ones, duplicates and the sandbox cost nothing. A plan without a daily limit has null for what is left and what was added.',
     tags: ['Account'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
-    responses: { 200: json(Credits, 'The credits', CREDITS_EXAMPLE), ...faults() },
+    responses: {
+      200: json(Credits, 'The credits', CREDITS_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   return newRouter().openapi(credits, async c => {
     const { account, key, plan } = c.get('caller')

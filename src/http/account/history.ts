@@ -6,7 +6,8 @@ import { pageOf, pageQuery, placeOf } from '../cursor.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
 import { HISTORY_EXAMPLE, HistoryPage, historyFilters, type SOURCES } from '../schema/account.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import type { Service } from '../service.ts'
 
 /** What an account verified. */
@@ -17,10 +18,13 @@ export function historyRoutes(service: Service) {
     description:
       'One row for each address that was verified, kept for as long as the operator says. With `X-EV-Sandbox: true` the simulated ones, else the others.',
     tags: ['Account'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ ...pageQuery, ...historyFilters }) },
-    responses: { 200: json(HistoryPage, 'One page of it', HISTORY_EXAMPLE), ...faults() },
+    responses: {
+      200: json(HistoryPage, 'One page of it', HISTORY_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   return newRouter().openapi(history, async c => {
     const { limit, cursor, email, reason, source, since, until } = c.req.valid('query')

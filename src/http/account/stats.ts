@@ -8,7 +8,8 @@ import type { Class } from '../../verdict/verdict.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
 import { PERIODS, STATS_EXAMPLE, Stats } from '../schema/account.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import type { Service } from '../service.ts'
 
 /** How much an account verified, by day and by key. */
@@ -19,10 +20,13 @@ export function statsRoutes(service: Service) {
     description:
       'Of today (UTC), or of the last 7 or 30 days with today. Days without any verification are there too.',
     tags: ['Account'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ period: z.enum(PERIODS).default('day') }) },
-    responses: { 200: json(Stats, 'The numbers', STATS_EXAMPLE), ...faults() },
+    responses: {
+      200: json(Stats, 'The numbers', STATS_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   return newRouter().openapi(stats, async c => {
     const { period } = c.req.valid('query')

@@ -7,7 +7,8 @@ import { ApiError } from '../api-error.ts'
 import type { Env } from '../context.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JobAnswer } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { foundJob } from './found-job.ts'
@@ -22,12 +23,12 @@ export function jobChangeRoutes(service: Service) {
     description:
       'Nothing more is asked for it, and the credits that it has not used are given back. What was found out stays: download it with `partial=true`. A job that was cancelled already is told as it is.',
     tags: ['Jobs'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware,
     request: { params },
     responses: {
       200: json(JobAnswer, 'The job, cancelled'),
-      ...faults('not_found', 'job_not_cancellable'),
+      ...errorResponses('invalid_request', 'not_found', 'job_not_cancellable'),
     },
   } as const)
   const remove = createRoute({
@@ -35,10 +36,13 @@ export function jobChangeRoutes(service: Service) {
     summary: 'Delete a job',
     description: 'Removes its addresses and results. One that is not finished is cancelled first.',
     tags: ['Jobs'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware,
     request: { params },
-    responses: { 204: { description: 'It is gone' }, ...faults('not_found') },
+    responses: {
+      204: { description: 'It is gone' },
+      ...errorResponses('invalid_request', 'not_found'),
+    },
   } as const)
   return newRouter()
     .openapi(cancel, async c => {

@@ -6,7 +6,7 @@ import { ApiError } from '../api-error.ts'
 import type { Env } from '../context.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
-import { faults } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import { DownloadRow } from '../schema/job.ts'
 import { STATUSES } from '../schema/result.ts'
 import type { Service } from '../service.ts'
@@ -22,10 +22,10 @@ export function downloadRoutes(service: Service) {
     description:
       "CSV has the columns of `results` first. Of an uploaded file the original columns come first and unchanged, ours behind them with the prefix `ev_`. Cells that a spreadsheet would run as a formula get a leading `'`.",
     tags: ['Jobs'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { params, query },
-    responses: { 200: FILE, ...faults('not_found', 'job_not_ready') },
+    responses: { 200: FILE, ...errorResponses('invalid_request', 'not_found', 'job_not_ready') },
   }
   const bulk = createRoute({
     ...route,

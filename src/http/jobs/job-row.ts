@@ -64,8 +64,10 @@ function nextMax(page: readonly ResultRow[]): number {
   return Math.max(1, Math.min(PAGE_ROWS_MAX, 2 * page.length, fitting))
 }
 
-function toRow({ position, cells, class: klass, result }: ResultRow, { type }: Job): JobRow[] {
-  if (result === null || klass === null) return []
+function toRow(row: ResultRow, { type }: Job): JobRow[] {
+  const { position, text, cells, class: klass } = row
+  if (row.result === null || klass === null) return []
+  const result = JSON.parse(row.result) as Result | null
   const came = cells === null ? null : (JSON.parse(cells) as string[])
   return [
     {
@@ -73,7 +75,8 @@ function toRow({ position, cells, class: klass, result }: ResultRow, { type }: J
       id: type === 'file' ? null : (came?.[0] ?? null),
       cells: type === 'file' ? came : null,
       class: klass,
-      result: JSON.parse(result) as Result | null,
+      // A duplicate has the result of its first, whose domain may be written otherwise.
+      result: result === null || result.email === text ? result : { ...result, email: text },
     },
   ]
 }

@@ -3,7 +3,8 @@ import { accountJobs } from '../../store/job/account-jobs.ts'
 import { pageOf, pageQuery, placeOf } from '../cursor.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JOB_STATES, JobPage, PAGE_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { presentJob } from './present-job.ts'
@@ -15,10 +16,13 @@ export function jobListRoutes(service: Service) {
     summary: 'The lists of the account, the newest first',
     description: 'With `X-EV-Sandbox: true` the simulated ones, else the others.',
     tags: ['Jobs'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
     request: { query: z.object({ ...pageQuery, status: z.enum(JOB_STATES).optional() }) },
-    responses: { 200: json(JobPage, 'One page of them', PAGE_EXAMPLE), ...faults() },
+    responses: {
+      200: json(JobPage, 'One page of them', PAGE_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   return newRouter().openapi(list, async c => {
     const { limit, cursor, status } = c.req.valid('query')

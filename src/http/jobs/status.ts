@@ -4,7 +4,8 @@ import type { Job } from '../../store/job/jobs.ts'
 import type { Env } from '../context.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { foundJob, noSuchJob } from './found-job.ts'
@@ -23,12 +24,12 @@ export function statusRoutes(service: Service) {
     description:
       'All fields are there in every state. `data.results` is filled when the job is completed.',
     tags: ['Jobs'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware,
     request: { params, query: z.object(statusQuery) },
     responses: {
       200: json(JobStatus, 'How it stands', STATUS_EXAMPLE),
-      ...faults('not_found'),
+      ...errorResponses('invalid_request', 'not_found'),
     },
   } as const)
   const job = createRoute({
@@ -37,10 +38,13 @@ export function statusRoutes(service: Service) {
     description:
       'The same without the results, which `include=results` adds. Jobs of every kind are found here, also the `verification_id` of a single address.',
     tags: ['Jobs'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware,
     request: { params, query: z.object({ ...statusQuery, include }) },
-    responses: { 200: json(JobAnswer, 'The job', JOB_EXAMPLE), ...faults('not_found') },
+    responses: {
+      200: json(JobAnswer, 'The job', JOB_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
   } as const)
   return newRouter()
     .openapi(status, async c => {

@@ -18,7 +18,8 @@ import type { Env } from '../context.ts'
 import { guard } from '../guard.ts'
 import { idempotent } from '../idempotent.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import {
   GRACE_S_USUAL,
   KEY_EXAMPLE,
@@ -37,14 +38,17 @@ import { timeAhead } from './time-ahead.ts'
 /** Changing a key, giving it another text, and ending it. */
 export function keyChangeRoutes(service: Service) {
   const middleware = guard(service, { scope: 'keys:write', counts: null, bodyMax: KEY_BODY_MAX })
-  const common = { tags: ['Keys'], security: [{ bearer: [] }] }
+  const common = { tags: ['Keys'], security: SECURITY }
   const change = createRoute({
     ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
     summary: 'Change a key',
     description: 'What is left out stays as it is. The change holds from the next request on.',
     middleware,
     request: { params, body: bodyOf(KeyPatchRequest, true) },
-    responses: { 200: json(KeyAnswer, 'The key', KEY_EXAMPLE), ...faults('not_found') },
+    responses: {
+      200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
   })
   const rotate = createRoute({
     ...{ ...common, method: 'post' as const, path: '/v1/keys/{id}/rotate' },
@@ -56,7 +60,12 @@ export function keyChangeRoutes(service: Service) {
     request: { params, body: bodyOf(RotateRequest, false) },
     responses: {
       200: json(RotatedKey, 'The key with its new text', ROTATED_KEY_EXAMPLE),
-      ...faults('not_found', 'idempotency_in_progress', 'idempotency_mismatch'),
+      ...errorResponses(
+        'invalid_request',
+        'not_found',
+        'idempotency_in_progress',
+        'idempotency_mismatch',
+      ),
     },
   })
   const remove = createRoute({
@@ -65,7 +74,10 @@ export function keyChangeRoutes(service: Service) {
     description: 'It opens nothing from now on, also where it is the one that asks for this.',
     middleware,
     request: { params },
-    responses: { 204: { description: 'It is gone' }, ...faults('not_found') },
+    responses: {
+      204: { description: 'It is gone' },
+      ...errorResponses('invalid_request', 'not_found'),
+    },
   })
   return newRouter()
     .openapi(change, async c => {

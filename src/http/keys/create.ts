@@ -6,7 +6,8 @@ import { commit } from '../commit.ts'
 import { guard } from '../guard.ts'
 import { idempotent } from '../idempotent.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import {
   CREATED_KEY_EXAMPLE,
   CreatedKey,
@@ -28,9 +29,12 @@ export function keyCreateRoutes(service: Service) {
     summary: 'The keys of the account',
     description: 'Those that were deleted are not among them.',
     tags: ['Keys'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, rule),
-    responses: { 200: json(KeyList, 'The keys', KEY_LIST_EXAMPLE), ...faults() },
+    responses: {
+      200: json(KeyList, 'The keys', KEY_LIST_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   const create = createRoute({
     ...{ method: 'post', path: '/v1/keys', operationId: 'createKey' },
@@ -38,7 +42,7 @@ export function keyCreateRoutes(service: Service) {
     description:
       'Its text is shown in this answer and never again: the service keeps only its hash.',
     tags: ['Keys'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: [...guard(service, rule), idempotent(service)],
     request: {
       body: {
@@ -48,7 +52,12 @@ export function keyCreateRoutes(service: Service) {
     },
     responses: {
       201: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
-      ...faults('invalid_json', 'idempotency_in_progress', 'idempotency_mismatch'),
+      ...errorResponses(
+        'invalid_request',
+        'invalid_json',
+        'idempotency_in_progress',
+        'idempotency_mismatch',
+      ),
     },
   } as const)
   return newRouter()

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { pageFields } from '../cursor.ts'
-import { BulkItem, ITEM_EXAMPLE } from './result.ts'
+import { BulkItem, ITEM_EXAMPLE, SingleResult } from './result.ts'
 
 // Jobs as they are answered; unknown values are null, so that each state has the same fields.
 
@@ -9,12 +9,12 @@ const JOB_TYPES = ['single', 'bulk', 'batch', 'file'] as const
 
 const time = z.string().openapi({ format: 'date-time' })
 
-const JobItem = BulkItem.extend({
-  id: z.string().optional().openapi({ description: 'The id that it was submitted with.' }),
-  erased: z.literal(true).optional().openapi({
-    description: 'The address was erased; of its result only the class is left.',
-  }),
-}).openapi('JobItem')
+const id = z.string().optional().openapi({ description: 'The id that it was submitted with.' })
+const erased = z.literal(true).optional().openapi({
+  description: 'The address was erased; of its result only the class is left.',
+})
+
+const JobItem = z.object({ id, ...BulkItem.shape, erased }).openapi('JobItem')
 
 const Summary = z
   .object({
@@ -72,13 +72,20 @@ export const JobPage = z
   })
   .openapi('JobPage')
 
-/** The rows of a download in JSON have these and more. */
-export const DownloadRow = JobItem.extend({
-  row: z.int().min(1).openapi({ description: 'Its place in the list.' }),
-  input: z.record(z.string(), z.string()).optional().openapi({
-    description: 'The cells of an uploaded file, by the names of their columns.',
-  }),
-}).openapi('DownloadRow')
+const { evidence: _evidence, sandbox: _sandbox, ...resultFields } = SingleResult.shape
+
+/** A row of a download in JSON. */
+export const DownloadRow = z
+  .object({
+    row: z.int().min(1).openapi({ description: 'Its place in the list.' }),
+    id,
+    ...resultFields,
+    erased,
+    input: z.record(z.string(), z.string()).optional().openapi({
+      description: 'The cells of an uploaded file, by the names of their columns.',
+    }),
+  })
+  .openapi('DownloadRow')
 
 const begun = {
   ...{ success: true as const, job_id: 'job_xyz789' },

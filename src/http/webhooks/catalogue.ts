@@ -2,7 +2,8 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { EVENT_KINDS } from '../../hook/event.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import { EVENTS } from '../schema/event.ts'
 import { EventList } from '../schema/webhook.ts'
 import type { Service } from '../service.ts'
@@ -14,9 +15,12 @@ export function catalogueRoutes(service: Service) {
     summary: 'The events that there are',
     description: 'With the JSON Schema of their data, and an example of each as it is sent.',
     tags: ['Webhooks'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
-    responses: { 200: json(EventList, 'The events', CATALOGUE), ...faults() },
+    responses: {
+      200: json(EventList, 'The events', CATALOGUE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   return newRouter().openapi(list, c => c.json(CATALOGUE, 200))
 }

@@ -12,7 +12,8 @@ import { ApiError } from '../api-error.ts'
 import type { Env } from '../context.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import {
   NewWebhookRequest,
   WEBHOOK_EXAMPLE,
@@ -28,14 +29,14 @@ import { checkUrl } from './url.ts'
 export function webhookChangeRoutes(service: Service) {
   const bodyMax = WEBHOOK_BODY_MAX
   const writing = guard(service, { scope: 'webhooks:write', counts: null, bodyMax })
-  const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: [{ bearer: [] }] }
+  const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: SECURITY }
   const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
   const read = createRoute({
     ...{ ...common, method: 'get' as const, operationId: 'getWebhook' },
     summary: 'One webhook endpoint',
     middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax }),
     request: { params },
-    responses: { ...answers, ...faults('not_found') },
+    responses: { ...answers, ...errorResponses('invalid_request', 'not_found') },
   })
   const change = createRoute({
     ...{ ...common, method: 'patch' as const, operationId: 'updateWebhook' },
@@ -43,7 +44,10 @@ export function webhookChangeRoutes(service: Service) {
     description: 'What is left out stays as it is.',
     middleware: writing,
     request: { params, body: bodyOf(WebhookPatchRequest) },
-    responses: { ...answers, ...faults('not_found', 'invalid_webhook_url', 'invalid_event') },
+    responses: {
+      ...answers,
+      ...errorResponses('invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'),
+    },
   })
   const replace = createRoute({
     ...{ ...common, method: 'put' as const, operationId: 'replaceWebhook' },
@@ -51,7 +55,10 @@ export function webhookChangeRoutes(service: Service) {
     description: 'What is left out gets its default. Its secret stays.',
     middleware: writing,
     request: { params, body: bodyOf(NewWebhookRequest) },
-    responses: { ...answers, ...faults('not_found', 'invalid_webhook_url', 'invalid_event') },
+    responses: {
+      ...answers,
+      ...errorResponses('invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'),
+    },
   })
   const remove = createRoute({
     ...{ ...common, method: 'delete' as const, operationId: 'deleteWebhook' },
@@ -59,7 +66,10 @@ export function webhookChangeRoutes(service: Service) {
     description: 'Nothing is sent to it any more, also not what was to be sent again.',
     middleware: writing,
     request: { params },
-    responses: { 204: { description: 'It is gone' }, ...faults('not_found') },
+    responses: {
+      204: { description: 'It is gone' },
+      ...errorResponses('invalid_request', 'not_found'),
+    },
   })
   return newRouter()
     .openapi(read, async c =>

@@ -5,7 +5,8 @@ import { commit } from '../commit.ts'
 import { guard } from '../guard.ts'
 import { idempotent } from '../idempotent.ts'
 import { newRouter } from '../router.ts'
-import { faults, json } from '../schema/answers.ts'
+import { json } from '../schema/answers.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
 import {
   CREATED_WEBHOOK_EXAMPLE,
   CreatedWebhook,
@@ -26,9 +27,12 @@ export function webhookCreateRoutes(service: Service) {
     summary: 'The webhook endpoints of the account',
     description: 'The oldest first.',
     tags: ['Webhooks'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: guard(service, { ...rule, scope: 'webhooks:read' }),
-    responses: { 200: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE), ...faults() },
+    responses: {
+      200: json(WebhookList, 'The endpoints', WEBHOOK_LIST_EXAMPLE),
+      ...errorResponses('invalid_request'),
+    },
   } as const)
   const create = createRoute({
     ...{ method: 'post', path: '/v1/webhooks', operationId: 'createWebhook' },
@@ -36,7 +40,7 @@ export function webhookCreateRoutes(service: Service) {
     description:
       'Events are sent to it from now on, signed with a secret that is shown in this answer and never again.',
     tags: ['Webhooks'],
-    security: [{ bearer: [] }],
+    security: SECURITY,
     middleware: [...guard(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
     request: {
       body: {
@@ -48,8 +52,7 @@ export function webhookCreateRoutes(service: Service) {
     },
     responses: {
       201: json(CreatedWebhook, 'The endpoint', CREATED_WEBHOOK_EXAMPLE),
-      ...faults('invalid_webhook_url', 'invalid_event', 'invalid_json'),
-      ...faults('idempotency_in_progress', 'idempotency_mismatch'),
+      ...errorResponses('invalid_request', ...CREATION_FAULTS),
     },
   } as const)
   return newRouter()
@@ -77,6 +80,11 @@ export function webhookCreateRoutes(service: Service) {
       })) as never
     })
 }
+
+const CREATION_FAULTS = [
+  ...(['invalid_webhook_url', 'invalid_event', 'invalid_json'] as const),
+  ...(['idempotency_in_progress', 'idempotency_mismatch'] as const),
+]
 
 /** The longest URL, a description and all events, with room. */
 export const WEBHOOK_BODY_MAX = 16 * 1024

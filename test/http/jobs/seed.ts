@@ -1,0 +1,76 @@
+import { sandboxResult } from '../../../src/engine/sandbox.ts'
+import { toEntry } from '../../../src/job/submission.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { countResults, startJob } from '../../../src/store/job/course.ts'
+import { recordResults } from '../../../src/store/job/items.ts'
+import { createJob, type Job, type NewJob, readJob } from '../../../src/store/job/jobs.ts'
+import { addItems, queueJobIn } from '../../../src/store/job/loading.ts'
+import { classOf, isFailure } from '../../../src/verdict/verdict.ts'
+
+export type Seed = Partial<NonNullable<NewJob['owner']>> & {
+  readonly id?: string
+  readonly texts: readonly string[]
+  /** What came with each row: an ID, or the cells of a file. */
+  readonly cells?: readonly (readonly string[] | null)[]
+  readonly source?: object
+  /** How many rows have a result; left out: all. */
+  readonly done?: number
+}
+
+/** A job whose first rows have simulated results, chosen by the prefix of their addresses. */
+export async function seedJob(database: Database, seed: Seed): Promise<Job> {
+  const { id = 'job_a', texts, cells = [], source = {}, done = texts.length, ...given } = seed
+  const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false, ...given }
+  await createJob(database, {
+    ...{ id, sourceKey: id, source: JSON.stringify(source) },
+    owner: { type: 'batch', ...owner },
+  })
+  const items = texts.map((text, n) => {
+    const came = cells[n] ?? null
+    return { position: n + 1, ...toEntry(text), cells: came && JSON.stringify(came) }
+  })
+  for (let at = 0; at < items.length; at += 5_000) {
+    await addItems(database, id, items.slice(at, at + 5_000))
+  }
+  await write(database, trx => queueJobIn(trx, id, { now: database.clock.now() }))
+  if (done === 0) return readJob(database, id)
+  await startJob(database, id)
+  for (let at = 0; at < done; at += 5_000) {
+    await record(database, id, at, Math.min(at + 5_000, done))
+  }
+  return readJob(database, id)
+}
+
+/** Gives the rows behind position `after`, up to `last`, their results. */
+async function record(database: Database, id: string, after: number, last: number): Promise<void> {
+  const { clock } = database
+  const rows = await database.db
+    .selectFrom('item')
+    .select(['position', 'text', 'copies'])
+    .where('job_id', '=', id)
+    .where('state', '<>', 'same')
+    .where('position', '>', after)
+    .where('position', '<=', last)
+    .execute()
+  const counts = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0, failed: 0 }
+  const recorded = rows.map(({ position, text, copies }) => {
+    const result = sandboxResult(clock, text)
+    counts[classOf(result.verdict)] += copies
+    if (isFailure(result.verdict)) counts.failed += copies
+    return { position, result: JSON.stringify(result), class: classOf(result.verdict) }
+  })
+  await write(database, async trx => {
+    await recordResults(trx, id, recorded)
+    await countResults(trx, id, counts, clock.now())
+  })
+}
+
+/** One address of each class, and one that ev itself could not verify. */
+export const MIXED = [
+  'valid@a.example',
+  'risky@a.example',
+  'invalid@a.example',
+  'timeout@a.example',
+  'error-server@a.example',
+  'role@a.example',
+]
