@@ -3,6 +3,7 @@ import { messageOf } from '../base/error.ts'
 import { ping } from '../store/ping.ts'
 import { ApiError } from './api-error.ts'
 import { newRouter } from './router.ts'
+import { ErrorBody, json } from './schema/answers.ts'
 import type { Service } from './service.ts'
 
 /** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
@@ -16,7 +17,7 @@ export function healthRoutes(service: Service) {
         throw new ApiError('service_unavailable', sentence, { retryAfterS: 5 })
       }
       await checkStore(service)
-      return c.json({ status: 'ok' as const })
+      return c.json({ status: 'ok' as const }, 200)
     })
     .openapi(health, async c => {
       const store = await checkStore(service).then(
@@ -69,7 +70,7 @@ const readyz = createRoute({
   operationId: 'isReady',
   tags: ['Service'],
   summary: 'Whether requests should be sent here',
-  responses: { ...ok, 503: { description: 'Not now: it is stopping, or its database fails' } },
+  responses: { ...ok, 503: json(ErrorBody, 'Not now: it is stopping, or its database fails') },
 })
 const health = createRoute({
   method: 'get',
