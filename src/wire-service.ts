@@ -12,6 +12,7 @@ import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
 import { metricsApp } from './http/metrics-app.ts'
 import type { Service } from './http/service.ts'
+import { clearUploads } from './http/verify/list/upload.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
 import { type Database, openDatabase, write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
@@ -119,7 +120,8 @@ export async function wireService(
 }
 
 /** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
-async function takeUp(database: Database, { worker, log }: Service): Promise<void> {
+async function takeUp(database: Database, { worker, log, settings }: Service): Promise<void> {
+  clearUploads(settings.dataDir)
   await deleteLoadingJobs(database)
   await write(database, releaseLostHolds)
   const open = await openJobs(database)

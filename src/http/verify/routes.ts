@@ -1,7 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, SECURITY } from '../schema/error.ts'
+import { errorResponsesWithSimulated, SECURITY } from '../schema/error.ts'
+import { HEADERS } from '../schema/headers.ts'
 import { RESULT_EXAMPLE, SingleResult } from '../schema/result.ts'
 import { AsyncAccepted, ScoredResult, SingleQuery, SingleRequest } from '../schema/verify.ts'
 import type { Service } from '../service.ts'
@@ -14,6 +15,7 @@ export function singleRoutes(service: Service) {
     method: 'post' as const,
     tags: ['Verification'],
     security: SECURITY,
+    parameters: HEADERS,
     middleware: gate(service, {
       scope: 'verify:single',
       counts: 'single',
@@ -34,7 +36,7 @@ export function singleRoutes(service: Service) {
     request: { body, query: SingleQuery },
     responses: {
       200: json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
-      ...errorResponses(...SINGLE_FAULTS),
+      ...errorResponsesWithSimulated(...SINGLE_FAULTS),
     },
   })
   const scored = createRoute({
@@ -45,7 +47,7 @@ export function singleRoutes(service: Service) {
     request: { body },
     responses: {
       200: json(ScoredResult, 'The result', SCORED_EXAMPLE),
-      ...errorResponses(...SINGLE_FAULTS),
+      ...errorResponsesWithSimulated(...SINGLE_FAULTS),
     },
   })
   return newRouter()
@@ -57,8 +59,10 @@ export function singleRoutes(service: Service) {
 }
 
 const SINGLE_FAULTS = [
-  ...(['invalid_email', 'invalid_json', 'payload_too_large', 'unsupported_media_type'] as const),
+  ...(['invalid_request', 'invalid_email', 'invalid_json'] as const),
+  ...(['payload_too_large', 'unsupported_media_type'] as const),
   ...(['idempotency_in_progress', 'idempotency_mismatch', 'quota_exceeded', 'timeout'] as const),
+  'request_timeout' as const,
 ]
 
 const SCORED_EXAMPLE = {

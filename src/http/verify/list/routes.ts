@@ -4,6 +4,7 @@ import { recognise } from '../../idempotent.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
 import { errorResponses, SECURITY } from '../../schema/error.ts'
+import { HEADERS } from '../../schema/headers.ts'
 import { ITEM_EXAMPLE } from '../../schema/result.ts'
 import {
   BatchRequest,
@@ -52,12 +53,18 @@ export function listRoutes(service: Service) {
 }
 
 const ALL_LISTS: readonly ApiCode[] = [
+  'invalid_request',
   ...(['emails_required', 'empty_list', 'too_many_emails', 'payload_too_large'] as const),
   ...(['invalid_json', 'unsupported_media_type', 'idempotency_in_progress'] as const),
-  ...(['idempotency_mismatch', 'quota_exceeded'] as const),
+  ...(['idempotency_mismatch', 'quota_exceeded', 'request_timeout'] as const),
 ]
 
-const COMMON = { method: 'post' as const, tags: ['Lists'], security: SECURITY }
+const COMMON = {
+  method: 'post' as const,
+  tags: ['Verification'],
+  security: SECURITY,
+  parameters: HEADERS,
+}
 
 const QUEUED = {
   success: true as const,

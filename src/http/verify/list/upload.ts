@@ -33,10 +33,9 @@ const FIELD_BYTES_MAX = 2_000
 const PART_HEADERS_MAX = 20
 const FILE_FIELD = 'file'
 
-/** Takes forms with a file into a folder of the data directory; what an earlier process left there goes. */
+/** Takes forms with a file into a folder of the data directory. */
 export function uploads(dataDir: string, random: Random, fileBytesMax = FILE_BYTES_MAX) {
-  const folder = join(dataDir, 'uploads')
-  rmSync(folder, { recursive: true, force: true })
+  const folder = folderOf(dataDir)
   return {
     async receive(request: Request): Promise<Upload> {
       const path = join(folder, random.token(FILE_NAME_LENGTH))
@@ -55,6 +54,13 @@ export function uploads(dataDir: string, random: Random, fileBytesMax = FILE_BYT
 }
 
 const FILE_NAME_LENGTH = 20
+
+/** Removes what a process that was killed left of uploads; call it before there are any. */
+export function clearUploads(dataDir: string): void {
+  rmSync(folderOf(dataDir), { recursive: true, force: true })
+}
+
+const folderOf = (dataDir: string) => join(dataDir, 'uploads')
 
 function makeFolder(folder: string): void {
   try {

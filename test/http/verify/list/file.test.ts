@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { uploads } from '../../../../src/http/verify/list/upload.ts'
+import { clearUploads, uploads } from '../../../../src/http/verify/list/upload.ts'
 import { countedRandom } from '../../../fake/random.ts'
 import { tempFolder } from '../../../store/temp-database.ts'
 import { type RequestOptions, house as serviceHouse } from '../../house.ts'
@@ -235,11 +235,12 @@ describe('the folder of uploads', () => {
     })
   })
 
-  test('is emptied of what an earlier process left', async () => {
+  test('is cleared of what an earlier process left', () => {
     const dataDir = tempFolder()
     mkdirSync(join(dataDir, 'uploads'))
     writeFileSync(join(dataDir, 'uploads', 'left'), 'x')
-    uploads(dataDir, countedRandom())
+    clearUploads(dataDir)
+    clearUploads(dataDir)
     expect(existsSync(join(dataDir, 'uploads'))).toBe(false)
   })
 })
