@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import * as evClient from '../../src/client/client.ts'
+import { service } from './service.ts'
+
+const DOCS = readFileSync(join(import.meta.dirname, '../../docs/client.md'), 'utf8')
+const snippets = [...DOCS.matchAll(/```js\n([\s\S]*?)```/g)].map(([, text = '']) => text)
+
+test('docs/client.md runs from its top to its end, and prints what it says', async () => {
+  expect(snippets.length).toBeGreaterThan(9)
+  const { key, fetch } = await service()
+  const printed: string[] = []
+  const around = {
+    ev: { ...evClient, EvClient: clientThatAsks(fetch) },
+    process: { env: { EV_KEY: key } },
+    console: { log: (...said: unknown[]) => printed.push(said.map(String).join(' ')) },
+    show: () => {},
+  }
+  const program = snippets.join('\n').replaceAll(IMPORT, 'const {$1} = ev')
+  await new AsyncFunction(...Object.keys(around), program)(...Object.values(around))
+  expect(printed).toEqual(promised(program))
+})
+
+test('docs/client.md names every method', () => {
+  const { client } = { client: new evClient.EvClient({ apiKey: 'a', baseUrl: 'https://ev.test' }) }
+  const methods = Object.entries(client).flatMap(([name, value]) =>
+    typeof value === 'function' ? [name] : Object.keys(value).map(inner => `${name}.${inner}`),
+  )
+  const rare = ['bulkStatus', 'keys.list', 'keys.update', 'jobs.get', 'jobs.delete']
+  const missing = methods.filter(name => {
+    const [room = '', method] = name.split('.')
+    const isNamed = DOCS.includes(`client.${name}`) || DOCS.includes(`client.${name}(`)
+    return !isNamed && !(method !== undefined && DOCS.includes(`client.${room}\` has`))
+  })
+  expect(missing.filter(name => !rare.includes(name))).toEqual([])
+})
+
+const IMPORT = /import \{(.*)\} from 'ev\/client'/g
+
+const AsyncFunction = (async () => {}).constructor as new (
+  ...args: string[]
+) => (...args: unknown[]) => Promise<void>
+
+/** What comments say is printed: behind a `console.log`, or in lines of their own below it. */
+const promised = (program: string) =>
+  [...program.matchAll(/^(?:.*console\.log\(.*\))? ?\/\/ (.*)$/gm)].map(([, text]) => text)
+
+const clientThatAsks = (fetch: evClient.ClientOptions['fetch']) =>
+  class extends evClient.EvClient {
+    constructor(options: evClient.ClientOptions) {
+      super({ ...options, ...(fetch && { fetch }) })
+    }
+  }

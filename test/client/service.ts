@@ -1,0 +1,45 @@
+import { onTestFinished } from 'vitest'
+import { newSecret } from '../../src/account/key.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import type { ClientOptions } from '../../src/client/client.ts'
+import { toConfig } from '../../src/config/config.ts'
+import { openLists } from '../../src/engine/lists.ts'
+import { createAccount } from '../../src/store/account/accounts.ts'
+import { createKey } from '../../src/store/account/keys.ts'
+import { write } from '../../src/store/database.ts'
+import { listPlan } from '../../src/wire.ts'
+import { wireService } from '../../src/wire-service.ts'
+import { tempFolder } from '../store/temp-database.ts'
+
+/** The whole service, which works on jobs, without a port; and the key of an account. */
+export async function service() {
+  const dataDir = tempFolder()
+  const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
+  const house = await wireService(
+    config,
+    { log: silentLog },
+    {
+      databaseUrl: `sqlite:${dataDir}/ev.sqlite`,
+      baseUrl: 'https://ev.example.com',
+      version: '0.0.0',
+      lists: openLists(listPlan(config)),
+    },
+  )
+  onTestFinished(() => house.close())
+  const secret = newSecret(systemRandom, 'live')
+  const now = systemClock.now()
+  await write(house.service.database, async trx => {
+    await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
+    await createKey(trx, {
+      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, scopes: ['*'], now },
+      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+    })
+  })
+  const fetch: NonNullable<ClientOptions['fetch']> = async (url, init) =>
+    house.app.fetch(new Request(url, init), {
+      incoming: { socket: { remoteAddress: '127.0.0.1' } },
+    })
+  return { key: secret.text, fetch }
+}
