@@ -5,8 +5,7 @@ import { connect as connectTls } from 'node:tls'
 import { Hono } from 'hono'
 import { afterEach } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import type { Log } from '../../../src/base/log.ts'
-import { silentLog } from '../../../src/base/log.ts'
+import { type Log, silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
 import type { Certificate } from '../../../src/http/server/certificate.ts'
 import { SERVER_LIMITS, type ServerLimits } from '../../../src/http/server/limits.ts'
@@ -38,6 +37,8 @@ export type DoorOptions = {
   readonly certificate?: Certificate
   readonly mayBePlain?: (ip: string) => boolean
   readonly log?: Log
+  readonly host?: string
+  readonly port?: number
   /** More paths of the app. */
   readonly paths?: (app: Hono) => void
 }
@@ -47,7 +48,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-/** A server on loopback with a small app: /echo gives the length of the body, /slow waits for `release`. */
+/** A server on loopback with a small app: /ok says so, /echo gives the length of the body. */
 export async function openDoor(options: DoorOptions = {}): Promise<Door> {
   const asked: string[] = []
   const server = await startServer({
@@ -58,8 +59,8 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
     limits: { ...SERVER_LIMITS, ...SHORT, ...options.limits },
     headers: () => ({ 'x-ratelimit-limit': '100' }),
     mayBePlain: options.mayBePlain ?? (() => true),
-    host: '127.0.0.1',
-    port: 0,
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? 0,
     certificate: options.certificate ?? null,
   })
   ends.push(() => server.stop(0))

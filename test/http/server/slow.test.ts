@@ -109,12 +109,13 @@ describe('without an end', () => {
     const socket = await door.open()
     const received = text(socket)
     socket.write(POST('/sink', 'Transfer-Encoding: chunked'))
+    const closed = once(socket, 'close')
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
     const before = process.memoryUsage.rss()
     let sent = 0
     while (!socket.destroyed && socket.writable) {
       sent += chunk.length
-      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), closed])
     }
     expect(answerOf(await received)).toMatchObject({ status: 408, rest: '' })
     expect(sent).toBeGreaterThan(1_000_000)
