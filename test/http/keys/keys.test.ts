@@ -1,0 +1,230 @@
+import { describe, expect, test } from 'vitest'
+import { isWellFormed } from '../../../src/account/key.ts'
+import { DAY } from '../../../src/base/clock.ts'
+import { house } from '../house.ts'
+
+const NEW = { name: 'CI', scopes: ['jobs:read'] }
+
+describe('making a key', () => {
+  test('shows its text once, and the key as it is kept', async () => {
+    const { request, json } = await house()
+    const response = await request('/v1/keys', {
+      body: {
+        ...{ name: ' CI ', scopes: ['verify:single', 'verify:bulk', 'verify:bulk'] },
+        ...{ allowed_ips: ['203.0.113.0/24', '2001:DB8::1'], allowed_domains: ['App.Example.com'] },
+        ...{ rate_limit_per_minute: 60, expires_at: '2026-06-02T14:00:00+02:00' },
+      },
+    })
+    expect(response.status).toBe(201)
+    const { data } = (await response.json()) as { data: { key: string; id: string } }
+    expect(data).toEqual({
+      id: expect.stringMatching(/^key_[a-z0-9]{16}$/),
+      ...{ name: 'CI', key: data.key, prefix: data.key.slice(0, 12), hint: data.key.slice(-4) },
+      scopes: ['verify:single', 'verify:bulk'],
+      allowed_ips: ['203.0.113.0/24', '2001:db8::1'],
+      ...{ allowed_domains: ['app.example.com'], rate_limit_per_minute: 60 },
+      ...{ created_at: '2026-06-01T12:00:00.000Z', expires_at: '2026-06-02T12:00:00.000Z' },
+      last_used_at: null,
+    })
+    expect(isWellFormed(data.key)).toBe(true)
+    expect(response.headers.get('Location')).toBe(`/v1/keys/${data.id}`)
+    const { key: _, ...kept } = data
+    expect((await json('/v1/keys')).data).toEqual({
+      keys: expect.arrayContaining([expect.objectContaining({ id: 'key_1' }), kept]),
+      total: 2,
+    })
+  })
+
+  test('that opens what its scopes say from the next request on', async () => {
+    const { request, json } = await house()
+    const { data } = (await json('/v1/keys', { body: NEW })) as { data: { key: string } }
+    expect((await request('/v1/jobs', { key: data.key })).status).toBe(200)
+    expect((await request('/v1/credits', { key: data.key })).status).toBe(403)
+  })
+
+  test('leaves its text nowhere in the database', async () => {
+    const { json, database } = await house()
+    const headers = { 'Idempotency-Key': 'one' }
+    const { data } = (await json('/v1/keys', { body: NEW, headers })) as { data: { key: string } }
+    for (const table of ['api_key', 'key_secret', 'replay'] as const) {
+      const rows = await database.db.selectFrom(table).selectAll().execute()
+      expect(rows).not.toEqual([])
+      expect(JSON.stringify(rows)).not.toContain(data.key)
+    }
+  })
+
+  test('twice under one Idempotency-Key makes one', async () => {
+    const { request, json } = await house()
+    const ask = () => request('/v1/keys', { body: NEW, headers: { 'Idempotency-Key': 'one' } })
+    const [first, again] = [await ask(), await ask()]
+    expect([first.status, again.status]).toEqual([201, 201])
+    expect(again.headers.get('Location')).toBe(first.headers.get('Location'))
+    expect(await again.json()).toEqual(await first.json())
+    expect((await json('/v1/keys')).data).toMatchObject({ total: 2 })
+  })
+
+  test.each<[string, object, RegExp]>([
+    ['no name', { scopes: ['jobs:read'] }, /"name"/],
+    ['a blank name', { ...NEW, name: ' ' }, /"name"/],
+    ['no scopes', { name: 'CI' }, /"scopes"/],
+    ['an empty list of scopes', { ...NEW, scopes: [] }, /"scopes"/],
+    ['an unknown scope', { ...NEW, scopes: ['jobs:erase'] }, /"scopes\.0".*jobs:write/],
+    ['a range that is none', { ...NEW, allowed_ips: ['10.0.0.0/33'] }, /"allowed_ips\.0".*CIDR/],
+    ['a name as an address', { ...NEW, allowed_ips: ['app.example'] }, /"allowed_ips\.0"/],
+    ['a URL as a domain', { ...NEW, allowed_domains: ['https://a.example'] }, /a domain, such as/],
+    ['an end in the past', { ...NEW, expires_at: '2026-06-01T11:59:59Z' }, /yet to come/],
+    ['an end that is no time', { ...NEW, expires_at: 'tomorrow' }, /"expires_at"/],
+    ['an end without a zone', { ...NEW, expires_at: '2026-06-02T12:00:00' }, /"expires_at"/],
+    ['a rate of nothing', { ...NEW, rate_limit_per_minute: 0 }, /"rate_limit_per_minute"/],
+    ['a misspelt restriction', { ...NEW, allowed_ip: ['203.0.113.1'] }, /allowed_ip/],
+    ['too many addresses', { ...NEW, allowed_ips: Array(101).fill('203.0.113.1') }, /100/],
+  ])('does not take %s', async (_, body, reason) => {
+    const { request, json } = await house()
+    const response = await request('/v1/keys', { body })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      code: 'invalid_request',
+      error: expect.stringMatching(reason),
+    })
+    expect((await json('/v1/keys')).data).toMatchObject({ total: 1 })
+  })
+})
+
+describe('a key that may write keys', () => {
+  test('gives no scope that it has not itself', async () => {
+    const { request, addKey } = await house()
+    const key = await addKey({ scopes: ['keys:write', 'jobs:read'] })
+    for (const scopes of [['jobs:write'], ['*'], ['jobs:read', 'verify:bulk']]) {
+      const response = await request('/v1/keys', { key, body: { name: 'more', scopes } })
+      expect(response.status).toBe(403)
+      expect(await response.json()).toMatchObject({ code: 'insufficient_scope' })
+    }
+    const scopes = ['jobs:read', 'keys:write']
+    expect((await request('/v1/keys', { key, body: { name: 'less', scopes } })).status).toBe(201)
+  })
+
+  test('neither widens itself, nor changes or renews one that may do more', async () => {
+    const { request, addKey } = await house()
+    const key = await addKey({ id: 'key_small', scopes: ['keys:write'] })
+    const patch = { method: 'PATCH', key }
+    const asked = [
+      request('/v1/keys/key_small', { ...patch, body: { scopes: ['*'] } }),
+      request('/v1/keys/key_1', { ...patch, body: { name: 'mine' } }),
+      request('/v1/keys/key_1/rotate', { key, body: {} }),
+    ]
+    for (const response of await Promise.all(asked)) {
+      expect(response.status).toBe(403)
+      expect(await response.json()).toMatchObject({ code: 'insufficient_scope' })
+    }
+    expect((await request('/v1/jobs')).status).toBe(200)
+  })
+
+  test('is needed: others are refused on every path', async () => {
+    const { request, addKey } = await house()
+    const key = await addKey({ scopes: ['account:read', 'jobs:write'] })
+    const paths: [string, string][] = [
+      ...[
+        ['GET', '/v1/keys'],
+        ['POST', '/v1/keys'],
+        ['PATCH', '/v1/keys/key_1'],
+      ],
+      ...[
+        ['DELETE', '/v1/keys/key_1'],
+        ['POST', '/v1/keys/key_1/rotate'],
+      ],
+    ] as [string, string][]
+    for (const [method, path] of paths) {
+      expect((await request(path, { method, key })).status).toBe(403)
+    }
+  })
+})
+
+describe('changing a key', () => {
+  test('holds at once, in what is named and nothing else', async () => {
+    const { request, json, addKey } = await house()
+    const key = await addKey({ id: 'key_b', name: 'b', allowedIps: ['203.0.113.1'] })
+    expect((await request('/v1/jobs', { key })).status).toBe(403)
+    const body = { allowed_ips: [], rate_limit_per_minute: 5 }
+    const patched = await json('/v1/keys/key_b', { method: 'PATCH', body })
+    expect(patched.data).toMatchObject({
+      ...{ id: 'key_b', name: 'b', scopes: ['*'], allowed_ips: [], rate_limit_per_minute: 5 },
+    })
+    expect((await request('/v1/jobs', { key })).status).toBe(200)
+    const off = { method: 'PATCH', body: { rate_limit_per_minute: null, expires_at: null } }
+    expect((await json('/v1/keys/key_b', off)).data).toMatchObject({ rate_limit_per_minute: null })
+  })
+
+  test.each([{ name: '' }, { scopes: [] }, { expires_at: '2020-01-01T00:00:00Z' }, { key: 'x' }])(
+    'does not take %j',
+    async body => {
+      const { request } = await house()
+      const response = await request('/v1/keys/key_1', { method: 'PATCH', body })
+      expect(response.status).toBe(400)
+    },
+  )
+})
+
+describe('rotating a key', () => {
+  test('gives another text; both work until the grace is over', async () => {
+    const { request, addKey, clock } = await house()
+    const old = await addKey({ id: 'key_b' })
+    const response = await request('/v1/keys/key_b/rotate', {
+      body: { grace_period_seconds: 3_600 },
+    })
+    expect(response.status).toBe(200)
+    const { data } = (await response.json()) as { data: { key: string } }
+    expect(data).toMatchObject({
+      ...{ id: 'key_b', prefix: data.key.slice(0, 12), hint: data.key.slice(-4) },
+      previous_key_expires_at: '2026-06-01T13:00:00.000Z',
+    })
+    const works = async (key: string) => (await request('/v1/jobs', { key })).status === 200
+    expect([await works(old), await works(data.key)]).toEqual([true, true])
+    await clock.advance(3_599_000)
+    expect([await works(old), await works(data.key)]).toEqual([true, true])
+    await clock.advance(2_000)
+    expect([await works(old), await works(data.key)]).toEqual([false, true])
+  })
+
+  test('without a body gives a day', async () => {
+    const { json, request, addKey, clock } = await house()
+    const old = await addKey({ id: 'key_b' })
+    const rotated = await json('/v1/keys/key_b/rotate', { method: 'POST' })
+    expect(rotated.data).toMatchObject({ previous_key_expires_at: '2026-06-02T12:00:00.000Z' })
+    await clock.advance(DAY - 1_000)
+    expect((await request('/v1/jobs', { key: old })).status).toBe(200)
+    await clock.advance(2_000)
+    expect((await request('/v1/jobs', { key: old })).status).toBe(401)
+  })
+
+  test('with no grace ends the old text at once', async () => {
+    const { json, request, addKey } = await house()
+    const old = await addKey({ id: 'key_b' })
+    await json('/v1/keys/key_b/rotate', { body: { grace_period_seconds: 0 } })
+    expect((await request('/v1/jobs', { key: old })).status).toBe(401)
+  })
+
+  test.each([-1, 604_801, 1.5, '60'])('does not take a grace of %j', async grace => {
+    const { request } = await house()
+    const body = { grace_period_seconds: grace }
+    expect((await request('/v1/keys/key_1/rotate', { body })).status).toBe(400)
+  })
+})
+
+describe('deleting a key', () => {
+  test('ends it at once, and it is not among the keys any more', async () => {
+    const { request, json, addKey } = await house()
+    const key = await addKey({ id: 'key_b' })
+    expect((await request('/v1/jobs', { key })).status).toBe(200)
+    const gone = await request('/v1/keys/key_b', { method: 'DELETE' })
+    expect(gone.status).toBe(204)
+    expect((await request('/v1/jobs', { key })).status).toBe(401)
+    expect((await json('/v1/keys')).data).toMatchObject({ total: 1 })
+    expect((await request('/v1/keys/key_b', { method: 'DELETE' })).status).toBe(404)
+  })
+
+  test('may be that of the key itself', async () => {
+    const { request } = await house()
+    expect((await request('/v1/keys/key_1', { method: 'DELETE' })).status).toBe(204)
+    expect((await request('/v1/keys')).status).toBe(401)
+  })
+})
