@@ -1,9 +1,12 @@
 import { Command } from 'commander'
+import { addAccounts } from './command/accounts.ts'
+import { addBackup } from './command/backup.ts'
 import { addBulk } from './command/bulk.ts'
 import { addCompletion } from './command/completion.ts'
 import { addConfig } from './command/config.ts'
 import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
+import { addKeys } from './command/keys.ts'
 import { addPurge } from './command/purge.ts'
 import { addServe } from './command/serve.ts'
 import { addVerify } from './command/verify.ts'
@@ -25,6 +28,9 @@ export function program(): Command {
     addDoctor,
     addJobs,
     addConfig,
+    addKeys,
+    addAccounts,
+    addBackup,
     addPurge,
     addCompletion,
     addWorld,

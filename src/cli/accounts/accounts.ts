@@ -1,0 +1,127 @@
+import { plansWith } from '../../account/plan.ts'
+import { systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Config } from '../../config/settings.ts'
+import { isoTime } from '../../engine/result/present.ts'
+import { type Account, createAccount, listAccounts, setPlan } from '../../store/account/accounts.ts'
+import { listKeys } from '../../store/account/keys.ts'
+import { openDatabase, write } from '../../store/database.ts'
+import { counted } from '../counted.ts'
+import { databaseUrl, openKept } from '../database.ts'
+import { timeText } from '../jobs/time-text.ts'
+import { readConfig } from '../settings/settings.ts'
+import { table } from '../table.ts'
+import { chosenAccount, withAccounts } from './chosen.ts'
+import { checkedName } from './name.ts'
+
+export type AccountFlags = {
+  readonly json?: boolean
+  readonly name?: string
+  readonly plan?: string
+  readonly [setting: string]: unknown
+}
+
+/** `ev accounts list`: gives the code to exit with. */
+export async function listCommand(flags: AccountFlags): Promise<number> {
+  const config = readConfig(flags)
+  const database = await openKept(config)
+  try {
+    const accounts = database === null ? [] : await listAccounts(database)
+    const counts = await Promise.all(
+      accounts.map(async ({ id }) =>
+        database === null ? 0 : (await listKeys(database, id)).length,
+      ),
+    )
+    const all = accounts.map((account, n) => ({ account, keys: counts[n] ?? 0 }))
+    if (flags.json) print(all.map(({ account, keys }) => ({ ...accountObject(account), keys })))
+    else if (all.length === 0)
+      process.stdout.write(`No accounts in ${config.dataDir}. “ev serve” makes the first.\n`)
+    else process.stdout.write(table(COLUMNS, all.map(rowOf)))
+    return 0
+  } finally {
+    await database?.close()
+  }
+}
+
+/** `ev accounts create`: gives the code to exit with. */
+export async function createCommand(flags: AccountFlags): Promise<number> {
+  const config = readConfig(flags)
+  const name = checkedName(flags.name ?? '', 'an account')
+  const plan = checkedPlan(flags.plan ?? config.plan, config)
+  const database = await openDatabase(databaseUrl(config), systemClock)
+  try {
+    const namesake = (await listAccounts(database)).find(account => account.name === name)
+    if (namesake !== undefined) {
+      throw new EvError(
+        'usage',
+        `There is an account “${name}” already: ${namesake.id}. Give another --name.`,
+      )
+    }
+    const id = `acc_${systemRandom.token(ID_LENGTH)}`
+    const now = systemClock.now()
+    const account = await write(database, trx => createAccount(trx, { id, name, plan, now }))
+    if (flags.json) print(accountObject(account))
+    else {
+      process.stdout.write(
+        `Made the account ${id} “${name}” with the plan ${plan}. “ev keys create --name NAME --account ${id}” makes a key for it.\n`,
+      )
+    }
+    return 0
+  } finally {
+    await database.close()
+  }
+}
+
+/** `ev accounts set-plan`: gives the code to exit with. */
+export function setPlanCommand(given: string, plan: string, flags: AccountFlags): Promise<number> {
+  const config = readConfig(flags)
+  checkedPlan(plan, config)
+  return withAccounts(config, async (database, accounts) => {
+    const account = chosenAccount(accounts, given)
+    await write(database, trx => setPlan(trx, account.id, plan))
+    if (flags.json) print(accountObject({ ...account, plan }))
+    else {
+      process.stdout.write(
+        `The account ${account.id} “${account.name}” has the plan ${plan} now; it had ${account.plan}. A running “ev serve” goes by it within a second.\n`,
+      )
+    }
+    return 0
+  })
+}
+
+const ID_LENGTH = 16
+
+function checkedPlan(given: string, config: Config): string {
+  const plans = plansWith(config.plans)
+  if (plans.has(given)) return given
+  const names = [...plans.keys()].join(', ')
+  throw new EvError(
+    'usage',
+    `There is no plan “${cleanText(given)}”; there are ${names}. The config file may add others under "plans".`,
+  )
+}
+
+const accountObject = ({ id, name, plan, created_at }: Account) => ({
+  ...{ id, name, plan },
+  created_at: isoTime(created_at),
+})
+
+const COLUMNS = [
+  { title: 'ID' },
+  { title: 'NAME' },
+  { title: 'PLAN' },
+  { title: 'KEYS' },
+  { title: 'CREATED' },
+]
+
+const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
+  account.id,
+  account.name,
+  account.plan,
+  counted(keys, 'key'),
+  timeText(account.created_at),
+]
+
+const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)

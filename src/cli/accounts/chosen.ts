@@ -1,0 +1,48 @@
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Config } from '../../config/settings.ts'
+import { type Account, listAccounts } from '../../store/account/accounts.ts'
+import type { Database } from '../../store/database.ts'
+import { openKept } from '../database.ts'
+
+/** Runs `work` on the database and all accounts; where there is none it says how one is made. */
+export async function withAccounts<T>(
+  config: Config,
+  work: (database: Database, accounts: readonly Account[]) => Promise<T>,
+): Promise<T> {
+  const database = await openKept(config)
+  if (database === null) throw noAccount(config)
+  try {
+    const accounts = await listAccounts(database)
+    if (accounts.length === 0) throw noAccount(config)
+    return await work(database, accounts)
+  } finally {
+    await database.close()
+  }
+}
+
+/** The account of that ID or name; the only one where none is named. */
+export function chosenAccount(accounts: readonly Account[], given: string | undefined): Account {
+  const [first, second] =
+    given === undefined
+      ? accounts
+      : accounts.filter(({ id, name }) => id === given || name === given)
+  if (first === undefined) {
+    throw new EvError(
+      'no_input',
+      `There is no account ${cleanText(given ?? '')}. “ev accounts” lists those there are.`,
+    )
+  }
+  if (second === undefined) return first
+  const which = given === undefined ? 'several accounts' : `several accounts “${cleanText(given)}”`
+  throw new EvError(
+    'usage',
+    `There are ${which}: say which is meant by its ID, such as ${first.id} or ${second.id} (see “ev accounts”).`,
+  )
+}
+
+const noAccount = ({ dataDir }: Config) =>
+  new EvError(
+    'no_input',
+    `There is no account in ${dataDir} yet. Start “ev serve”, which makes the first one, or make one with “ev accounts create --name NAME”.`,
+  )

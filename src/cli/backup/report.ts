@@ -1,0 +1,40 @@
+import type { Contents } from '../../store/backup.ts'
+import { counted } from '../counted.ts'
+
+/** A copy that was made. */
+export type Backup = {
+  readonly file: string
+  readonly bytes: number
+  readonly contents: Contents
+  /** Of what it is the copy. */
+  readonly database: string
+  /** Without which secrets in it cannot be read; null: there is none, or it was given elsewhere. */
+  readonly secretFile: string | null
+}
+
+/** What is in a copy and what to do with it, for people. */
+export function backupText({ file, bytes, contents, database, secretFile }: Backup): string {
+  const { accounts, keys, webhooks, lists, rows, verifications, answers } = contents
+  return `Copied the database to ${file}: ${(bytes / 1_000_000).toFixed(1)} MB, read once more and whole.
+  ${counted(accounts, 'account')} with ${counted(keys, 'key')} and ${counted(webhooks, 'webhook')}
+  ${counted(lists, 'list')} of ${counted(rows, 'row')}
+  ${counted(verifications, 'verification')} of the history, ${counted(answers, 'remembered answer')}
+
+To restore it: stop every ev, remove ${database}-wal and ${database}-shm, copy this file to
+${database}, and start ev.
+${
+  secretFile === null
+    ? 'Keep with it what EV_SECRET or EV_SECRET_FILE holds, if you use webhooks: their secrets cannot be read without.'
+    : `Keep with it ${secretFile}: without that the secrets of webhooks cannot be read.`
+}
+`
+}
+
+/** The same, for programs. */
+export const backupObject = ({ file, bytes, contents, database, secretFile }: Backup) => ({
+  file,
+  bytes,
+  ...contents,
+  database,
+  secret_file: secretFile,
+})

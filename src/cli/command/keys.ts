@@ -1,0 +1,110 @@
+import type { Command } from 'commander'
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
+
+const EXAMPLES = `
+Examples:
+  ev keys
+  ev keys create --name CI
+  ev keys create --name Shop --scopes verify:single --allow-ip 203.0.113.0/24 --expires 90d
+  ev keys rotate key_4kq2
+  ev keys revoke key_4kq2
+
+They work while “ev serve” runs, which notices within a second. A key is shown when it is made and never again.`
+
+export function addKeys(ev: Command): void {
+  const keys = ev
+    .command('keys')
+    .description('keys of the HTTP API: see, make, rotate and revoke them')
+    .addHelpText('after', EXAMPLES)
+  addList(keys)
+  addCreate(keys)
+  addRotate(keys)
+  addRevoke(keys)
+}
+
+function addList(keys: Command): void {
+  const list = keys
+    .command('list', { isDefault: true })
+    .description('all that are not revoked')
+    .allowExcessArguments()
+    .option('--account <account>', 'of this account only: its ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev keys list\n  ev keys --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, keys)
+      const { listCommand } = await import('../keys/change.ts')
+      process.exitCode = await listCommand(flags)
+    })
+  addSettings(list, DATA_SETTINGS)
+}
+
+/** As list is what `ev keys` does by itself, whatever is no command arrives there. */
+function noSuchCommand(given: string, keys: Command): EvError {
+  const names = keys.commands.map(command => command.name()).join(', ')
+  return new EvError('usage', `There is no “ev keys ${cleanText(given)}”; there are ${names}.`)
+}
+
+function addCreate(keys: Command): void {
+  const create = keys
+    .command('create')
+    .description('make one')
+    .requiredOption('--name <name>', 'what it is for')
+    .option('--scopes <a,b>', 'what it may do (default: everything)')
+    .option('--allow-ip <range,…>', 'only from these addresses and CIDRs')
+    .option('--allow-domain <domain,…>', 'only by browsers on these web sites')
+    .option('--expires <time>', 'not after: 90d, 12h, or a date such as 2030-01-31')
+    .option('--rate-limit <n>', 'requests a minute, beside the limit of the plan')
+    .option('--account <account>', 'ID or name; may be left out where there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev keys create --name CI
+  ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
+
+Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, account:read, keys:write,
+and * for all of them.`,
+    )
+    .action(async flags => {
+      const { createCommand } = await import('../keys/create.ts')
+      process.exitCode = await createCommand(flags)
+    })
+  addSettings(create, DATA_SETTINGS)
+}
+
+function addRotate(keys: Command): void {
+  const rotate = keys
+    .command('rotate')
+    .description('give one another text; the old one goes on for a while')
+    .argument('<key>', 'its ID')
+    .option(
+      '--grace <time>',
+      'how long the old text works: 30m, 24h, up to 7d, or 0 (default: 24h)',
+    )
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev keys rotate key_4kq2\n  ev keys rotate key_4kq2 --grace 0',
+    )
+    .action(async (id: string, flags) => {
+      const { rotateCommand } = await import('../keys/change.ts')
+      process.exitCode = await rotateCommand(id, flags)
+    })
+  addSettings(rotate, DATA_SETTINGS)
+}
+
+function addRevoke(keys: Command): void {
+  const revoke = keys
+    .command('revoke')
+    .description('end one for good')
+    .argument('<key>', 'its ID')
+    .addHelpText('after', '\nExamples:\n  ev keys revoke key_4kq2')
+    .action(async (id: string, flags) => {
+      const { revokeCommand } = await import('../keys/change.ts')
+      process.exitCode = await revokeCommand(id, flags)
+    })
+  addSettings(revoke, DATA_SETTINGS)
+}

@@ -1,0 +1,85 @@
+import { newSecret } from '../../account/key.ts'
+import { DAY, systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Account } from '../../store/account/accounts.ts'
+import { type ApiKey, findKey, listKeys, revokeKey, rotateKey } from '../../store/account/keys.ts'
+import { type Database, write } from '../../store/database.ts'
+import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import { timeText } from '../jobs/time-text.ts'
+import { readConfig } from '../settings/settings.ts'
+import { keysObject, keysText, newKeyObject, newKeyText } from './print.ts'
+import { graceOf } from './times.ts'
+
+export type KeyFlags = {
+  readonly account?: string
+  readonly grace?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev keys list`: gives the code to exit with. */
+export function listCommand(flags: KeyFlags): Promise<number> {
+  return withAccounts(readConfig(flags), async (database, accounts) => {
+    const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
+    const keys = (await Promise.all(asked.map(({ id }) => listKeys(database, id)))).flat()
+    if (flags.json) process.stdout.write(keysObject(keys))
+    else if (keys.length === 0) {
+      process.stdout.write('There are no keys. “ev keys create --name NAME” makes one.\n')
+    } else process.stdout.write(keysText(keys))
+    return 0
+  })
+}
+
+/** `ev keys rotate`: gives the code to exit with. */
+export function rotateCommand(id: string, flags: KeyFlags): Promise<number> {
+  const graceMs = graceOf(flags.grace ?? '24h', GRACE_MAX_MS)
+  return withAccounts(readConfig(flags), async (database, accounts) => {
+    const { account } = await keyOf(database, accounts, id)
+    const { text, ...secret } = newSecret(systemRandom, 'live')
+    const now = systemClock.now()
+    const key = await write(database, trx =>
+      rotateKey(trx, account.id, id, { secret, graceMs, now }),
+    )
+    if (key === null) throw noSuchKey(id)
+    if (flags.json) process.stdout.write(newKeyObject(key, text))
+    else {
+      const end =
+        graceMs === 0 ? 'opens nothing any more' : `works until ${timeText(now + graceMs)}`
+      process.stdout.write(`${newKeyText(key, account, text)}The text that it had ${end}.\n`)
+    }
+    return 0
+  })
+}
+
+/** `ev keys revoke`: gives the code to exit with. */
+export function revokeCommand(id: string, flags: KeyFlags): Promise<number> {
+  return withAccounts(readConfig(flags), async (database, accounts) => {
+    const { account, key } = await keyOf(database, accounts, id)
+    const now = systemClock.now()
+    if (!(await write(database, trx => revokeKey(trx, account.id, id, now)))) throw noSuchKey(id)
+    process.stdout.write(
+      `Revoked ${id} “${key.name}”: it opens nothing any more; a running “ev serve” notices within a second.\n`,
+    )
+    return 0
+  })
+}
+
+/** As over HTTP. */
+const GRACE_MAX_MS = 7 * DAY
+
+async function keyOf(
+  database: Database,
+  accounts: readonly Account[],
+  id: string,
+): Promise<{ account: Account; key: ApiKey }> {
+  for (const account of accounts) {
+    const key = await findKey(database, account.id, id)
+    if (key !== null) return { account, key }
+  }
+  throw noSuchKey(id)
+}
+
+const noSuchKey = (id: string) =>
+  new EvError('no_input', `There is no key ${cleanText(id)}. “ev keys” lists those there are.`)

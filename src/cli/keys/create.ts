@@ -1,0 +1,109 @@
+import { newSecret } from '../../account/key.ts'
+import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../account/restriction.ts'
+import { isScope, SCOPES, type Scope } from '../../account/scope.ts'
+import { systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import { cleanText } from '../../base/text.ts'
+import { createKey, type NewKey } from '../../store/account/keys.ts'
+import { write } from '../../store/database.ts'
+import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import { checkedName } from '../accounts/name.ts'
+import { readConfig } from '../settings/settings.ts'
+import { newKeyObject, newKeyText } from './print.ts'
+import { expiryOf } from './times.ts'
+
+export type CreateFlags = {
+  readonly name: string
+  readonly scopes?: string
+  readonly allowIp?: string
+  readonly allowDomain?: string
+  readonly expires?: string
+  readonly account?: string
+  readonly rateLimit?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev keys create`: gives the code to exit with. */
+export function createCommand(flags: CreateFlags): Promise<number> {
+  const now = systemClock.now()
+  const wish = wishOf(flags, now)
+  return withAccounts(readConfig(flags), async (database, accounts) => {
+    const account = chosenAccount(accounts, flags.account)
+    const { text, ...secret } = newSecret(systemRandom, 'live')
+    const id = `key_${systemRandom.token(ID_LENGTH)}`
+    const key = await write(database, trx =>
+      createKey(trx, { ...wish, id, accountId: account.id, secret, now }),
+    )
+    process.stdout.write(flags.json ? newKeyObject(key, text) : newKeyText(key, account, text))
+    return 0
+  })
+}
+
+const ID_LENGTH = 16
+/** As over HTTP. */
+const RATE_MAX = 100_000
+
+/** What is asked for, checked before anything is opened. */
+function wishOf(
+  flags: CreateFlags,
+  now: number,
+): Omit<NewKey, 'id' | 'accountId' | 'secret' | 'now'> {
+  return {
+    name: checkedName(flags.name, 'a key'),
+    scopes: scopesOf(flags.scopes ?? '*'),
+    allowedIps: entriesOf(
+      '--allow-ip',
+      flags.allowIp,
+      readAllowedIp,
+      'IP addresses and CIDRs, such as 203.0.113.0/24',
+    ),
+    allowedDomains: entriesOf(
+      '--allow-domain',
+      flags.allowDomain,
+      readAllowedDomain,
+      'domains, such as app.example.com',
+    ),
+    expiresAt: expiryOf(flags.expires, now),
+    rateLimitPerMinute: rateOf(flags.rateLimit),
+  }
+}
+
+function scopesOf(given: string): Scope[] {
+  const all = [...new Set(given.split(',').map(one => one.trim()))]
+  if (all.every(isScope)) return all
+  const wrong = all.find(one => !isScope(one)) ?? ''
+  throw new EvError(
+    'usage',
+    `There is no scope “${cleanText(wrong)}”; there are ${SCOPES.join(', ')}.`,
+  )
+}
+
+function entriesOf(
+  flag: string,
+  given: string | undefined,
+  read: (text: string) => string | null,
+  expected: string,
+): string[] {
+  if (given === undefined) return []
+  const texts = given.split(',')
+  const entries = texts.map(read)
+  const wrong = texts.find((_, n) => entries[n] === null)
+  if (wrong === undefined && entries.length <= RESTRICTIONS_MAX) return entries as string[]
+  const fault = wrong === undefined ? `${texts.length} entries` : `“${cleanText(wrong)}”`
+  throw new EvError(
+    'usage',
+    `${flag} takes up to ${RESTRICTIONS_MAX} ${expected}, with commas between, not ${fault}.`,
+  )
+}
+
+function rateOf(given: string | undefined): number | null {
+  if (given === undefined) return null
+  const rate = Number(given)
+  if (/^\d+$/.test(given) && rate >= 1 && rate <= RATE_MAX) return rate
+  throw new EvError(
+    'usage',
+    `--rate-limit takes requests a minute, a whole number from 1 to ${RATE_MAX}, not “${cleanText(given)}”.`,
+  )
+}
