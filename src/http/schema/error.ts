@@ -1,32 +1,75 @@
+import { z } from '@hono/zod-openapi'
 import { type ApiCode, STATUS } from '../api-error.ts'
 import { ErrorBody } from './answers.ts'
+
+const Problem = z
+  .object({
+    type: z.literal('about:blank'),
+    title: ErrorBody.shape.code,
+    status: z.number().int(),
+    detail: z.string(),
+    ...ErrorBody.shape,
+  })
+  .openapi('Problem', { description: 'For who accepts application/problem+json (RFC 9457)' })
+
+const SimulatedError = z
+  .object({
+    error: z.enum(['authentication_error', 'rate_limit', 'server_error', 'timeout']),
+    message: z.string().optional(),
+    retry_after: z.number().int().optional().openapi({ description: 'Seconds' }),
+  })
+  .openapi('SimulatedError', { description: 'What the sandbox answers for addresses of errors' })
 
 /** For operations that need a key. */
 export const SECURITY = [{ bearer: [] }]
 
-/** What any operation with a key may answer. */
+/** What an operation that takes a body may answer beside. */
+export const BODY_FAULTS = [
+  'invalid_json',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const satisfies readonly ApiCode[]
+
+/** The error responses of an operation with a key: those that each of them may have, and these. */
+export const errorResponses = (...codes: ApiCode[]) => responsesOf(codes, ErrorBody)
+
+/** The same, where the sandbox simulates errors as well. */
+export const errorResponsesWithSimulated = (...codes: ApiCode[]) =>
+  responsesOf(codes, z.union([ErrorBody, SimulatedError]))
+
+function responsesOf(codes: readonly ApiCode[], schema: z.ZodType) {
+  const byStatus: Record<number, ReturnType<typeof responseOf>> = {}
+  const all = [...new Set([...codes, ...ALWAYS])]
+  for (const status of new Set(all.map(code => STATUS[code]))) {
+    const isSimulated = SIMULATED.includes(status)
+    const told = all.filter(code => STATUS[code] === status)
+    byStatus[status] = responseOf(told, isSimulated ? schema : ErrorBody)
+  }
+  return byStatus
+}
+
+const SIMULATED: readonly number[] = [401, 429, 500, 504]
+
 const ALWAYS: readonly ApiCode[] = [
+  'invalid_request',
   'authentication_error',
-  'insufficient_scope',
   'ip_restricted',
   'domain_restricted',
+  'insufficient_scope',
   'rate_limit',
   'server_error',
   'service_unavailable',
 ]
 
-/** The error responses of an operation: those of every one with a key, and these. */
-export function errorResponses(...codes: ApiCode[]) {
-  const byStatus = Object.groupBy([...codes, ...ALWAYS], code => STATUS[code])
-  return Object.fromEntries(
-    Object.entries(byStatus).map(([status, group = []]) => [status, responseOf(group)]),
-  )
-}
-
-function responseOf(codes: readonly ApiCode[]) {
+function responseOf(codes: readonly ApiCode[], schema: z.ZodType) {
   const examples = Object.fromEntries(codes.map(code => [code, { value: exampleOf(code) }]))
-  const description = codes.map(code => `\`${code}\``).join(', ')
-  return { description, content: { 'application/json': { schema: ErrorBody, examples } } }
+  return {
+    description: codes.map(code => `\`${code}\``).join(', '),
+    content: {
+      'application/json': { schema, examples },
+      'application/problem+json': { schema: Problem },
+    },
+  }
 }
 
 const exampleOf = (code: ApiCode) => ({
@@ -37,13 +80,24 @@ const exampleOf = (code: ApiCode) => ({
 })
 
 const EXAMPLES: Partial<Record<ApiCode, string>> = {
+  invalid_request: '"limit" (query): Too big: expected number to be <=200',
+  invalid_json: 'The body is no JSON: Unexpected end of JSON input',
+  invalid_email: 'Invalid email format',
   authentication_error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
   insufficient_scope: 'This API key lacks the scope verify:single',
   ip_restricted: 'This API key may not be used from this IP address',
   domain_restricted: 'This API key may not be used from this domain',
-  rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
-  invalid_email: 'Invalid email format',
   not_found: 'There is no such job',
+  job_not_ready: 'The job is processing: its results are there when it is completed',
+  job_not_cancellable: 'The job is completed',
+  idempotency_in_progress: 'A request with this Idempotency-Key is being answered',
+  idempotency_mismatch:
+    'This Idempotency-Key was used for another request: take a new one for each',
+  payload_too_large: 'The body is larger than the 16384 bytes that this path takes',
+  unsupported_media_type: 'Send the body as Content-Type: application/json',
+  rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
+  quota_exceeded:
+    'All 100 verifications of the day are used up. The next ones can be had at midnight UTC.',
   server_error: 'Something inside the service failed: try again later',
   service_unavailable: 'The service is stopping: try again',
 }
