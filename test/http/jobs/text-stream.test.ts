@@ -1,0 +1,97 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { text } from 'node:stream/consumers'
+import type { Context, Hono } from 'hono'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { READER_PATIENCE_MS, textStream } from '../../../src/http/jobs/text-stream.ts'
+import { selfSigned } from '../../../src/world/host/certificate.ts'
+import { type FakeClock, fakeClock } from '../../fake/clock.ts'
+import { openDoor } from '../server/door.ts'
+
+const PIECE = 'x'.repeat(100_000)
+const PIECES = 50
+
+describe('an answer that is made piece by piece', () => {
+  test('over HTTP/1.1 ends well when all of it was sent', async () => {
+    const { send } = await openDoor({ paths: app => serve(app, pieces()) })
+    const received = await send(GET)
+    expect(received).toMatch(/^HTTP\/1\.1 200 /)
+    expect(received.endsWith('\r\n0\r\n\r\n')).toBe(true)
+    expect(received.length).toBeGreaterThan(PIECES * PIECE.length)
+  })
+
+  test('over HTTP/1.1 is seen as broken when a piece could not be made', async () => {
+    const { send } = await openDoor({ paths: app => serve(app, pieces(3)) })
+    const received = await send(GET)
+    expect(received).toMatch(/^HTTP\/1\.1 200 /)
+    expect(received).not.toMatch(/\r\n0\r\n/)
+    expect(received).not.toMatch(/Error/)
+  })
+
+  test.each([
+    [Number.POSITIVE_INFINITY, true],
+    [3, false],
+  ])('over HTTP/2 that fails after %s pieces: ends well is %s', async (failing, endsWell) => {
+    const certificate = { ...selfSigned('ev.example'), expiresAt: systemClock.now() + 1 }
+    const { port } = await openDoor({ certificate, paths: app => serve(app, pieces(failing)) })
+    const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+    onTestFinished(() => client.destroy())
+    const stream = client.request({ ':authority': 'ev.example', ':path': '/long' })
+    const ended = text(stream).then(
+      body => body.length,
+      () => null,
+    )
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
+    expect(headers[':status']).toBe(200)
+    expect(await ended).toBe(endsWell ? PIECES * PIECE.length : null)
+  })
+
+  test('is not made ahead of a reader that takes nothing, who is dropped after a minute', async () => {
+    const clock = fakeClock()
+    let made = 0
+    const counted = async function* () {
+      for (; made < 1_000; made++) yield PIECE
+    }
+    const { open } = await openDoor({
+      limits: { stallMs: 60_000 },
+      paths: app => serve(app, counted(), clock),
+    })
+    const socket = await open()
+    socket.pause()
+    socket.write(GET)
+    await stands(() => made)
+    // What the kernel and the socket hold, and no more.
+    expect(made).toBeLessThan(200)
+    const closed = once(socket, 'close')
+    await clock.advance(READER_PATIENCE_MS)
+    socket.resume()
+    await closed
+    expect(made).toBeLessThan(200)
+    expect(clock.pending).toBe(0)
+  })
+})
+
+const GET = 'GET /long HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
+
+/** The pieces of a long answer; it fails before one of them. */
+async function* pieces(failing = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
+  for (let n = 0; n < PIECES; n++) {
+    if (n === failing) throw new Error('the disk is gone')
+    yield PIECE
+  }
+}
+
+function serve(app: Hono, made: AsyncGenerator<string>, clock: FakeClock | null = null): void {
+  const doors = { clock: clock ?? systemClock, log: silentLog }
+  app.get('/long', c => c.body(textStream(c as never as Context, doors, made)))
+}
+
+/** Waits until a number has not changed for a while. */
+async function stands(number: () => number): Promise<void> {
+  for (let last = -1, same = 0; same < 20; same = number() === last ? same + 1 : 0) {
+    last = number()
+    await new Promise<void>(resolve => void systemClock.after(10, resolve))
+  }
+}
