@@ -35,6 +35,8 @@ export type ProbeListOptions = {
   readonly drain?: AbortSignal
   readonly dialogue?: boolean
   readonly patienceMs?: number
+  /** Somebody waits: no connection waits for a place among those of lists. */
+  readonly urgent?: boolean
   /** Called once for each inquiry; `asked` is false when no server was asked this time. */
   readonly onResult: (inquiry: Inquiry, result: Result, asked: boolean) => void
 }
@@ -108,6 +110,7 @@ export class Inquirer {
         signal,
         drain: options.drain ?? signal,
         single: false,
+        urgent: options.urgent ?? false,
         patienceMs: options.patienceMs ?? LIST_PATIENCE_MS,
         dialogue: options.dialogue ?? false,
         onProbed: (inquiry, probed) => {

@@ -15,6 +15,8 @@ export type ManyOptions = {
   readonly forceRefresh?: boolean
   /** False: a greylisted address ends as `greylisted` at once. */
   readonly wait?: boolean
+  /** True: somebody waits for all of them, so their connections do not wait for those of lists to end. */
+  readonly urgent?: boolean
   /** Addresses that may be under way at the same time, DNS and waiting included. */
   readonly windowMax?: number
 }
@@ -251,6 +253,7 @@ class Stream {
     await this.#engine.probe(line.operator, [...byInquiry.keys()], {
       egress,
       signal: this.#ending,
+      urgent: this.#options.urgent ?? false,
       onResult: (inquiry, result, asked) =>
         this.#answered(byInquiry.get(inquiry) as Waiting, { result, asked, egress }),
     })

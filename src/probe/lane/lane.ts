@@ -35,6 +35,8 @@ export type ProbeOptions<Q extends Question> = {
   readonly drain: AbortSignal
   /** One address that somebody waits for: the unguessable recipient goes in the same write as the real one. */
   readonly single: boolean
+  /** Several addresses that somebody waits for: as a single one, they take no place of lists. */
+  readonly urgent?: boolean
   /** How long a pause may be waited out, in ms, before what is left is handed back as deferred. */
   readonly patienceMs: number
   readonly dialogue: boolean
@@ -95,7 +97,7 @@ export class Lane<Q extends Question> {
       if (stop.aborted) return this.#settleUnasked(TIME_RAN_OUT)
       const down = wayOut.closedAnswer ?? hosts.downAnswer(this.#plan.key)
       if (down !== null) return this.#settleUnasked(down)
-      const start = await pace.start(patienceMs, stop)
+      const start = await pace.start(patienceMs, stop, single)
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
       const before = this.#pending.length
@@ -111,9 +113,10 @@ export class Lane<Q extends Question> {
 
   /** One connection, from dialling to the last answer. */
   async #visit(permit: Permit): Promise<Visit> {
-    const { world, hosts, wayOut, signal, single, dialogue, onFarewell } = this.#options
+    const { world, hosts, wayOut, signal, dialogue, onFarewell } = this.#options
     this.#dialogue = dialogue ? [] : null
-    const leavePlace = single ? () => {} : await world.places.take()
+    const { single, urgent = false } = this.#options
+    const leavePlace = single || urgent ? () => {} : await world.places.take()
     const release = () => {
       leavePlace()
       permit.release()
