@@ -1,0 +1,81 @@
+import { median } from '../engine/figures.ts'
+import type { Served } from './servers.ts'
+
+/** The largest list that may be sent in one request. */
+const BATCH = 50_000
+const ACCEPTED_MAX_MS = 2_000
+const SINGLES = 200
+/** Singles a second while they are measured. */
+const SINGLES_PER_SECOND = 20
+/** How much slower the slow ones may get while a list is worked on. */
+const P95_RATIO_MAX = 1.5
+const MEMORY_MAX_MIB = 300
+
+/** A batch beside single verifications; gives what does not hold. */
+export async function compareLoad(served: Served, domains: number, say: (line: string) => void) {
+  const faults: string[] = []
+  const idle = await singles(served, domains, 'a')
+  const emails = Array.from({ length: BATCH }, (_, i) => `user${i}.list@d${i % domains}.example`)
+  const begun = performance.now()
+  const { job_id } = await post(served, '/v1/verify/batch', { emails })
+  const acceptedMs = performance.now() - begun
+  const busy = await singles(served, domains, 'b')
+  const { status, progress } = await get(served, `/v1/jobs/${job_id}`)
+  const p95 = { idle: percentile(idle, 0.95), busy: percentile(busy, 0.95) }
+  const ratio = p95.busy / p95.idle
+  const { peak } = served.memory()
+  say(`A batch of ${BATCH.toLocaleString('en')} was accepted in ${acceptedMs.toFixed(0)} ms.`)
+  say(
+    `Singles, each asked anew: median ${median(idle).toFixed(0)} ms and p95 ${p95.idle.toFixed(0)} ms idle; ` +
+      `${median(busy).toFixed(0)} and ${p95.busy.toFixed(0)} ms during the batch (**${ratio.toFixed(2)}×**), which was ${status} at ${progress} % then.`,
+  )
+  say(`Most memory of the service so far: ${peak.toFixed(0)} MiB.`)
+  if (acceptedMs > ACCEPTED_MAX_MS)
+    faults.push(`the batch was accepted in ${acceptedMs.toFixed(0)} ms`)
+  if (status !== 'processing') faults.push(`the batch was ${status} while singles were measured`)
+  if (ratio > P95_RATIO_MAX) faults.push(`p95 of singles grew ${ratio.toFixed(2)}×`)
+  if (peak > MEMORY_MAX_MIB) faults.push(`the service took ${peak.toFixed(0)} MiB`)
+  await post(served, `/v1/jobs/${job_id}/cancel`, {})
+  return faults
+}
+
+/** Latencies in ms of single verifications at a steady pace, each of another address. */
+async function singles(served: Served, domains: number, name: string): Promise<number[]> {
+  const asked = Array.from({ length: SINGLES }, async (_, i) => {
+    await new Promise(resolve => setTimeout(resolve, (i * 1_000) / SINGLES_PER_SECOND))
+    const begun = performance.now()
+    const email = `user.${name}${i}@d${i % domains}.example`
+    const { reason } = await post(served, '/v1/verify/single', { email })
+    if (reason !== 'accepted_email') throw new Error(`${email} ended as ${reason}`)
+    return performance.now() - begun
+  })
+  return Promise.all(asked)
+}
+
+const percentile = (values: readonly number[], share: number) =>
+  values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
+
+type Answer = Readonly<Record<string, string | number>>
+
+export const post = (
+  served: Served,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+) => ask(served, path, { method: 'POST', body: JSON.stringify(body), headers })
+
+export const get = (served: Served, path: string) => ask(served, path, { headers: {} })
+
+async function ask(
+  { url, key }: Served,
+  path: string,
+  { headers, ...init }: RequestInit & { headers: Record<string, string> },
+): Promise<Answer> {
+  const response = await fetch(url + path, {
+    ...init,
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+  })
+  const answer = (await response.json()) as Answer
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${answer.error}`)
+  return answer
+}

@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
+import { startWorldProcess } from '../../src/world/world-process.ts'
+
+/** A service in a process of its own, beside the mail world that it asks. */
+export type Served = {
+  readonly url: string
+  readonly key: string
+  /** Resident memory, MiB: now, and the most so far. */
+  memory(): { readonly now: number; readonly peak: number }
+  close(): Promise<void>
+}
+
+/** Limits far above what the bench asks: it is their counting that is measured, not their refusal. */
+const CONFIG = {
+  plans: { bench: { requests: 10_000_000, per: 'second' } },
+  'ip-limits': { 'single-per-minute': 1_000_000_000, 'bulk-per-hour': 1_000_000 },
+  plan: 'bench',
+}
+
+/** Starts `ev serve` as people do, in a world of this kind. */
+export async function startService(scenario: Scenario): Promise<Served> {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-bench-'))
+  const file = (name: string, content: unknown) => {
+    writeFileSync(join(folder, name), JSON.stringify(content))
+    return join(folder, name)
+  }
+  const world = await startWorldProcess(file('world.json', scenario))
+  const child = spawn(
+    process.execPath,
+    [
+      ...[join(import.meta.dirname, '../../bin/ev.js'), 'serve', '--listen', '127.0.0.1:0'],
+      ...['--data-dir', join(folder, 'data'), '--config', file('config.json', CONFIG)],
+      ...['--dns', world.dnsAddress, '--smtp-port', `${world.smtpPort}`, '--special-domains'],
+      ...['--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com', '--log', 'warn'],
+      ...['--sessions-per-second', '1000'],
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  const { key, url } = await greeting(child)
+  return {
+    ...{ url, key },
+    memory: () => memoryOf(child.pid ?? 0),
+    async close() {
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+      await world.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The handler that ours is held to. */
+export async function startBare(): Promise<Pick<Served, 'url' | 'close'>> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'bare.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [port] = await once(createInterface({ input: child.stdout }), 'line')
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    async close() {
+      child.kill()
+      await once(child, 'exit')
+    },
+  }
+}
+
+/** The key stands on stdout, the address on stderr. */
+async function greeting(child: ChildProcess): Promise<Pick<Served, 'url' | 'key'>> {
+  let said = ''
+  const found = Promise.withResolvers<Pick<Served, 'url' | 'key'>>()
+  const look = (chunk: string) => {
+    said += chunk
+    const key = /ev_live_\w+/.exec(said)?.[0]
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0]
+    if (key !== undefined && url !== undefined) found.resolve({ key, url })
+  }
+  child.stdout?.setEncoding('utf8').on('data', look)
+  child.stderr?.setEncoding('utf8').on('data', look)
+  child.on('exit', code => found.reject(new Error(`ev serve ended with ${code}: ${said}`)))
+  return found.promise
+}
+
+function memoryOf(pid: number) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const mib = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024
+  return { now: mib('VmRSS'), peak: mib('VmHWM') }
+}
