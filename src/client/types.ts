@@ -31,22 +31,6 @@ export type Reason =
   | 'smtp_skipped'
   | 'unexpected_error'
 
-export type JobItem = BulkItem & {
-  /** The id that it was submitted with. */
-  id?: string
-  /** The address was erased; of its result only the class is left. */
-  erased?: true
-}
-
-export type DownloadRow = JobItem & {
-  /** Its place in the list. */
-  row: number
-  /** The cells of an uploaded file, by the names of their columns. */
-  input?: {
-    [k: string]: string
-  }
-}
-
 /** Of: Verify one address */
 export type VerifySingleAnswer = SingleResult | AsyncAccepted
 
@@ -107,6 +91,85 @@ export interface AsyncAccepted {
   success: true
   verification_id: string
   status: 'queued'
+}
+
+/** For who accepts application/problem+json (RFC 9457) */
+export interface Problem {
+  type: 'about:blank'
+  /** For programs. */
+  title:
+    | 'invalid_request'
+    | 'invalid_json'
+    | 'invalid_email'
+    | 'emails_required'
+    | 'empty_list'
+    | 'too_many_emails'
+    | 'invalid_webhook_url'
+    | 'invalid_event'
+    | 'authentication_error'
+    | 'ip_restricted'
+    | 'domain_restricted'
+    | 'insufficient_scope'
+    | 'not_found'
+    | 'method_not_allowed'
+    | 'request_timeout'
+    | 'job_not_ready'
+    | 'job_not_cancellable'
+    | 'idempotency_in_progress'
+    | 'payload_too_large'
+    | 'unsupported_media_type'
+    | 'expectation_failed'
+    | 'idempotency_mismatch'
+    | 'rate_limit'
+    | 'quota_exceeded'
+    | 'headers_too_large'
+    | 'server_error'
+    | 'service_unavailable'
+    | 'timeout'
+  status: number
+  detail: string
+  success: false
+  /** For people. */
+  error: string
+  /** For programs. */
+  code:
+    | 'invalid_request'
+    | 'invalid_json'
+    | 'invalid_email'
+    | 'emails_required'
+    | 'empty_list'
+    | 'too_many_emails'
+    | 'invalid_webhook_url'
+    | 'invalid_event'
+    | 'authentication_error'
+    | 'ip_restricted'
+    | 'domain_restricted'
+    | 'insufficient_scope'
+    | 'not_found'
+    | 'method_not_allowed'
+    | 'request_timeout'
+    | 'job_not_ready'
+    | 'job_not_cancellable'
+    | 'idempotency_in_progress'
+    | 'payload_too_large'
+    | 'unsupported_media_type'
+    | 'expectation_failed'
+    | 'idempotency_mismatch'
+    | 'rate_limit'
+    | 'quota_exceeded'
+    | 'headers_too_large'
+    | 'server_error'
+    | 'service_unavailable'
+    | 'timeout'
+  request_id: string
+}
+
+/** What the sandbox answers for addresses of errors */
+export interface SimulatedError {
+  error: 'authentication_error' | 'rate_limit' | 'server_error' | 'timeout'
+  message?: string
+  /** Seconds */
+  retry_after?: number
 }
 
 export interface SingleRequest {
@@ -289,6 +352,21 @@ export interface JobStatus {
   }
 }
 
+export interface JobItem {
+  /** The id that it was submitted with. */
+  id?: string
+  /** The address that was verified. */
+  email: string
+  valid: boolean
+  deliverable: boolean
+  risk_level: RiskLevel
+  reason: Reason
+  /** Whether the answer was known from before. */
+  cached: boolean
+  /** The address was erased; of its result only the class is left. */
+  erased?: true
+}
+
 export interface JobSummary {
   total: number
   /** Deliverable and risky ones. */
@@ -360,6 +438,47 @@ export interface ListedJob {
     summary: JobSummary
     completed_at: string | null
     download_url: string | null
+  }
+}
+
+export interface DownloadRow {
+  /** Its place in the list. */
+  row: number
+  /** The id that it was submitted with. */
+  id?: string
+  /** The address that was verified. */
+  email: string
+  valid: boolean
+  deliverable: boolean
+  risk_level: RiskLevel
+  /** Domain of the address; empty where it has none. */
+  provider: string
+  /** Milliseconds. */
+  response_time: number
+  /** How sure the result is, not how good the address is. */
+  confidence: number
+  details: Details
+  reason: Reason
+  /** Whether the answer was known from before. */
+  cached: boolean
+  /** After how many seconds it is worth asking again, where that is known. */
+  retry_after?: number
+  class?: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
+  flags?: {
+    is_disposable: boolean
+    is_role: boolean
+    is_catch_all: boolean | null
+    is_free: boolean
+    is_relay: boolean
+  }
+  did_you_mean?: string | null
+  mx_host?: string | null
+  checked_at?: string
+  /** The address was erased; of its result only the class is left. */
+  erased?: true
+  /** The cells of an uploaded file, by the names of their columns. */
+  input?: {
+    [k: string]: string
   }
 }
 

@@ -18,8 +18,8 @@ export function rateLimitOf(headers: Headers): RateLimit | null {
 
 /** The JSON of an answer that says yes. */
 export function readJson(response: Response, text: string): unknown {
-  // 204: there is nothing to say.
-  if (text === '') return undefined
+  // There is nothing to say.
+  if (response.status === 204) return undefined
   try {
     return JSON.parse(text)
   } catch {

@@ -97,57 +97,62 @@ async function persist<T>(
   const { doors } = parts
   const retries = options.retries ?? parts.retries
   // One key for all attempts: that is what makes them one.
-  const key = request.repeatable === 'key' ? (options.idempotencyKey ?? newKey(doors)) : null
+  const key = request.repeatable === 'key' ? keyOf(options, doors) : null
+  const url = urlOf(parts.baseUrl, request)
+  const init = initOf(parts, request, key)
   for (let number = 0; ; number++) {
-    const failure = await tryOnce(parts, { request, options, key, number, read })
-    if ('got' in failure) return failure.got
-    const pauseMs = waitMs(asFailure(failure.error), {
+    options.signal?.throwIfAborted()
+    const outcome = await tryOnce(parts, { request, options, url, init, number, read })
+    if (outcome.response !== null) parts.onAnswer(seenOf(request, outcome.response, number))
+    if ('got' in outcome) return outcome.got
+    const pauseMs = waitMs(asFailure(outcome.error), {
       attempt: number,
       retries,
       repeatable: request.repeatable,
       random: doors.random,
     })
-    if (pauseMs === null) throw failure.error
+    if (pauseMs === null) throw outcome.error
     await doors.sleep(pauseMs, options.signal)
-    options.signal?.throwIfAborted()
   }
 }
 
 type Try<T> = {
   readonly request: Request
   readonly options: CreateOptions
-  readonly key: string | null
+  readonly url: string
+  readonly init: RequestInit
   readonly number: number
   readonly read: Read<T>
 }
 
-/** The answer, or why there is none; throws only what ends the whole call. */
+/** What an attempt brought; null where nobody answered. */
+type Outcome<T> = { readonly response: Response | null } & (
+  | { readonly got: T }
+  | { readonly error: EvApiError | EvConnectionError }
+)
+
+/** One attempt; throws only the caller's own reason to leave. */
 async function tryOnce<T>(
   parts: ConnectionParts,
-  { request, options, key, number, read }: Try<T>,
-): Promise<{ got: T } | { error: EvApiError | EvConnectionError }> {
-  options.signal?.throwIfAborted()
+  { request, options, url, init, number, read }: Try<T>,
+): Promise<Outcome<T>> {
   const timeoutMs =
     (options.timeoutMs ?? request.timeoutMs ?? parts.timeoutMs) + (request.waitMs ?? 0)
   const attempt = startAttempt(parts.doors, timeoutMs, options.signal)
+  let response: Response | null = null
   try {
-    const response = await parts.doors.fetch(
-      urlOf(parts.baseUrl, request),
-      initOf(parts, request, key, attempt.signal),
-    )
-    parts.onAnswer(seenOf(request, response, number))
-    if (response.ok) return { got: await read(response, attempt) }
+    response = await parts.doors.fetch(url, { ...init, signal: attempt.signal })
+    if (response.ok) return { response, got: await read(response, attempt) }
     if (wasDoneBefore(request, response, number)) {
-      return { got: await read(new Response(null, { status: 204 }), attempt) }
+      return { response, got: await read(new Response(null, { status: 204 }), attempt) }
     }
-    const text = await response.text()
-    attempt.end()
-    return { error: apiErrorOf(response, text, parts.doors.now()) }
+    const { text } = await readWhole(response, attempt)
+    return { response, error: apiErrorOf(response, text, parts.doors.now()) }
   } catch (error) {
     attempt.end()
     const fault = attempt.faultOf(error)
     if (!(fault instanceof EvConnectionError)) throw fault
-    return { error: fault }
+    return { response, error: fault }
   }
 }
 
@@ -163,7 +168,6 @@ function initOf(
   { headers }: ConnectionParts,
   { method, body }: Request,
   key: string | null,
-  signal: AbortSignal,
 ): RequestInit {
   const isForm = body instanceof FormData
   return {
@@ -174,10 +178,15 @@ function initOf(
       ...(key === null ? {} : { 'idempotency-key': key }),
     },
     ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
-    signal,
     // The key must not travel to wherever a redirect points.
     redirect: 'manual',
   }
+}
+
+function keyOf({ idempotencyKey }: CreateOptions, doors: Doors): string {
+  if (idempotencyKey === undefined) return newKey(doors)
+  if (/^[\x20-\x7e]{1,255}$/.test(idempotencyKey)) return idempotencyKey
+  throw new TypeError('idempotencyKey takes 1 to 255 characters of ASCII.')
 }
 
 /** 128 bits, in hex. */

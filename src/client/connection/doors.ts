@@ -21,7 +21,7 @@ export const systemDoors: Doors = {
         signal?.removeEventListener('abort', wake)
         resolve()
       }
-      const timer = setTimeout(wake, ms)
+      const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
       signal?.addEventListener('abort', wake, { once: true })
     })
   },
@@ -31,3 +31,6 @@ export const systemDoors: Doors = {
       ? Math.random()
       : (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32,
 }
+
+/** setTimeout fires at once for anything above 2^31-1 ms. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1

@@ -97,6 +97,10 @@ describe('an answer that says no', () => {
   })
 })
 
+test('an answer of nothing is none, where something is due', async () => {
+  expect(await failureOf(far([{ body: '' }]).client.credits())).toMatchObject({ status: 200 })
+})
+
 describe('no answer', () => {
   test('says what happened below fetch', async () => {
     const cause = new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') })
@@ -195,6 +199,17 @@ test('every answer is told, with the limit that is nearest to its end', async ()
     { ...call, status: 200, attempt: 1, requestId: 'req_7', rateLimit },
   ])
   expect(seen[2]?.rateLimit).toBeNull()
+})
+
+test('a fault of whoever is told is a fault of theirs: nothing is tried again', async () => {
+  const fault = new Error('my own')
+  const { client, asked } = far([FINE], {
+    onAnswer: () => {
+      throw fault
+    },
+  })
+  expect(await failureOf(client.credits())).toBe(fault)
+  expect(asked).toHaveLength(1)
 })
 
 /** Resolves when so many requests were sent. */

@@ -109,6 +109,15 @@ describe('what is done twice', () => {
     ])
   })
 
+  test.each(['', 'a\n', 'ä', 'a'.repeat(256)])(
+    'has no key that no header can hold: %j',
+    async key => {
+      const { client, asked } = far([{ json: {} }])
+      const failure = await failureOf(client.batch(['a@example.com'], { idempotencyKey: key }))
+      expect([failure instanceof TypeError, asked.length]).toEqual([true, 0])
+    },
+  )
+
   test('waits for the attempt whose answer was lost, while the service still works on it', async () => {
     const under = {
       status: 409,
