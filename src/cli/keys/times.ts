@@ -10,7 +10,7 @@ const LONGEST_MS = 3_650 * DAY
 /** The time that `--expires` names, epoch ms: so long from now (`90d`), or a date. */
 export function expiryOf(given: string | undefined, now: number): number | null {
   if (given === undefined) return null
-  const at = DATE.test(given) ? Date.parse(given) : now + (spanOf(given) ?? Number.NaN)
+  const at = DATE.test(given) ? dateOf(given) : now + (spanOf(given) ?? Number.NaN)
   if (at > now && at <= now + LONGEST_MS) return at
   throw new EvError(
     'usage',
@@ -30,6 +30,13 @@ export function graceOf(given: string, maxMs: number): number {
 
 /** ISO 8601; a date alone is its beginning, UTC. */
 const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/
+
+/** NaN for a day that its month does not have, which the parser would take for one of the next. */
+function dateOf(given: string): number {
+  const day = given.slice(0, 10)
+  const isReal = new Date(Date.parse(day) || 0).toISOString().startsWith(day)
+  return isReal ? Date.parse(given) : Number.NaN
+}
 
 function spanOf(given: string): number | null {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(given) ?? []
