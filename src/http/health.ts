@@ -64,13 +64,20 @@ const livez = createRoute({
   summary: 'Whether the process runs',
   responses: ok,
 })
+const STOPPING = {
+  ...{ success: false as const, error: 'The service is stopping' },
+  ...{ code: 'service_unavailable' as const, request_id: 'req_01hx' },
+}
 const readyz = createRoute({
   method: 'get',
   path: '/readyz',
   operationId: 'isReady',
   tags: ['Service'],
   summary: 'Whether requests should be sent here',
-  responses: { ...ok, 503: json(ErrorBody, 'Not now: it is stopping, or its database fails') },
+  responses: {
+    ...ok,
+    503: json(ErrorBody, 'Not now: it is stopping, or its database fails', STOPPING),
+  },
 })
 const health = createRoute({
   method: 'get',

@@ -17,6 +17,7 @@ import type { JobWorker } from '../../src/work/worker.ts'
 import { house as engineHouse } from '../engine/house.ts'
 import { countedRandom } from '../fake/random.ts'
 import { tempDatabase, tempFolder } from '../store/temp-database.ts'
+import { underContract } from './contract/contract.ts'
 
 type HouseOptions = {
   /** Of the account that is there from the start. */
@@ -63,6 +64,7 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
     ...given.parts,
   }
   const app = createApp(service)
+  underContract(app, service)
   onTestFinished(async () => {
     await books.stop()
     await closeApp(service)

@@ -9,7 +9,7 @@ import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
-import { JobAnswer } from '../schema/job.ts'
+import { CANCELLED_EXAMPLE, JobAnswer } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { foundJob } from './found-job.ts'
 import { presentJob } from './present-job.ts'
@@ -27,7 +27,7 @@ export function jobChangeRoutes(service: Service) {
     middleware,
     request: { params },
     responses: {
-      200: json(JobAnswer, 'The job, cancelled'),
+      200: json(JobAnswer, 'The job, cancelled', CANCELLED_EXAMPLE),
       ...errorResponses('invalid_request', 'not_found', 'job_not_cancellable'),
     },
   } as const)

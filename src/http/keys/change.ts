@@ -19,7 +19,7 @@ import { guard } from '../guard.ts'
 import { idempotent } from '../idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import {
   GRACE_S_USUAL,
   KEY_EXAMPLE,
@@ -44,10 +44,10 @@ export function keyChangeRoutes(service: Service) {
     summary: 'Change a key',
     description: 'What is left out stays as it is. The change holds from the next request on.',
     middleware,
-    request: { params, body: bodyOf(KeyPatchRequest, true) },
+    request: { params, body: bodyOf(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }) },
     responses: {
       200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found'),
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
     },
   })
   const rotate = createRoute({
@@ -57,12 +57,16 @@ export function keyChangeRoutes(service: Service) {
     description:
       'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again.',
     middleware: [...middleware, idempotent(service)],
-    request: { params, body: bodyOf(RotateRequest, false) },
+    request: {
+      params,
+      body: bodyOf(RotateRequest, { example: ROTATION_EXAMPLE, required: false }),
+    },
     responses: {
       200: json(RotatedKey, 'The key with its new text', ROTATED_KEY_EXAMPLE),
       ...errorResponses(
         'invalid_request',
         'not_found',
+        ...BODY_FAULTS,
         'idempotency_in_progress',
         'idempotency_mismatch',
       ),
@@ -110,10 +114,13 @@ export function keyChangeRoutes(service: Service) {
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
 
-const bodyOf = <Schema extends z.ZodType>(schema: Schema, required: boolean) => ({
-  content: { 'application/json': { schema } },
-  required,
-})
+const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
+const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
+
+const bodyOf = <Schema extends z.ZodType>(
+  schema: Schema,
+  { example, required }: { example: z.input<Schema>; required: boolean },
+) => ({ content: { 'application/json': { schema, example } }, required })
 
 /** The key of a path, if whoever asks may do all that it may. */
 async function changeable(c: Context<Env>, { database }: Service, id: string): Promise<ApiKey> {

@@ -7,7 +7,7 @@ import { guard } from '../guard.ts'
 import { idempotent } from '../idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import {
   CREATED_KEY_EXAMPLE,
   CreatedKey,
@@ -54,7 +54,7 @@ export function keyCreateRoutes(service: Service) {
       201: json(CreatedKey, 'The key', CREATED_KEY_EXAMPLE),
       ...errorResponses(
         'invalid_request',
-        'invalid_json',
+        ...BODY_FAULTS,
         'idempotency_in_progress',
         'idempotency_mismatch',
       ),

@@ -118,6 +118,15 @@ export const JOB_EXAMPLE = {
   data: { summary: counts, completed_at: null, download_url: null },
 }
 
+export const CANCELLED_EXAMPLE = {
+  ...JOB_EXAMPLE,
+  ...{ status: 'cancelled' as const, estimated_time: null },
+  data: {
+    summary: { ...counts, failed: 580 },
+    ...{ completed_at: '2026-03-21T10:31:00.000Z', download_url: null },
+  },
+}
+
 const { success: __, ...listed } = JOB_EXAMPLE
 
 export const PAGE_EXAMPLE = {

@@ -13,8 +13,9 @@ import type { Env } from '../context.ts'
 import { guard } from '../guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import {
+  NEW_WEBHOOK_EXAMPLE,
   NewWebhookRequest,
   WEBHOOK_EXAMPLE,
   WebhookAnswer,
@@ -43,10 +44,10 @@ export function webhookChangeRoutes(service: Service) {
     summary: 'Change a webhook endpoint',
     description: 'What is left out stays as it is.',
     middleware: writing,
-    request: { params, body: bodyOf(WebhookPatchRequest) },
+    request: { params, body: bodyOf(WebhookPatchRequest, { active: false }) },
     responses: {
       ...answers,
-      ...errorResponses('invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'),
+      ...errorResponses(...CHANGE_FAULTS),
     },
   })
   const replace = createRoute({
@@ -54,10 +55,10 @@ export function webhookChangeRoutes(service: Service) {
     summary: 'Write a webhook endpoint anew',
     description: 'What is left out gets its default. Its secret stays.',
     middleware: writing,
-    request: { params, body: bodyOf(NewWebhookRequest) },
+    request: { params, body: bodyOf(NewWebhookRequest, NEW_WEBHOOK_EXAMPLE) },
     responses: {
       ...answers,
-      ...errorResponses('invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'),
+      ...errorResponses(...CHANGE_FAULTS),
     },
   })
   const remove = createRoute({
@@ -93,8 +94,13 @@ export function webhookChangeRoutes(service: Service) {
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'wh_8f3a2c1d' }) })
 
-const bodyOf = <Schema extends z.ZodType>(schema: Schema) => ({
-  content: { 'application/json': { schema } },
+const CHANGE_FAULTS = [
+  ...(['invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'] as const),
+  ...BODY_FAULTS,
+]
+
+const bodyOf = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schema>) => ({
+  content: { 'application/json': { schema, example } },
   required: true as const,
 })
 

@@ -6,7 +6,7 @@ import { guard } from '../guard.ts'
 import { idempotent } from '../idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import {
   CREATED_WEBHOOK_EXAMPLE,
   CreatedWebhook,
@@ -82,7 +82,8 @@ export function webhookCreateRoutes(service: Service) {
 }
 
 const CREATION_FAULTS = [
-  ...(['invalid_webhook_url', 'invalid_event', 'invalid_json'] as const),
+  ...(['invalid_webhook_url', 'invalid_event'] as const),
+  ...BODY_FAULTS,
   ...(['idempotency_in_progress', 'idempotency_mismatch'] as const),
 ]
 

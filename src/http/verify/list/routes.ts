@@ -19,13 +19,15 @@ import type { Service } from '../../service.ts'
 import { gate, LIST_BODY_MAX, unchecked } from '../gate.ts'
 import { verifyBatch } from './batch.ts'
 import { verifyBulk } from './bulk.ts'
+import { notTooMany } from './crowd.ts'
 import { verifyFile } from './file.ts'
 import { FORM_BYTES_MAX, uploads } from './upload.ts'
 
 /** The paths for lists. */
 export function listRoutes(service: Service) {
   const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
-  const middleware = gate(service, rule)
+  const crowd = notTooMany()
+  const middleware = [crowd, ...gate(service, rule)]
   const received = uploads(service.settings.dataDir, service.random)
   const router = newRouter()
     .openapi(createRoute({ ...BULK, middleware }), c =>
@@ -36,8 +38,8 @@ export function listRoutes(service: Service) {
     )
   // Not by `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
-  const streamed = gate(service, { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' })
-  router.on('POST', [FILE.path], ...streamed)
+  const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
+  router.on('POST', [FILE.path], crowd, ...gate(service, form))
   router.post(FILE.path, async c => {
     const upload = await received.receive(c.req.raw)
     try {
@@ -138,13 +140,22 @@ const BATCH = {
   },
 }
 
+const FILE_EXAMPLE = {
+  file: 'name,email\nAnn,a@example.com\nBob,b@example.com\n',
+  column: 'email',
+  name: 'March list',
+}
+
 const FILE = {
   ...{ ...COMMON, path: '/v1/verify/file', operationId: 'verifyFile' },
   summary: 'Verify the addresses of a file',
   description:
     'CSV in the dialects that people have, up to 100 MiB and 1,000,000 rows. Its columns come back with the results.',
   request: {
-    body: { required: true, content: { 'multipart/form-data': { schema: FileRequest } } },
+    body: {
+      required: true,
+      content: { 'multipart/form-data': { schema: FileRequest, example: FILE_EXAMPLE } },
+    },
   },
   responses: {
     200: json(QueuedFile, 'The job', {

@@ -1,0 +1,116 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describe, expect, test } from 'vitest'
+import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
+import { schemaChecks } from './schemas.ts'
+
+const { app, document } = bareApi()
+const places = placesOf(document)
+const { answer, request } = schemaChecks(document)
+
+/** All that the interface has; sending to webhooks comes with webhooks. */
+const OPERATIONS = [
+  ...['POST /v1/verify/single', 'POST /v1/verify', 'POST /v1/verify/bulk', 'POST /v1/verify/batch'],
+  ...[
+    'POST /v1/verify/file',
+    'GET /v1/verify/bulk/status/{id}',
+    'GET /v1/verify/bulk/download/{id}',
+  ],
+  ...['GET /v1/jobs', 'GET /v1/jobs/{id}', 'DELETE /v1/jobs/{id}', 'POST /v1/jobs/{id}/cancel'],
+  ...['GET /v1/jobs/{id}/download', 'GET /v1/history', 'GET /v1/credits', 'GET /v1/stats'],
+  ...['GET /v1/keys', 'POST /v1/keys', 'PATCH /v1/keys/{id}', 'DELETE /v1/keys/{id}'],
+  ...['POST /v1/keys/{id}/rotate', 'GET /v1/webhooks', 'POST /v1/webhooks'],
+  ...['GET /v1/webhooks/events', 'GET /v1/webhooks/{id}', 'PATCH /v1/webhooks/{id}'],
+  ...['PUT /v1/webhooks/{id}', 'DELETE /v1/webhooks/{id}'],
+  ...['GET /livez', 'GET /readyz', 'GET /health'],
+]
+
+describe('the OpenAPI document', () => {
+  test('is valid', async () => {
+    const validator = new Validator()
+    expect(await validator.validate(structuredClone(document))).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+  })
+
+  test('has every operation of the interface, and no other', () => {
+    expect(placesOf(document).map(nameOf).toSorted()).toEqual(OPERATIONS.toSorted())
+  })
+
+  test('has every path under /v1 that the service knows', () => {
+    const known = app.routes
+      .filter(({ method, path }) => method !== 'ALL' && path.startsWith('/v1/'))
+      .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
+    expect([...new Set(known)].toSorted()).toEqual(
+      places
+        .filter(({ path }) => path.startsWith('/v1/'))
+        .map(nameOf)
+        .toSorted(),
+    )
+  })
+
+  test('calls each operation by a name of its own', () => {
+    const ids = places.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.every(id => /^[a-z][A-Za-z]+$/.test(id))).toBe(true)
+  })
+
+  test('describes every tag that it uses', () => {
+    const { tags } = document as unknown as { tags: { name: string }[] }
+    const used = places.flatMap(({ operation }) => (operation as { tags?: string[] }).tags ?? [])
+    expect([...new Set(used)].toSorted()).toEqual(tags.map(({ name }) => name).toSorted())
+  })
+})
+
+describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, place) => {
+  const { path, operation } = place
+  const { requestBody, responses, security, summary } = operation
+  const statuses = Object.keys(responses)
+  const isOfApi = path.startsWith('/v1/')
+
+  test('has a summary, and needs a key where it is of the API', () => {
+    expect(summary).toMatch(/^[A-Z]/)
+    expect(security ?? []).toEqual(isOfApi ? [{ bearer: [] }] : [])
+  })
+
+  test('names the errors that it may answer', () => {
+    const always = isOfApi ? ['400', '401', '403', '429', '500', '503'] : []
+    const ofPath = path.includes('{') ? ['404'] : []
+    const ofBody = requestBody === undefined ? [] : ['413', '415']
+    const ofKey = idempotent(place) ? ['409', '422'] : []
+    expect(statuses).toEqual(expect.arrayContaining([...always, ...ofPath, ...ofBody, ...ofKey]))
+  })
+
+  test('has an example of what is sent and of each answer', () => {
+    const without = Object.entries(responses).filter(
+      ([, { content = {} }]) =>
+        Object.keys(content).length > 0 &&
+        Object.values(content).every(media => examplesOf(media).length === 0),
+    )
+    expect(without.map(([status]) => status)).toEqual([])
+    for (const media of Object.values(requestBody?.content ?? {})) {
+      expect(examplesOf(media)).not.toEqual([])
+    }
+  })
+
+  test('has examples that fit its schemas', () => {
+    for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
+      if (!type.endsWith('json')) continue
+      for (const [name, value] of examplesOf(media)) {
+        expect([name, request(media.schema)(value)]).toEqual([name, null])
+      }
+    }
+    for (const { content = {} } of Object.values(responses)) {
+      for (const media of Object.values(content)) {
+        for (const [name, value] of examplesOf(media)) {
+          expect([name, answer(media.schema)(value)]).toEqual([name, null])
+        }
+      }
+    }
+  })
+})
+
+function nameOf({ method, path }: Place): string {
+  return `${method} ${path}`
+}
+
+/** What is created by it is created once under an Idempotency-Key. */
+const idempotent = ({ method, path }: Place): boolean => method === 'POST' && !/cancel$/.test(path)
