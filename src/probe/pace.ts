@@ -1,5 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
 import type { Answer } from '../smtp/answer.ts'
+import { Turns } from './turns.ts'
 
 /** How fast one operator may be asked by one egress, to start with. */
 export type PaceRow = {
@@ -62,6 +63,7 @@ export class Pace {
   #heardRefused = 0
   #refusal: { answer: Answer; until: number } | null = null
   #wakers = new Set<() => void>()
+  readonly #turns = new Turns()
 
   constructor(row: PaceRow, clock: Clock) {
     this.row = row
@@ -70,18 +72,19 @@ export class Pace {
     this.#ratePerMs = row.sessionsPerSecond / SECOND
   }
 
-  /** Asks for the right to open a connection now. */
-  tryStart(): Start {
+  /** Asks for the right to open a connection now; `single`: for somebody who waits. */
+  tryStart(single = false): Start {
     if (this.#refusal !== null && this.isRefused) return { refusal: this.#refusal.answer }
     const now = this.#clock.ticks()
     if (this.#pausedUntil > now) return { waitMs: this.#pausedUntil - now, paused: true }
-    if (this.#sessions >= Math.floor(this.#sessionsAllowed)) {
+    if (this.#isFull || this.#turns.isOthers(single)) {
       return { waitMs: 1 / this.#ratePerMs, paused: false }
     }
     const dueAt = this.#dueAt(now)
     if (dueAt > now) return { waitMs: dueAt - now, paused: false }
     this.#nextStartAt = dueAt + 1 / this.#ratePerMs
     this.#sessions++
+    this.#turns.began(single)
     return { permit: this.#permit() }
   }
 
@@ -89,13 +92,29 @@ export class Pace {
    * Waits for the right to open a connection. Gives up with `waitMs` when a pause would last longer than
    * `patienceMs`, or when `signal` aborts.
    */
-  async start(patienceMs: number, signal: AbortSignal): Promise<Start> {
-    for (;;) {
-      const start = this.tryStart()
-      if (!('waitMs' in start)) return start
-      if (signal.aborted || (start.paused && start.waitMs > patienceMs)) return start
-      await this.#change(start.waitMs, signal)
+  async start(patienceMs: number, signal: AbortSignal, single = false): Promise<Start> {
+    const leave = this.#turns.wait(single)
+    try {
+      for (;;) {
+        const start = this.tryStart(single)
+        if (!('waitMs' in start)) return start
+        if (signal.aborted || (start.paused && start.waitMs > patienceMs)) return start
+        await this.#change(start.waitMs, signal)
+      }
+    } finally {
+      leave()
+      // Whoever let it go first.
+      this.#wakeAll()
     }
+  }
+
+  /** Somebody waits for a connection and lists have them all: one of them should be left soon. */
+  get isWanted(): boolean {
+    return this.#isFull && this.#turns.isSingleWaiting
+  }
+
+  get #isFull(): boolean {
+    return this.#sessions >= Math.floor(this.#sessionsAllowed)
   }
 
   /** How long until a connection may be opened, as far as the rate and a pause say; asks for nothing. */

@@ -216,6 +216,28 @@ describe('a job that ends while it is worked on', () => {
   })
 })
 
+test('a list that has all connections of an operator leaves one for whoever waits for an answer', async () => {
+  // Twenty recipients take this server ten seconds, which is all that a single question may take.
+  const slowly = async (line: string) => {
+    if (!line.startsWith('RCPT')) return undefined
+    await new Promise<void>(resolve => void house.clock.after(500, resolve))
+    return OK
+  }
+  const house = await works({
+    script: { answer: slowly },
+    flags: { sessionsPerOperator: '1', recipientsPerSession: '40' },
+  })
+  const { worker, submit, finished, engine, pass, clock, mx } = house
+  await submit('job_1', many(60, 'a.test'))
+  worker.take('job_1')
+  await pass(6 * SECOND)
+  expect(mx.sessions).toHaveLength(1)
+  const single = await settled(clock, engine.verify('ann@a.test'))
+  expect(single.verdict.reason).not.toBe('timeout')
+  expect(single.evidence.answer?.kind).toBe('accepted')
+  expect(await finished('job_1')).toMatchObject([{ state: 'completed', done: 60, unknown: 0 }])
+})
+
 describe('who waits for a change', () => {
   const never = new AbortController().signal
 

@@ -69,9 +69,11 @@ export class Conversation<Q extends Question> {
   }
 
   #hasRoom(): boolean {
-    const { pace, world, drain } = this.#lane.options
+    const { pace, world, drain, single } = this.#lane.options
     const { recipientsPerSession } = pace.row
     if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
+    // Not before it has come to something, or a list would never come to its end.
+    if (!single && this.#asked > 0 && pace.isWanted) return false
     if (this.#refusals >= REFUSALS_MAX) return false
     const age = world.clock.ticks() - this.#begunAt
     return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
