@@ -1,5 +1,5 @@
 import { hashOf, isWellFormed } from '../account/key.ts'
-import { PLANS, type Plan } from '../account/plan.ts'
+import { planNamed } from '../account/plan.ts'
 import { recallKey } from '../store/account/key-cache.ts'
 import { ApiError } from './api-error.ts'
 import type { Caller } from './context.ts'
@@ -19,7 +19,7 @@ export async function authenticate(
     throw unauthenticated()
   }
   const { key, account } = found
-  return { key, account, plan: planOf(service, account.plan) }
+  return { key, account, plan: planNamed(service.settings.plans, account.plan) }
 }
 
 const unauthenticated = () =>
@@ -32,7 +32,3 @@ const unauthenticated = () =>
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i
 
 const isOver = (at: number | null, now: number) => at !== null && at <= now
-
-/** A plan that was taken out of the settings leaves its accounts with the smallest one. */
-const planOf = ({ settings }: Service, name: string): Plan =>
-  settings.plans.get(name) ?? settings.plans.get('free') ?? (PLANS[0] as Plan)

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { totalUsage } from '../store/account/usage-total.ts'
+import { tallyOf } from '../work/tally.ts'
 import type { LimitKind } from './limit/buckets.ts'
 import type { Service } from './service.ts'
 import { stateOf } from './state.ts'
@@ -83,6 +84,15 @@ function gauges(service: Service, registers: Registry[]): void {
       const { waiting, running } = worker.status()
       this.set({ state: 'waiting' }, waiting)
       this.set({ state: 'running' }, running)
+    },
+  })
+  new Gauge({
+    name: 'ev_verdicts',
+    help: 'Addresses that were verified since the start, by reason',
+    labelNames: ['reason'] as const,
+    registers,
+    collect() {
+      for (const [reason, count] of tallyOf(database)) this.set({ reason }, count)
     },
   })
   new Gauge({

@@ -15,6 +15,7 @@ import {
   writeEntries,
 } from './entries.ts'
 import { createGroups } from './groups.ts'
+import { tallyEntries } from './tally.ts'
 
 export type { Entry } from './entries.ts'
 
@@ -80,7 +81,10 @@ export function createBooks(parts: BooksParts): Books {
     },
   })
   return {
-    record: (trx, entries) => writeEntries(trx, parts, entries, clock.now()),
+    record(trx, entries) {
+      tallyEntries(database, entries)
+      return writeEntries(trx, parts, entries, clock.now())
+    },
     async hold(accountId, plan, amount) {
       if (groups.waiting >= WAITING_MAX && groups.fault !== null) throw groups.fault
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
@@ -128,7 +132,10 @@ async function writeSlips(
     const [first] = done
     // A commit that failed may be durable nevertheless; its first verification tells.
     if (again && first !== undefined && (await isWritten(trx, first))) return
-    for (const { at, ...entries } of entriesOf(done)) await writeEntries(trx, parts, entries, at)
+    for (const { at, ...entries } of entriesOf(done)) {
+      tallyEntries(parts.database, entries)
+      await writeEntries(trx, parts, entries, at)
+    }
     for (const { accountId, hold, entry } of slips) {
       if (entry !== null) continue
       const { period, amount } = hold
