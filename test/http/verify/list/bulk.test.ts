@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../../src/verdict/reason.ts'
-import { toRecipients } from '../../../engine/house.ts'
+import { mail, quiet, toRecipients } from '../../../engine/house.ts'
 import { house } from '../../house.ts'
 
 const PATH = '/v1/verify/bulk'
@@ -51,6 +51,24 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
       row('slow@a.test', false, false, 'unknown', 'timeout'),
       row('slow2@a.test', false, false, 'unknown', 'timeout'),
     ])
+  })
+
+  test('does not wait for the connections of lists', async () => {
+    const { json, service } = await house({
+      engine: {
+        script: toRecipients(to => {
+          if (to.endsWith('@slow.test')) return null
+          return to.startsWith('ann') ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
+        }),
+        zone: mail('slow.test', '192.0.2.9'),
+        engine: { concurrency: 1 },
+      },
+    })
+    const list = service.engine.verifyMany(['ann@slow.test'])[Symbol.asyncIterator]()
+    void list.next().catch(() => {})
+    await quiet()
+    const body = await json(PATH, { body: { emails: ['ann@a.test'] } })
+    expect(body.results).toEqual([row('ann@a.test', true, true, 'low', 'accepted_email')])
   })
 
   test('waits for no greylist', async () => {

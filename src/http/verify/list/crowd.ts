@@ -1,0 +1,36 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { ApiError } from '../../api-error.ts'
+import type { Env } from '../../context.ts'
+
+/** A body that is larger than this counts; one of the largest is ten times its size while it is read. */
+export const LARGE_BYTES = 1024 * 1024
+/** So many at a time are stored one after the other all the same; more would only fill the memory, or the disk. */
+export const LARGE_MAX = 8
+
+/** Refuses large lists while there are so many of them under way, before anything of them is read. */
+export function notTooMany(): MiddlewareHandler<Env> {
+  let underWay = 0
+  return async (c, next) => {
+    if (!isLarge(c)) return next()
+    if (underWay >= LARGE_MAX) {
+      throw new ApiError('service_unavailable', 'Several large lists are being taken: try again', {
+        retryAfterS: RETRY_S,
+      })
+    }
+    underWay++
+    try {
+      await next()
+    } finally {
+      underWay--
+    }
+  }
+}
+
+/** 50,000 addresses take about a second. */
+const RETRY_S = 2
+
+/** What does not say how long it is may be of any length. */
+function isLarge({ req }: Context<Env>): boolean {
+  const length = req.header('Content-Length')
+  return length === undefined || Number(length) > LARGE_BYTES
+}

@@ -1,0 +1,55 @@
+import { Hono } from 'hono'
+import { expect, test } from 'vitest'
+import type { ApiError } from '../../../../src/http/api-error.ts'
+import type { Env } from '../../../../src/http/context.ts'
+import { LARGE_BYTES, LARGE_MAX, notTooMany } from '../../../../src/http/verify/list/crowd.ts'
+import { quiet } from '../../../engine/house.ts'
+
+function crowded() {
+  const over: (() => void)[] = []
+  const app = new Hono<Env>()
+  app.onError((error, c) => {
+    const { code, retryAfterS } = error as ApiError
+    return c.json({ code, retryAfterS }, 503)
+  })
+  app.post('/', notTooMany(), async c => {
+    await new Promise<void>(resolve => over.push(resolve))
+    return c.text('done')
+  })
+  const send = (length: number | null) =>
+    Promise.resolve(
+      app.request('/', {
+        method: 'POST',
+        headers: length === null ? {} : { 'Content-Length': String(length) },
+      }),
+    )
+  return { send, over }
+}
+
+test('large lists beyond a few at a time are refused for a moment, small ones never', async () => {
+  const { send, over } = crowded()
+  const taken = Array.from({ length: LARGE_MAX }, () => send(LARGE_BYTES + 1))
+  await quiet()
+  const refused = await send(LARGE_BYTES + 1)
+  expect(refused.status).toBe(503)
+  expect(await refused.json()).toEqual({ code: 'service_unavailable', retryAfterS: 2 })
+  const small = Array.from({ length: 100 }, () => send(LARGE_BYTES))
+  await quiet()
+  expect(over).toHaveLength(LARGE_MAX + 100)
+  for (const end of over) end()
+  const statuses = (await Promise.all([...taken, ...small])).map(({ status }) => status)
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  const again = send(LARGE_BYTES + 1)
+  await quiet()
+  over.at(-1)?.()
+  expect((await again).status).toBe(200)
+})
+
+test('a list that does not say how long it is counts as large', async () => {
+  const { send, over } = crowded()
+  const taken = Array.from({ length: LARGE_MAX }, () => send(null))
+  await quiet()
+  expect((await send(null)).status).toBe(503)
+  for (const end of over) end()
+  await Promise.all(taken)
+})
