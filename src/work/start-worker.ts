@@ -6,7 +6,7 @@ import { recallAnswers } from '../store/answers.ts'
 import type { Database } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
 import type { Books } from './books.ts'
-import { Crew } from './crew.ts'
+import { Crew } from './crew/crew.ts'
 import type { JobWorker } from './worker.ts'
 
 export type WorkerParts = {

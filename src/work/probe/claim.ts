@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../../store/database.ts'
 import { type ClaimedItem, claimItems, jobsWaitingFor } from '../../store/job/claims.ts'
-import type { List, Lists } from '../lists.ts'
+import type { List, Lists } from '../crew/lists.ts'
 import type { Slot } from './slots.ts'
 
 /** An item, and whose it is. */

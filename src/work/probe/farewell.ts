@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
-import type { List } from '../lists.ts'
+import type { List } from '../crew/lists.ts'
 
 /** After a stop, how long conversations may take to come to their end. */
 export const DRAIN_MS = 5 * SECOND

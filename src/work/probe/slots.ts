@@ -1,7 +1,7 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Queue } from '../../queue/queue.ts'
-import type { List } from '../lists.ts'
+import type { List } from '../crew/lists.ts'
 
 /** One connection that an operator allows to one egress. */
 export type Slot = { readonly operator: string; readonly egress: string }

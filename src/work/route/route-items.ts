@@ -4,7 +4,7 @@ import type { Prepared } from '../../engine/inquiry/prepare.ts'
 import { resultOfFailure } from '../../engine/result/conclude.ts'
 import type { Database } from '../../store/database.ts'
 import { type QueuedItem, queuedItems } from '../../store/job/items.ts'
-import type { List } from '../lists.ts'
+import type { List } from '../crew/lists.ts'
 import type { Recorder } from '../record/recorder.ts'
 
 /** Items read together, and how many may be under way at once, over all lists: many, as one silent name server holds its own for seconds. */

@@ -1,5 +1,5 @@
-import type { Engine } from '../engine/engine.ts'
-import type { Job } from '../store/job/jobs.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { Job } from '../../store/job/jobs.ts'
 
 /** A list that the worker has. */
 export type List = {

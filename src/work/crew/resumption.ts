@@ -1,8 +1,8 @@
-import { breathe } from '../base/clock.ts'
-import type { Database } from '../store/database.ts'
-import { boundItems, freeItems, type Waiting, waitingPage } from '../store/job/claims.ts'
+import { breathe } from '../../base/clock.ts'
+import type { Database } from '../../store/database.ts'
+import { boundItems, freeItems, type Waiting, waitingPage } from '../../store/job/claims.ts'
+import type { Slots } from '../probe/slots.ts'
 import type { List } from './lists.ts'
-import type { Slots } from './probe/slots.ts'
 
 /** Pairs of operator and list that are read together. */
 const PAGE_MAX = 1_000
