@@ -35,6 +35,9 @@ export function isLocked(dataDir: string, name: string): boolean {
 /** The name of the lock that keeps two processes off one list. */
 export const listLock = (sourceKey: string) => `list_${sourceKey}`
 
+/** The name of the lock that keeps two services off one data directory. */
+export const SERVE_LOCK = 'serve'
+
 /** Who only looks whether a lock is held takes it for a moment, which must not turn away who wants it. */
 const MOMENT_MS = 50
 

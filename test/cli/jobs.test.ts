@@ -53,15 +53,16 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const { code, stdout } = await jobs(home)
     const [heading = '', row = '', ...rest] = stdout.split('\n')
     expect(code).toBe(0)
-    expect(heading).toMatch(/^ID +STATE +ROWS +DONE .*CREATED +LIST$/)
+    expect(heading).toMatch(/^ID +STATE +ROWS +DONE .*CREATED +TYPE +LIST$/)
     expect(row).toMatch(
-      /^job_[a-z0-9]{16} +completed +3 +100 % +1 +0 +2 +0 +\d{4}-\d\d-\d\d \d\d:\d\d +\/.*list\.csv$/,
+      /^job_[a-z0-9]{16} +completed +3 +100 % +1 +0 +2 +0 +\d{4}-\d\d-\d\d \d\d:\d\d +list +\/.*list\.csv$/,
     )
     expect(rest).toEqual([''])
     expect((await jobs(home, 'list')).stdout).toBe(stdout)
     expect(await only(home)).toEqual({
       job_id: row.slice(0, 20),
       state: 'completed',
+      ...{ type: 'list', account_id: null, name: null },
       list: expect.stringMatching(/\/list\.csv$/),
       output: expect.stringMatching(/\/out\.csv$/),
       ...{ total: 3, done: 3, progress: 100, duplicates: 1 },

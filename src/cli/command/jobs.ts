@@ -16,7 +16,10 @@ An ID may be shortened to its first characters, as long as they name one job.
 
 States: loading, queued, processing, writing (an ev is at work on it) · stopped (ended before the list was
 done: resume goes on) · unwritten (all is known, only the output is missing: resume writes it) · completed ·
-cancelled.`
+cancelled · failed.
+
+Lists that came to “ev serve” are here too: it alone works on them, and it notices within seconds when one is
+cancelled or deleted here.`
 
 export function addJobs(ev: Command): void {
   const jobs = ev

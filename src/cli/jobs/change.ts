@@ -1,20 +1,30 @@
 import { EvError } from '../../base/error.ts'
 import { compact, secureDelete } from '../../store/database.ts'
 import { cancelJob } from '../../store/job/course.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import { deleteJob } from '../../store/job/removal.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
 import { readConfig } from '../settings/settings.ts'
-import { isAtWork, standingOf, withJob } from './kept-job.ts'
+import { isAtWork, isOfService, standingOf, withJob } from './kept-job.ts'
 import { forgetStdin } from './stdin-copy.ts'
 
 export type Flags = { readonly [setting: string]: unknown }
 
 /** `ev jobs resume`: gives the code to exit with. */
 export async function resumeCommand(id: string, flags: Flags): Promise<number> {
-  const jobId = await withJob(readConfig(flags), id, async (_, job) => job.id)
+  const jobId = await withJob(readConfig(flags), id, async (_, job) => {
+    if (isOfService(job)) throw goesOnByItself(job)
+    return job.id
+  })
   const { resumeBulk } = await import('../bulk/bulk.ts')
   return resumeBulk(jobId, flags)
 }
+
+const goesOnByItself = ({ id }: Job) =>
+  new EvError(
+    'usage',
+    `Job ${id} is one of the service: “ev serve” goes on with it by itself, whenever it runs.`,
+  )
 
 /** `ev jobs cancel`: gives the code to exit with. */
 export function cancelCommand(id: string, flags: Flags): Promise<number> {
@@ -31,11 +41,16 @@ export function cancelCommand(id: string, flags: Flags): Promise<number> {
     await forgetStdin(database, config, job)
     process.stdout.write(
       `Cancelled ${job.id}: ${job.done} of ${job.total} rows were done.` +
-        `${wasAtWork ? ' The ev that works on it ends within seconds.' : ''}\n`,
+        `${wasAtWork ? noticedBy(job) : ''}\n`,
     )
     return 0
   })
 }
+
+const noticedBy = (job: Job) =>
+  isOfService(job)
+    ? ' The service asks nothing more for it within seconds.'
+    : ' The ev that works on it ends within seconds.'
 
 /** `ev jobs delete`: gives the code to exit with. */
 export function deleteCommand(id: string, flags: Flags): Promise<number> {

@@ -7,7 +7,11 @@ export function jobObject(job: Job, state: Standing) {
   const { list, output } = placesOf(job)
   return {
     job_id: job.id,
+    /** `list`: of the command line; all others are of the service. */
+    type: job.type,
     state,
+    account_id: job.account_id,
+    name: job.name,
     list,
     output,
     total: job.total,

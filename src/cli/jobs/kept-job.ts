@@ -4,7 +4,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { findJobs } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { isLocked, listLock } from '../../store/lock.ts'
+import { isLocked, listLock, SERVE_LOCK } from '../../store/lock.ts'
 import type { BulkSource } from '../bulk/list/source.ts'
 import { openKept } from '../database.ts'
 import { stdinCopyOf } from './stdin-copy.ts'
@@ -27,18 +27,27 @@ export type Standing =
 
 export function standingOf(job: Job, { dataDir }: Pick<Config, 'dataDir'>): Standing {
   if (job.state === 'cancelled' || job.state === 'failed') return job.state
+  if (isOfService(job)) return standingInService(job, dataDir)
   if (job.written_at !== null) return 'completed'
   const isAtWork = isLocked(dataDir, listLock(job.source_key))
   if (job.state === 'completed') return isAtWork ? 'writing' : 'unwritten'
   return isAtWork ? job.state : 'stopped'
 }
 
+/** Whether it was submitted to `ev serve`, which alone works on it. */
+export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
+
+function standingInService({ state }: Job, dataDir: string): Standing {
+  return state === 'completed' || isLocked(dataDir, SERVE_LOCK) ? state : 'stopped'
+}
+
 /** Whether a process may be at work on it. */
 export const isAtWork = (standing: Standing) =>
   ['loading', 'queued', 'processing', 'writing'].includes(standing)
 
-/** The list that a job was made from, and where its results go. */
+/** The list that a job was made from, and where its results go; of a job of the service its name, or its kind. */
 export function placesOf(job: Job): { list: string; output: string | null } {
+  if (isOfService(job)) return { list: cleanText(job.name ?? job.type), output: null }
   const { path, output } = JSON.parse(job.source) as Partial<BulkSource>
   return {
     list: path === undefined ? '?' : stdinCopyOf(job) !== null ? 'stdin' : cleanText(path),
@@ -71,7 +80,7 @@ export async function withJob<T>(
 const PREFIX_MIN = 4
 
 async function theJob(database: Database, given: string): Promise<Job> {
-  const prefix = given.startsWith('job_') ? given : `job_${given}`
+  const prefix = /^(job|ver)_/.test(given) ? given : `job_${given}`
   if (prefix.length < 'job_'.length + PREFIX_MIN) {
     throw new EvError(
       'usage',

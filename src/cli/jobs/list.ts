@@ -40,6 +40,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'UNDELIVERABLE', align: 'right' },
   { title: 'UNKNOWN', align: 'right' },
   { title: 'CREATED' },
+  { title: 'TYPE' },
   { title: 'LIST' },
 ]
 
@@ -53,6 +54,7 @@ const rowOf = ([job, standing]: readonly [Job, Standing]): string[] => [
   `${job.undeliverable}`,
   `${job.unknown}`,
   timeText(job.created_at),
+  job.type,
   // Last, as its width is anybody's.
   placesOf(job).list,
 ]

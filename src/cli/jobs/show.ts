@@ -1,12 +1,21 @@
 import { SECOND, systemClock } from '../../base/clock.ts'
 import { cleanText } from '../../base/text.ts'
+import { type Account, findAccount } from '../../store/account/accounts.ts'
 import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { duration } from '../bulk/progress.ts'
 import { readConfig } from '../settings/settings.ts'
 import { table } from '../table.ts'
 import { jobObject } from './job-object.ts'
-import { isAtWork, placesOf, progressOf, type Standing, standingOf, withJob } from './kept-job.ts'
+import {
+  isAtWork,
+  isOfService,
+  placesOf,
+  progressOf,
+  type Standing,
+  standingOf,
+  withJob,
+} from './kept-job.ts'
 import type { ListFlags } from './list.ts'
 import { isoTimeOrNull, timeText } from './time-text.ts'
 
@@ -16,10 +25,11 @@ export async function showCommand(id: string, flags: ListFlags): Promise<number>
   return withJob(config, id, async (database, job) => {
     const standing = standingOf(job, config)
     const rest = await restOf(database, job.id)
+    const account = job.account_id === null ? null : await findAccount(database, job.account_id)
     process.stdout.write(
       flags.json
         ? `${JSON.stringify({ ...jobObject(job, standing), ...restObject(rest) }, null, 2)}\n`
-        : text(job, standing, rest),
+        : text(job, standing, rest, account),
     )
     return 0
   })
@@ -37,12 +47,14 @@ function restObject({ queued, probing, waiting }: Rest) {
   }
 }
 
-function text(job: Job, standing: Standing, rest: Rest): string {
+function text(job: Job, standing: Standing, rest: Rest, account: Account | null): string {
   const { list, output } = placesOf(job)
   const facts: [string, string | null][] = [
     ['state', `${standing}${whatToDo(job, standing)}`],
-    ['list', list],
+    [isOfService(job) ? 'name' : 'list', list],
     ['output', output],
+    ['type', isOfService(job) ? job.type : null],
+    ['account', account === null ? null : cleanText(account.name)],
     ['rows', `${job.total}, of which ${job.duplicates} are duplicates`],
     ['done', `${job.done} (${progressOf(job)} %)`],
     ['deliverable', `${job.deliverable}`],
@@ -61,7 +73,9 @@ function text(job: Job, standing: Standing, rest: Rest): string {
   return `${job.id}\n${lines.join('')}${waiting}`
 }
 
-function whatToDo({ id }: Job, standing: Standing): string {
+function whatToDo(job: Job, standing: Standing): string {
+  const { id } = job
+  if (isOfService(job)) return standing === 'stopped' ? '; the next “ev serve” goes on' : ''
   if (standing === 'stopped') return `; “ev jobs resume ${id}” goes on`
   return standing === 'unwritten' ? `; “ev jobs resume ${id}” writes its output` : ''
 }

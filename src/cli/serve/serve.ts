@@ -15,7 +15,7 @@ import {
 } from '../../http/server/limits.ts'
 import { type Renewal, watchCertificate } from '../../http/server/renewal.ts'
 import { type HttpServer, type ServerParts, startServer } from '../../http/server/server.ts'
-import { type Lock, lockJob } from '../../store/lock.ts'
+import { type Lock, lockJob, SERVE_LOCK } from '../../store/lock.ts'
 import { listPlan } from '../../wire.ts'
 import { type ServiceHouse, wireService } from '../../wire-service.ts'
 import { databaseUrl } from '../database.ts'
@@ -156,7 +156,7 @@ function lockOrThrow({ dataDir }: Config): Lock {
       { cause },
     )
   }
-  const lock = lockJob(dataDir, 'serve')
+  const lock = lockJob(dataDir, SERVE_LOCK)
   if (lock !== null) return lock
   throw new EvError(
     'io',

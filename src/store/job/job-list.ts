@@ -5,11 +5,12 @@ import type { Job } from './jobs.ts'
 /** Jobs of a person fit on some screens; finished ones go after a while. */
 const JOBS_MAX = 1_000
 
-/** All jobs, the latest first. */
+/** All lists, the latest first; single verifications that nobody waits for are none. */
 export function listJobs({ db }: Database): Promise<Job[]> {
   return db
     .selectFrom('job')
     .selectAll()
+    .where('type', '<>', 'single')
     .orderBy('created_at', 'desc')
     .orderBy('id')
     .limit(JOBS_MAX)

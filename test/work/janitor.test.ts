@@ -1,0 +1,85 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { DAY, HOUR } from '../../src/base/clock.ts'
+import type { LogFields } from '../../src/base/log.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { createJob } from '../../src/store/job/jobs.ts'
+import { queueJob } from '../../src/store/job/loading.ts'
+import { startJanitor } from '../../src/work/janitor.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { tempDatabase, tempFolder } from '../store/temp-database.ts'
+
+async function house() {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const logged: LogFields[] = []
+  const log = {
+    ...silentLog,
+    info: (_: string, fields: LogFields = {}) => void logged.push(fields),
+  }
+  const begin = () =>
+    startJanitor({
+      ...{ database, clock, log, dataDir: tempFolder() },
+      ...{ keepResultsMs: 30 * DAY, keepHistoryMs: 90 * DAY },
+    })
+  const count = async (table: string) => {
+    const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.ref(table)}`.execute(
+      database.db,
+    )
+    return rows[0]?.n
+  }
+  return { clock, database, logged, begin, count }
+}
+
+test('what was kept long enough goes, and nothing younger', async () => {
+  const { clock, database, logged, begin, count } = await house()
+  const { db } = database
+  const now = clock.now()
+  for (const [name, ageMs] of [
+    ['old', 1],
+    ['young', -HOUR],
+  ] as const) {
+    const at = (keptMs: number) => now - keptMs - ageMs
+    await sql`insert into verification values (${name}, 'acc', 'key', 'a@x.example', 1, 1, 'low',
+      'accepted_email', 'deliverable', 0, 'single', null, 0, ${at(90 * DAY)})`.execute(db)
+    await sql`insert into replay values ('key', ${name}, 'f', 200, 'a', ${at(DAY)})`.execute(db)
+    await sql`insert into event values (${name}, 'acc', 'batch.completed', '{}', ${at(9 * DAY)})`.execute(
+      db,
+    )
+    await sql`insert into delivery (id, event_id, webhook_id, state, attempt, due_at, created_at)
+      values (${name}, ${name}, 'wh', 'pending', 0, 0, ${at(9 * DAY)})`.execute(db)
+    await sql`insert into answer values (${name}, '{}', ${at(0)})`.execute(db)
+    await sql`insert into credit values ('acc', ${at(40 * DAY)}, 5, 0, 0)`.execute(db)
+  }
+  await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
+  await queueJob(database, 'job_a')
+  await sql`update job set finished_at = ${now - 30 * DAY - 1}`.execute(db)
+  const janitor = begin()
+  await clock.advance(1_000)
+  for (const table of ['verification', 'replay', 'event', 'delivery', 'answer', 'credit']) {
+    expect(await count(table), table).toBe(1)
+  }
+  expect(await count('job')).toBe(0)
+  expect(logged).toEqual([{ jobs: 1, history: 1, replays: 1, events: 1, credits: 1, answers: 1 }])
+  await clock.advance(2 * HOUR)
+  for (const table of ['verification', 'replay', 'event', 'answer', 'credit']) {
+    expect(await count(table), table).toBe(0)
+  }
+  await janitor.stop()
+  expect(clock.pending).toBe(0)
+})
+
+test('many rows go in steps, with pauses between for others', async () => {
+  const { clock, database, begin, count } = await house()
+  await sql`insert into answer
+    with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)
+    select i, '{}', 0 from n`.execute(database.db)
+  const janitor = begin()
+  await clock.advance(0)
+  expect(await count('answer')).toBe(1_500)
+  await clock.advance(20)
+  expect(await count('answer')).toBe(500)
+  await clock.advance(20)
+  expect(await count('answer')).toBe(0)
+  await janitor.stop()
+})
