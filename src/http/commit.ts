@@ -1,10 +1,8 @@
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { Transaction } from 'kysely'
 import { DAY } from '../base/clock.ts'
-import { write } from '../store/database.ts'
+import { type Trx, write } from '../store/database.ts'
 import { keepReplay } from '../store/replays.ts'
-import type { Schema } from '../store/schema.ts'
 import { ApiError } from './api-error.ts'
 import type { Env } from './context.ts'
 import type { Service } from './service.ts'
@@ -23,7 +21,7 @@ export type Answer = {
 export async function commit(
   c: Context<Env>,
   service: Service,
-  work: (trx: Transaction<Schema>) => Promise<Answer>,
+  work: (trx: Trx) => Promise<Answer>,
 ): Promise<Response> {
   const answer = await write(service.database, async trx => {
     const { status, body, headers = {} } = await work(trx)
@@ -45,7 +43,7 @@ export function sendKept(c: Context<Env>, { text, headers }: Kept, status: numbe
 }
 
 async function keep(
-  trx: Transaction<Schema>,
+  trx: Trx,
   c: Context<Env>,
   { clock, seal }: Service,
   { status, kept }: { status: number; kept: Kept },
