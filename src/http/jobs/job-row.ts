@@ -1,5 +1,6 @@
 import type { Database } from '../../store/database.ts'
-import { findJob, type Job } from '../../store/job/jobs.ts'
+import { accountJob } from '../../store/job/account-jobs.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import { type ResultRow, resultPage } from '../../store/job/results.ts'
 import type { Class, Result } from '../../verdict/verdict.ts'
 
@@ -87,7 +88,7 @@ async function isWhole(
   count: number,
   classes: readonly Class[] | undefined,
 ): Promise<boolean> {
-  if ((await findJob(database, job.id)) === null) return false
+  if ((await accountJob(database, job.account_id ?? '', job.id)) === null) return false
   // A job that is under way may have gained rows meanwhile.
   if (job.state !== 'completed') return true
   return count === (classes?.reduce((sum, one) => sum + job[one], 0) ?? job.total)

@@ -88,5 +88,7 @@ export function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
 /** The job, while it may still take results; null when it was cancelled or deleted, or is finished. */
 export async function openJobIn(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
   const job = await trx.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirst()
-  return job !== undefined && job.finished_at === null ? job : null
+  if (job === undefined || job.finished_at !== null) return null
+  // One that is being removed has items no more that results could belong to.
+  return job.state === 'loading' ? null : job
 }

@@ -35,16 +35,28 @@ export async function deleteJobsBefore(
   return deleted
 }
 
-/** Rows removed in one go: the event loop stands still meanwhile. */
-const ROWS_MAX = 5_000
+/** Rows removed in one go: nobody else reads or writes meanwhile. */
+const ROWS_MAX = 2_000
 
-/** Removes a job with all its items; what it still holds of its account's credits goes back. */
+/**
+ * Removes a job with all its items; what it still holds of its account's credits goes back. It is gone for its account
+ * at once, and its items go page by page: what a crash leaves of it is removed as what never came to be queued is.
+ */
 export async function deleteJob(database: Database, jobId: string): Promise<void> {
-  await write(database, async trx => {
-    await releaseHold(trx, { id: jobId })
-    while ((await deleteItems(trx, jobId)) === ROWS_MAX) await breathe()
-    await trx.deleteFrom('job').where('id', '=', jobId).execute()
-  })
+  await write(database, trx => hideJob(trx, jobId))
+  while ((await write(database, trx => deleteItems(trx, jobId))) === ROWS_MAX) await breathe()
+  await write(database, trx => trx.deleteFrom('job').where('id', '=', jobId).execute())
+}
+
+/** A list of the command line stays as it is: were it loading, the same list would begin anew by it. */
+async function hideJob(trx: Trx, jobId: string): Promise<void> {
+  await releaseHold(trx, { id: jobId })
+  await trx
+    .updateTable('job')
+    .set({ state: 'loading', finished_at: null })
+    .where('id', '=', jobId)
+    .where('account_id', 'is not', null)
+    .execute()
 }
 
 async function deleteItems(trx: Trx, jobId: string): Promise<number> {
