@@ -270,9 +270,9 @@ describe('a file that is no database of this ev is refused with a remedy, and le
   test('a damage that shows only later is an error of its own, not a wrong answer', async () => {
     const file = await made()
     const handle = openSync(file, 'r+')
-    const size = statSync(file).size
-    for (let at = 8_192 * 4; at < size; at += 4_096)
-      writeSync(handle, Buffer.alloc(4_096, 0xa5), 0, 4_096, at)
+    for (const page of rootPages(file, ['item', 'job'])) {
+      writeSync(handle, Buffer.alloc(PAGE_SIZE, 0xa5), 0, PAGE_SIZE, (page - 1) * PAGE_SIZE)
+    }
     closeSync(handle)
     const damaged = await tempDatabase({ file })
     await expect(deleteJob(damaged, 'job_a')).rejects.toMatchObject({
@@ -280,6 +280,17 @@ describe('a file that is no database of this ev is refused with a remedy, and le
     })
   })
 })
+
+const PAGE_SIZE = 4_096
+
+/** The pages at which tables begin, from 1. */
+function rootPages(file: string, tables: readonly string[]): number[] {
+  const sqlite = new SqliteDatabase(file, { readonly: true })
+  const page = sqlite.prepare('select rootpage from sqlite_master where name = ?').pluck()
+  const pages = tables.map(name => page.get(name) as number)
+  sqlite.close()
+  return pages
+}
 
 const SRC = join(import.meta.dirname, '../../src')
 const OPENER = `
