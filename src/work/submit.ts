@@ -34,8 +34,8 @@ export type Loaded = {
   readonly total: number
   /** Rows that are no address. */
   readonly malformed: number
-  /** Addresses that will be asked: one credit each, at most. */
-  readonly asked: number
+  /** Addresses that will be asked: one credit each, at most. Null: it was not counted, as there is no limit to it. */
+  readonly asked: number | null
 }
 
 type Parts = { readonly database: Database; readonly random: Random }
@@ -58,17 +58,18 @@ export async function loadJob(
   const jobId = newId(submission, parts.random)
   await createJob(parts.database, toJob(jobId, submission))
   try {
-    const loading = new Loading(parts.database, jobId, submission.deduplicate)
+    const counter = askedMax === null ? null : new Counter(submission.deduplicate)
+    const loading = new Loading(parts.database, jobId, counter)
     for await (const batch of rows) {
       await loading.take(batch)
-      if (askedMax !== null && loading.asked > askedMax) {
+      if (askedMax !== null && counter !== null && counter.asked > askedMax) {
         await deleteJob(parts.database, jobId)
         return null
       }
     }
     await loading.store()
-    const { total, malformed, asked } = loading
-    return { jobId, submission, total, malformed, asked }
+    const { total, malformed } = loading
+    return { jobId, submission, total, malformed, asked: counter?.asked ?? null }
   } catch (error) {
     await dropLoading(parts.database, jobId)
     throw error
@@ -81,9 +82,9 @@ export async function queueLoaded(
   { jobId, submission, malformed, asked }: Loaded,
   o: { readonly now: number; readonly creditsPerDay: number | null },
 ): Promise<{ readonly job: Job } | { readonly creditsLeft: number }> {
-  const { accountId, deduplicate, sandbox } = submission
+  const { accountId, deduplicate } = submission
   const period = periodStart(o.now)
-  const hold = sandbox || asked === 0 ? null : { amount: asked, period }
+  const hold = asked === null || asked === 0 ? null : { amount: asked, period }
   if (hold !== null) {
     const limit = o.creditsPerDay
     if (!(await holdCredits(trx, { accountId, ...hold, limit }))) {
@@ -123,21 +124,36 @@ async function creditsLeft(
   return Math.max(0, (limit ?? 0) - used - held)
 }
 
+/** Counts the addresses that will be asked. It knows each of them, so it is for lists that a limit keeps short. */
+class Counter {
+  /** Null: rows that come again count again. */
+  readonly #seen: Set<string> | null
+  asked = 0
+
+  constructor(deduplicate: boolean) {
+    this.#seen = deduplicate ? new Set() : null
+  }
+
+  add(dedupeKey: string) {
+    if (this.#seen?.has(dedupeKey)) return
+    this.#seen?.add(dedupeKey)
+    this.asked++
+  }
+}
+
 class Loading {
   readonly #database: Database
   readonly #jobId: string
-  /** Null: rows that come again count again. */
-  readonly #seen: Set<string> | null
+  readonly #counter: Counter | null
   #chunk: NewItem[] = []
   #length = 0
   total = 0
   malformed = 0
-  asked = 0
 
-  constructor(database: Database, jobId: string, deduplicate: boolean) {
+  constructor(database: Database, jobId: string, counter: Counter | null) {
     this.#database = database
     this.#jobId = jobId
-    this.#seen = deduplicate ? new Set() : null
+    this.#counter = counter
   }
 
   async take(rows: readonly Row[]): Promise<void> {
@@ -160,12 +176,6 @@ class Loading {
     this.#chunk.push({ position: ++this.total, ...entry, cells })
     this.#length += entry.text.length + (cells?.length ?? 0)
     if (!isAddress(entry)) this.malformed++
-    else if (this.#isNew(entry.dedupeKey)) this.asked++
-  }
-
-  #isNew(dedupeKey: string): boolean {
-    if (this.#seen === null) return true
-    const before = this.#seen.size
-    return this.#seen.add(dedupeKey).size > before
+    else this.#counter?.add(entry.dedupeKey)
   }
 }

@@ -53,7 +53,7 @@ describe('a list that is loaded', () => {
   test('has its rows in order, cleaned, and is counted by what will be asked', async () => {
     const { load, items } = await desk()
     const texts = ['a@a.test', ' b@a.test ', 'nonsense', 'a@A.test', 'nonsense', '']
-    expect(await load(rowsOf(...texts))).toMatchObject({ total: 6, malformed: 3, asked: 2 })
+    expect(await load(rowsOf(...texts), {}, 9)).toMatchObject({ total: 6, malformed: 3, asked: 2 })
     expect((await items()).map(({ text }) => text)).toEqual([
       ...['a@a.test', 'b@a.test', 'nonsense', 'a@A.test', 'nonsense', ''],
     ])
@@ -62,7 +62,7 @@ describe('a list that is loaded', () => {
   test('counts each row where rows are asked for themselves', async () => {
     const { load } = await desk()
     const rows = rowsOf('a@a.test', 'a@a.test', 'nonsense')
-    expect(await load(rows, { deduplicate: false })).toMatchObject({ asked: 2 })
+    expect(await load(rows, { deduplicate: false }, 9)).toMatchObject({ asked: 2 })
   })
 
   test('is seen by nobody, and gone after the next start', async () => {
@@ -108,25 +108,26 @@ describe('a list that is loaded', () => {
 describe('a list that is queued', () => {
   test('holds a credit for each address, in the period that it was queued in', async () => {
     const { load, queue, jobs, credit } = await desk()
-    await queue(await load(rowsOf('a@a.test', 'b@a.test', 'a@a.test', 'nonsense')), 2)
+    await queue(await load(rowsOf('a@a.test', 'b@a.test', 'a@a.test', 'nonsense'), {}, 2), 2)
     expect(await jobs()).toMatchObject([{ state: 'queued', total: 4, duplicates: 1, held: 2 }])
     expect(await credit()).toMatchObject({ used: 0, held: 2 })
   })
 
   test('with too few credits is told how many there are, and stays as it was', async () => {
     const { load, queue, jobs, credit } = await desk()
-    await queue(await load(rowsOf('a@a.test', 'b@a.test')), 3)
-    const loaded = await load(rowsOf('c@a.test', 'd@a.test'))
+    await queue(await load(rowsOf('a@a.test', 'b@a.test'), {}, 3), 3)
+    const loaded = await load(rowsOf('c@a.test', 'd@a.test'), {}, 3)
     expect(await queue(loaded, 3)).toEqual({ creditsLeft: 1 })
     expect((await jobs()).map(({ state }) => state).toSorted()).toEqual(['loading', 'queued'])
     expect(await credit()).toMatchObject({ held: 2 })
   })
 
-  test('in the sandbox, or without any address, holds none', async () => {
-    const { load, queue, credit } = await desk()
-    await queue(await load(rowsOf('a@a.test'), { sandbox: true }), 0)
-    await queue(await load(rowsOf('nonsense')), 0)
+  test('without a limit, or without any address, holds none', async () => {
+    const { load, queue, credit, jobs } = await desk()
+    await queue(await load(rowsOf('a@a.test')))
+    await queue(await load(rowsOf('nonsense'), {}, 0), 0)
     expect(await credit()).toMatchObject({ held: 0 })
+    expect(await jobs()).toMatchObject([{ state: 'queued' }, { state: 'queued' }])
   })
 
   test('is not dropped any more: its commit may have been told as failed', async () => {

@@ -27,8 +27,10 @@ describe('the estimated time', () => {
     expect(estimatedTime(quick, { addresses: 10_000, sandbox: false })).toBe('30 seconds')
   })
 
-  test('of what is simulated is a second', () => {
-    expect(estimate(50_000, true)).toBe('1 second')
+  test('of what is simulated is short', () => {
+    expect(estimate(1, true)).toBe('1 second')
+    expect(estimate(5_000, true)).toBe('1 second')
+    expect(estimate(50_000, true)).toBe('10 seconds')
   })
 })
 

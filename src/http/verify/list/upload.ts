@@ -138,7 +138,8 @@ class Form {
     const bytesMax = this.#fileBytesMax + AROUND_BYTES_MAX
     try {
       const bytes = Readable.fromWeb(body as ReadableStream)
-      await pipeline(bytes, limitedTo(bytesMax), this.#parser)
+      const limited = limitedTo(bytesMax, tooLarge(this.#fileBytesMax))
+      await pipeline(bytes, limited, this.#parser)
     } catch (error) {
       if (error instanceof ApiError) throw error
       if (signal.aborted) throw new ApiError('request_timeout', 'The body did not come whole')
@@ -173,12 +174,12 @@ function openParser(contentType: string, fileBytesMax: number) {
 }
 
 /** What stands before, between and behind the parts counts as well. */
-function limitedTo(bytesMax: number): Transform {
+function limitedTo(bytesMax: number, fault: ApiError): Transform {
   let length = 0
   return new Transform({
     transform(bytes: Uint8Array, _, done) {
       length += bytes.byteLength
-      if (length > bytesMax) done(tooLarge(bytesMax))
+      if (length > bytesMax) done(fault)
       else done(null, bytes)
     },
   })
