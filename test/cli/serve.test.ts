@@ -148,18 +148,18 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
   })
 
   test('a plan that is not there, or is not whole', async () => {
-    const unknown = await sentence([...ANY_PORT, '--plan', 'gold', '--log', 'silent'])
+    const unknown = await sentence([...ANY_PORT, '--plan', 'gold'])
     expect(unknown).toMatchObject({ code: 78, said: expect.stringMatching(/no plan “gold”.*free/) })
     const home = emptyFolder()
     const file = { plans: { gold: { 'credits-per-day': 5 } } }
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(file))
-    const half = await sentence([...ANY_PORT, '--log', 'silent'], { home })
+    const half = await sentence(ANY_PORT, { home })
     expect(half).toMatchObject({ code: 78, said: expect.stringMatching(/gold.*requests/) })
   })
 
   test('a secret file that is named and not there', async () => {
     const environment = { EV_SECRET_FILE: 'nowhere' }
-    const { code, said } = await sentence([...ANY_PORT, '--log', 'silent'], { environment })
+    const { code, said } = await sentence(ANY_PORT, { environment })
     expect({ code, said }).toMatchObject({
       code: 78,
       said: expect.stringMatching(/nowhere cannot/),

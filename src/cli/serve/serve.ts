@@ -92,19 +92,15 @@ async function serve(parts: Parts): Promise<void> {
     endReloads()
   } finally {
     renewal?.stop()
-    await stop(house, servers, log)
+    await stop(house, servers)
   }
+  log.info('stopped')
 }
 
-async function stop(
-  house: ServiceHouse | null,
-  servers: readonly HttpServer[],
-  log: ServeLog,
-): Promise<void> {
+async function stop(house: ServiceHouse | null, servers: readonly HttpServer[]): Promise<void> {
   house?.stopSoon()
   await Promise.all(servers.map(server => server.stop(house === null ? 0 : GRACE_MS)))
   await house?.close()
-  log.info('stopped')
 }
 
 /** What both servers have in common; before the house is built nobody can be answered. */

@@ -40,6 +40,7 @@ export async function startServer(parts: ServerParts): Promise<HttpServer> {
   const server = parts.certificate === null ? plainServer(limits) : tlsServer(parts)
   listenTo(server, { ...parts, traffic })
   await listening(server, parts)
+  server.on('error', error => parts.log.error('the server failed', { why: messageOf(error) }))
   return {
     port: (server.address() as AddressInfo).port,
     renew({ cert, key }) {
@@ -117,7 +118,6 @@ function listenTo(server: Server | Http2SecureServer, parts: ListenerParts): voi
   on('connect', (_: unknown, to: Socket | NodeResponse) => refuseConnect(to, parts))
   on('timeout', (line: Line) => onQuiet(line, parts))
   on('drop', () => log.warn('a connection was turned away', { open: limits.connectionsMax }))
-  on('error', (error: Error) => log.error('the server failed', { why: messageOf(error) }))
   if ('setSecureContext' in server) {
     on('secureConnection', (socket: TLSSocket) => {
       if (socket.alpnProtocol !== 'h2') traffic.note(socket)
