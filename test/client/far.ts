@@ -7,6 +7,7 @@ export type Asked = {
   readonly headers: Headers
   /** Parsed where it was JSON. */
   readonly body: unknown
+  readonly redirect: RequestInit['redirect']
   readonly signal: AbortSignal
 }
 
@@ -64,6 +65,7 @@ function askedOf(url: string, init: RequestInit): Asked {
     path: url.slice(origin.length),
     headers: new Headers(init.headers),
     body: isText ? JSON.parse(String(init.body)) : init.body,
+    redirect: init.redirect,
     signal: init.signal as AbortSignal,
   }
 }

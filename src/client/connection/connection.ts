@@ -2,7 +2,7 @@ import { EvApiError, EvConnectionError } from '../error.ts'
 import { apiErrorOf, type RateLimit, rateLimitOf, readJson } from './answer.ts'
 import { type Attempt, startAttempt } from './attempt.ts'
 import type { Doors } from './doors.ts'
-import { type Repeatable, waitMs } from './retry.ts'
+import { waitMs } from './retry.ts'
 import { watched } from './stream.ts'
 
 /** What is said of a single call. */
@@ -25,7 +25,8 @@ export type Request = {
   readonly query?: object | undefined
   /** Sent as JSON, or as multipart where it is a form. */
   readonly body?: object | undefined
-  readonly repeatable: Repeatable
+  /** Whether it must carry an Idempotency-Key, as doing it twice is not the same as doing it once. */
+  readonly creates?: boolean
   /** For requests that take their time by nature. */
   readonly timeoutMs?: number | undefined
   /** For how long the service waits on purpose. */
@@ -97,7 +98,7 @@ async function persist<T>(
   const { doors } = parts
   const retries = options.retries ?? parts.retries
   // One key for all attempts: that is what makes them one.
-  const key = request.repeatable === 'key' ? keyOf(options, doors) : null
+  const key = request.creates ? keyOf(options, doors) : null
   const url = urlOf(parts.baseUrl, request)
   const init = initOf(parts, request, key)
   for (let number = 0; ; number++) {
@@ -108,7 +109,6 @@ async function persist<T>(
     const pauseMs = waitMs(asFailure(outcome.error), {
       attempt: number,
       retries,
-      repeatable: request.repeatable,
       random: doors.random,
     })
     if (pauseMs === null) throw outcome.error

@@ -6,18 +6,12 @@ export type Failure = {
   readonly retryAfterMs: number | null
 }
 
-/**
- * Whether doing it twice is the same as doing it once: `yes` by its nature, `key` because it carries an
- * Idempotency-Key, `no` otherwise.
- */
-export type Repeatable = 'yes' | 'key' | 'no'
-
 /** How long to wait before the next attempt; null: there is none. `attempt` counts from 0. */
 export function waitMs(
   failure: Failure,
-  o: { attempt: number; retries: number; repeatable: Repeatable; random: () => number },
+  o: { attempt: number; retries: number; random: () => number },
 ): number | null {
-  if (o.attempt >= o.retries || !isPassing(failure, o.repeatable)) return null
+  if (o.attempt >= o.retries || !isPassing(failure)) return null
   const asked = failure.retryAfterMs
   // Asking sooner than told would be refused again, so a wait that is too long ends the call.
   if (asked !== null && asked > RETRY_AFTER_MAX_MS) return null
@@ -26,18 +20,15 @@ export function waitMs(
   return Math.round((asked ?? 0) + o.random() * (asked === null ? backOffMs : BACK_OFF_MS))
 }
 
-/** Whether the same request may fare better later, and may be sent again at all. */
-function isPassing({ status, code }: Failure, repeatable: Repeatable): boolean {
-  // The limits are looked at before anything is done: this may always be sent again.
-  if (status === 429) return true
-  if (repeatable === 'no') return false
-  if (status === null || PASSING.has(status)) return true
+/** Whether the same request may fare better later. */
+const isPassing = ({ status, code }: Failure) =>
+  status === null ||
+  PASSING.has(status) ||
   // The attempt before, of which we saw no answer, is still at work.
-  return repeatable === 'key' && code === 'idempotency_in_progress'
-}
+  code === 'idempotency_in_progress'
 
 /** 408: the request came too slowly. 501 and 505 stay as they are. */
-const PASSING: ReadonlySet<number> = new Set([408, 500, 502, 503, 504])
+const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
 
 const BACK_OFF_MS = 500
 const BACK_OFF_MAX_MS = 8_000

@@ -21,7 +21,6 @@ export function watched(
         try {
           const { done, value } = await reader.read()
           attempt.pause()
-          if (attempt.signal.aborted) return
           if (!done) return controller.enqueue(value)
           attempt.end()
           controller.close()

@@ -20,7 +20,7 @@ export type Account = {
 
 export function accountRoom({ json }: Connection): Account {
   const get = <Answer>(path: string, query: object | undefined, options?: CallOptions) =>
-    json<Answer>({ method: 'GET', path, query, repeatable: 'yes' }, options)
+    json<Answer>({ method: 'GET', path, query }, options)
 
   return {
     history: (query, options) =>

@@ -50,7 +50,7 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
   ) => {
     const path = `${pathOf(jobId)}/download`
     const query = { format, filter, partial, raw }
-    return stream({ method: 'GET', path, query, ...REPEATABLE }, options)
+    return stream({ method: 'GET', path, query }, options)
   }
 
   return {
@@ -60,7 +60,6 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
           method: 'GET',
           path: pathOf(jobId),
           query: { include, partial, wait },
-          ...REPEATABLE,
           waitMs: (wait ?? 0) * 1_000,
         },
         options,
@@ -68,16 +67,11 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
     list: (query, options) =>
       createListing(cursor =>
         dataOf(
-          json<JobPage>(
-            { method: 'GET', path: '/v1/jobs', query: { ...query, cursor }, ...REPEATABLE },
-            options,
-          ),
+          json<JobPage>({ method: 'GET', path: '/v1/jobs', query: { ...query, cursor } }, options),
         ),
       ),
-    cancel: (jobId, options) =>
-      json({ method: 'POST', path: `${pathOf(jobId)}/cancel`, ...REPEATABLE }, options),
-    delete: (jobId, options) =>
-      json({ method: 'DELETE', path: pathOf(jobId), ...REPEATABLE }, options),
+    cancel: (jobId, options) => json({ method: 'POST', path: `${pathOf(jobId)}/cancel` }, options),
+    delete: (jobId, options) => json({ method: 'DELETE', path: pathOf(jobId) }, options),
     download,
     async *csv(jobId, options) {
       yield* recordsOf(await download(jobId, { ...options, format: 'csv' }))
@@ -89,5 +83,3 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
 }
 
 const pathOf = (jobId: string) => `/v1/jobs/${encodeURIComponent(jobId)}`
-
-const REPEATABLE = { repeatable: 'yes' } as const

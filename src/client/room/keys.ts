@@ -30,26 +30,21 @@ export type Keys = {
 export function keysRoom({ json }: Connection): Keys {
   return {
     async list(options) {
-      const request = { method: 'GET', path: '/v1/keys', repeatable: 'yes' } as const
+      const request = { method: 'GET', path: '/v1/keys' } as const
       return (await dataOf(json<KeyList>(request, options))).keys
     },
     create: (body, options) =>
-      dataOf(
-        json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, repeatable: 'key' }, options),
-      ),
+      dataOf(json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, creates: true }, options)),
     update: (keyId, body, options) =>
-      dataOf(
-        json<KeyAnswer>({ method: 'PATCH', path: pathOf(keyId), body, repeatable: 'yes' }, options),
-      ),
+      dataOf(json<KeyAnswer>({ method: 'PATCH', path: pathOf(keyId), body }, options)),
     rotate: (keyId, body = {}, options) =>
       dataOf(
         json<RotatedKey>(
-          { method: 'POST', path: `${pathOf(keyId)}/rotate`, body, repeatable: 'key' },
+          { method: 'POST', path: `${pathOf(keyId)}/rotate`, body, creates: true },
           options,
         ),
       ),
-    delete: (keyId, options) =>
-      json({ method: 'DELETE', path: pathOf(keyId), repeatable: 'yes' }, options),
+    delete: (keyId, options) => json({ method: 'DELETE', path: pathOf(keyId) }, options),
   }
 }
 

@@ -50,7 +50,6 @@ export function listsRoom({ json }: Connection): Lists {
           method: 'GET',
           path: `/v1/verify/bulk/status/${encodeURIComponent(jobId)}`,
           query: { partial, wait },
-          repeatable: 'yes',
           waitMs: (wait ?? 0) * 1_000,
         },
         options,
@@ -72,7 +71,7 @@ export function listsRoom({ json }: Connection): Lists {
 }
 
 const create = (path: string, body: object) =>
-  ({ method: 'POST', path, body, repeatable: 'key', timeoutMs: SEND_MS }) as const
+  ({ method: 'POST', path, body, creates: true, timeoutMs: SEND_MS }) as const
 
 function blobOf(list: ListFile): Blob | Promise<Blob> {
   if (list instanceof Blob) return list

@@ -31,7 +31,7 @@ export function verifyRoom({ json }: Connection): Verify {
           method: 'POST',
           path: '/v1/verify/single',
           body: { ...asBody(question), async: true },
-          repeatable: 'key',
+          creates: true,
         },
         options,
       ),
@@ -40,7 +40,7 @@ export function verifyRoom({ json }: Connection): Verify {
 
 /** To ask twice costs no more: what is known already is free. */
 const ask = (path: string, question: Question) =>
-  ({ method: 'POST', path, body: asBody(question), repeatable: 'yes' }) as const
+  ({ method: 'POST', path, body: asBody(question) }) as const
 
 const asBody = (question: Question) =>
   typeof question === 'string' ? { email: question } : question

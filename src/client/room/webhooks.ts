@@ -27,32 +27,27 @@ export type Webhooks = {
 
 export function webhooksRoom({ json }: Connection): Webhooks {
   const write = (method: 'PUT' | 'PATCH', webhookId: string, body: object, options?: CallOptions) =>
-    dataOf(
-      json<WebhookAnswer>({ method, path: pathOf(webhookId), body, repeatable: 'yes' }, options),
-    )
+    dataOf(json<WebhookAnswer>({ method, path: pathOf(webhookId), body }, options))
 
   return {
     async list(options) {
-      const request = { method: 'GET', path: '/v1/webhooks', repeatable: 'yes' } as const
+      const request = { method: 'GET', path: '/v1/webhooks' } as const
       return (await dataOf(json<WebhookList>(request, options))).webhooks
     },
     get: (webhookId, options) =>
-      dataOf(
-        json<WebhookAnswer>({ method: 'GET', path: pathOf(webhookId), repeatable: 'yes' }, options),
-      ),
+      dataOf(json<WebhookAnswer>({ method: 'GET', path: pathOf(webhookId) }, options)),
     create: (body, options) =>
       dataOf(
         json<CreatedWebhook>(
-          { method: 'POST', path: '/v1/webhooks', body, repeatable: 'key' },
+          { method: 'POST', path: '/v1/webhooks', body, creates: true },
           options,
         ),
       ),
     update: (webhookId, changes, options) => write('PATCH', webhookId, changes, options),
     replace: (webhookId, webhook, options) => write('PUT', webhookId, webhook, options),
-    delete: (webhookId, options) =>
-      json({ method: 'DELETE', path: pathOf(webhookId), repeatable: 'yes' }, options),
+    delete: (webhookId, options) => json({ method: 'DELETE', path: pathOf(webhookId) }, options),
     async events(options) {
-      const request = { method: 'GET', path: '/v1/webhooks/events', repeatable: 'yes' } as const
+      const request = { method: 'GET', path: '/v1/webhooks/events' } as const
       return (await dataOf(json<EventList>(request, options))).events
     },
   }

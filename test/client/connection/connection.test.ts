@@ -26,6 +26,12 @@ describe('a request', () => {
     expect(asked[0]?.headers.get('x-ev-sandbox')).toBe('true')
   })
 
+  test('does not take the key to wherever a redirect points', async () => {
+    const { client, asked } = far([FINE])
+    await client.verify.single('a@example.com')
+    expect(asked[0]?.redirect).toBe('manual')
+  })
+
   test('has no place for what a name could smuggle in', async () => {
     const { client, asked } = far([FINE])
     await client.jobs.get('../keys?a=1#b')
