@@ -180,6 +180,56 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
   })
 })
 
+/** Two verifications that the service did, this many days ago, and an event and a repeatable answer of then. */
+async function homeOfService(...days: number[]): Promise<string> {
+  const home = emptyFolder()
+  await inDatabase(home, async ({ db }) => {
+    for (const ago of days) {
+      const created_at = systemClock.now() - ago * DAY_MS
+      const whose = { account_id: 'acc_a', created_at }
+      const verdict = { valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' }
+      const row = { ...whose, ...verdict, key_id: 'key_a', class: 'deliverable', cached: 0 }
+      const origin = { email: 'ann@good.test', source: 'single', job_id: null, sandbox: 0 } as const
+      await db
+        .insertInto('verification')
+        .values({ ...row, ...origin, id: `ver_${ago}` })
+        .execute()
+      const event = { ...whose, id: `evt_${ago}`, kind: 'quota.warning', body: '{}' }
+      await db.insertInto('event').values(event).execute()
+      const replay = { key_id: 'key_a', idempotency_key: `${ago}`, fingerprint: '', status: 200 }
+      await db
+        .insertInto('replay')
+        .values({ ...replay, answer: '', created_at })
+        .execute()
+    }
+  })
+  return home
+}
+
+describe.concurrent('ev purge of what the service keeps', { timeout: 60_000 }, () => {
+  test('removes history, events and repeatable answers, each by its age', async () => {
+    const home = await homeOfService(0, 8, 10, 91)
+    const old = { history: 1, events: 2, replays: 3 }
+    expect(await purged(home, '--dry-run')).toMatchObject({ ...old, dry_run: true })
+    expect(await purged(home, '--keep-history', '9')).toMatchObject({ ...old, history: 2 })
+    expect(await purged(home)).toMatchObject({ history: 0, events: 0, replays: 0 })
+    const { stdout } = await purge(home, '--all')
+    expect(stdout).toContain('  2 verifications of the history\n')
+    expect(await purged(home, '--all')).toMatchObject({ history: 0, events: 0, replays: 0 })
+  })
+
+  test('forgets an address in the history, which keeps its verdict', async () => {
+    const home = await homeOfService(0, 1)
+    const { stdout } = await purge(home, '--address', 'Ann@good.test')
+    expect(stdout).toContain('  the address of 2 verifications of the history\n')
+    expect(holds(home, 'ann@good')).toBe(false)
+    await inDatabase(home, async ({ db }) => {
+      const rows = await db.selectFrom('verification').select(['email', 'reason']).execute()
+      expect(rows).toEqual(Array(2).fill({ email: '', reason: 'accepted_email' }))
+    })
+  })
+})
+
 describe.concurrent('ev purge --address', { timeout: 60_000 }, () => {
   test('forgets that address and no other: no byte of it stays, and the counts of the list do', async () => {
     const home = await homeAfter(`${LIST}joann@good.test\n`)
