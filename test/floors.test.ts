@@ -24,9 +24,9 @@ const FLOOR: Record<string, number> = {
   http: 6,
   'wire.ts': 7,
   'wire-doctor.ts': 7,
-  'wire-service.ts': 7,
-  'index.ts': 8,
-  cli: 8,
+  'wire-service.ts': 8,
+  'index.ts': 9,
+  cli: 9,
 }
 const SOURCE = join(import.meta.dirname, '../src')
 /** Doors to the world, and the only files that may open them. */
@@ -38,7 +38,8 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ],
   [
     'timers',
-    /\bsetTimeout\(|\bsetInterval\(/,
+    // A socket's own setTimeout is none.
+    /(?<![.\w])set(Timeout|Interval)\(/,
     /^(base\/clock\.ts|client\/connection\/doors\.ts|cli\/|world\/)/,
   ],
   [
