@@ -28,10 +28,15 @@ export function doorOf(config: Config): Door {
 /** Our address for clients, as far as the settings tell. */
 export function baseUrlOf(config: Config, door: Door, port: number): string {
   if (config.baseUrl !== null) return config.baseUrl
-  const scheme = door.files === null ? 'http' : 'https'
   const isUsual = port === (door.files === null ? 80 : 443)
-  return `${scheme}://${nameOf(door.host)}${isUsual ? '' : `:${port}`}`
+  return `${schemeOf(door)}://${nameOf(door.host)}${isUsual ? '' : `:${port}`}`
 }
+
+/** Where we listen, for people. */
+export const placeOf = (door: Door, port: number) =>
+  `${schemeOf(door)}://${bracketed(door.host)}:${port}`
+
+const schemeOf = ({ files }: Door) => (files === null ? 'http' : 'https')
 
 const LOOPBACK = ['127.0.0.0/8', '::1']
 
@@ -40,8 +45,10 @@ const isLoopback = (host: string) => host === 'localhost' || inRanges(LOOPBACK)(
 /** 0.0.0.0 is an address to listen on, not one to be asked at. */
 function nameOf(host: string): string {
   if (host === '0.0.0.0' || /^[0:]+$/.test(host)) return hostname()
-  return host.includes(':') ? `[${host}]` : host
+  return bracketed(host)
 }
+
+const bracketed = (host: string) => (host.includes(':') ? `[${host}]` : host)
 
 function filesOf({ tlsCert, tlsKey }: Config): CertificateFiles | null {
   if (tlsCert !== null && tlsKey !== null) return { cert: tlsCert, key: tlsKey }

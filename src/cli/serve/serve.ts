@@ -22,7 +22,7 @@ import { databaseUrl } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
-import { baseUrlOf, type Door, doorOf } from './door.ts'
+import { baseUrlOf, type Door, doorOf, placeOf } from './door.ts'
 import { catchPrints, endOnFault, untilTold } from './ending.ts'
 import { firstKey } from './first-key.ts'
 import { type ServeLog, serveLog } from './log.ts'
@@ -87,7 +87,9 @@ async function serve(parts: Parts): Promise<void> {
       renewal = watchCertificate(door.files, certificate, watch, one => server.renew(one))
     }
     const endReloads = reloadOnHangup(lists, flags, log, () => renewal?.look())
-    welcome(log, { baseUrl, isPlain: door.files === null, key, hint: helloHint(config) })
+    const place = placeOf(door, server.port)
+    const isPlain = door.files === null
+    welcome(log, { place, baseUrl, isPlain, key, hint: helloHint(config) })
     await told
     endReloads()
   } finally {

@@ -1,6 +1,9 @@
 import type { ServeLog } from './log.ts'
 
 export type Welcome = {
+  /** Where it listens, as a URL. */
+  readonly place: string
+  /** Where clients find it. */
   readonly baseUrl: string
   readonly isPlain: boolean
   /** The text of the first key, at the first start. */
@@ -10,11 +13,11 @@ export type Welcome = {
 }
 
 /** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
-export function welcome(log: ServeLog, { baseUrl, isPlain, key, hint }: Welcome): void {
+export function welcome(log: ServeLog, { place, baseUrl, isPlain, key, hint }: Welcome): void {
   const say = (text: string) =>
     log.isPretty ? void process.stderr.write(`${text}\n`) : log.info(text)
   if (hint !== null) say(hint)
-  log.info(`listening on ${baseUrl}`, { tls: !isPlain })
+  log.info(`listening on ${place}`, { baseUrl, tls: !isPlain })
   if (isPlain)
     say('This is plain HTTP: for trying out, and for proxies that speak TLS with clients.')
   if (key !== null) {
