@@ -1,6 +1,5 @@
-import type { Transaction } from 'kysely'
-import type { Database } from './database.ts'
-import type { ReplayTable, Schema } from './schema.ts'
+import type { Database, Trx } from './database.ts'
+import type { ReplayTable } from './schema.ts'
 
 export type Replayed = ReplayTable
 
@@ -20,11 +19,7 @@ export async function findReplay(
 }
 
 /** Keeps an answer, in the transaction of what it tells of; one from before `since` makes room. False: there is one already. */
-export async function keepReplay(
-  trx: Transaction<Schema>,
-  row: ReplayTable,
-  since: number,
-): Promise<boolean> {
+export async function keepReplay(trx: Trx, row: ReplayTable, since: number): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await trx
     .insertInto('replay')
     .values(row)
@@ -44,6 +39,6 @@ export async function keepReplay(
 }
 
 /** Forgets answers that are too old to be repeated. */
-export async function deleteReplaysBefore(trx: Transaction<Schema>, before: number): Promise<void> {
+export async function deleteReplaysBefore(trx: Trx, before: number): Promise<void> {
   await trx.deleteFrom('replay').where('created_at', '<=', before).execute()
 }

@@ -66,6 +66,8 @@ describe('the same request under the same key', () => {
     expect(await codeOf(early)).toBe('idempotency_in_progress')
     expect(early.headers.get('Retry-After')).toBe('1')
     expect(await things()).toBe(1)
+    // Nor was it begun by any other.
+    expect(await (await ask('next')).json()).toMatchObject({ id: 'made_2' })
   })
 
   test('after a day is a new one', async () => {
