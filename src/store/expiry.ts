@@ -16,10 +16,10 @@ export const deleteEventsBefore: Expiry = async (trx, before, max) => {
   return rows.length
 }
 
-/** Answers to requests with an Idempotency-Key that came before a time, epoch ms. */
+/** Answers to requests with an Idempotency-Key that came no later than a time, epoch ms: too old to be repeated. */
 export const deleteReplaysBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`
-    delete from replay where rowid in (select rowid from replay where created_at < ${before} limit ${max})`.execute(
+    delete from replay where rowid in (select rowid from replay where created_at <= ${before} limit ${max})`.execute(
     trx,
   )
   return Number(numAffectedRows ?? 0)

@@ -37,8 +37,3 @@ export async function keepReplay(trx: Trx, row: ReplayTable, since: number): Pro
     .executeTakeFirstOrThrow()
   return numInsertedOrUpdatedRows === 1n
 }
-
-/** Forgets answers that are too old to be repeated. */
-export async function deleteReplaysBefore(trx: Trx, before: number): Promise<void> {
-  await trx.deleteFrom('replay').where('created_at', '<=', before).execute()
-}

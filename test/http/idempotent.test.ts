@@ -7,7 +7,7 @@ import type { Env } from '../../src/http/context.ts'
 import { idempotent, recognise } from '../../src/http/idempotent.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { write } from '../../src/store/database.ts'
-import { deleteReplaysBefore } from '../../src/store/replays.ts'
+import { deleteReplaysBefore } from '../../src/store/expiry.ts'
 import { house } from './house.ts'
 import { addRoom, codeOf } from './room.ts'
 
@@ -148,7 +148,7 @@ test('what is older than a day can be cleared away', async () => {
   await ask('old')
   await clock.advance(DAY)
   await ask('new')
-  await write(database, trx => deleteReplaysBefore(trx, clock.now() - DAY))
+  await write(database, trx => deleteReplaysBefore(trx, clock.now() - DAY, 10))
   const rows = await database.db.selectFrom('replay').select('idempotency_key').execute()
   expect(rows).toEqual([{ idempotency_key: 'new' }])
 })
