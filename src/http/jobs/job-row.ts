@@ -43,7 +43,7 @@ export async function* rowsOf(
   let max = PAGE_ROWS_FIRST
   for (;;) {
     const page = await resultPage(database, { jobId: job.id, after, max, ...chosen })
-    const rows = page.flatMap(row => toRow(row, job))
+    const rows = page.flatMap(toRow)
     count += rows.length
     if (rows.length > 0) yield rows
     if (page.length < max) break
@@ -65,16 +65,16 @@ function nextMax(page: readonly ResultRow[]): number {
   return Math.max(1, Math.min(PAGE_ROWS_MAX, 2 * page.length, fitting))
 }
 
-function toRow(row: ResultRow, { type }: Job): JobRow[] {
+function toRow(row: ResultRow): JobRow[] {
   const { position, text, cells, class: klass } = row
   if (row.result === null || klass === null) return []
   const result = JSON.parse(row.result) as Result | null
-  const came = cells === null ? null : (JSON.parse(cells) as string[])
+  const came = cells === null ? null : (JSON.parse(cells) as string | string[])
   return [
     {
       position,
-      id: type === 'file' ? null : (came?.[0] ?? null),
-      cells: type === 'file' ? came : null,
+      id: typeof came === 'string' ? came : null,
+      cells: Array.isArray(came) ? came : null,
       class: klass,
       // A duplicate has the result of its first, whose domain may be written otherwise.
       result: result === null || result.email === text ? result : { ...result, email: text },

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { detectDialect } from '../../../src/job/csv.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { house } from '../house.ts'
-import { MIXED, seedJob } from './seed.ts'
+import { giveResults, MIXED, seedJob } from './seed.ts'
 
 const HEADER =
   'email,valid,deliverable,risk_level,reason,cached,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,checked_at'
@@ -75,7 +75,7 @@ describe('a download', () => {
   test('guards cells that a spreadsheet would run, but for valid addresses', async () => {
     const { database, request } = await house()
     const texts = ["=cmd|'/c calc'!A1@a.example", '+1@a.example', '=1+1', '@x']
-    await seedJob(database, { texts, cells: [['=1'], ['-5'], ['ok'], null], source: { ids: true } })
+    await seedJob(database, { texts, cells: ['=1', '-5', 'ok', null], source: { ids: true } })
     const cells = async (query: string) => {
       const text = await (await request(`/v1/jobs/job_a/download${query}`)).text()
       const rows = text.split('\r\n').slice(1, -1)
@@ -102,10 +102,38 @@ describe('a download', () => {
   test('of rows with ids has these in the last column', async () => {
     const { database, request } = await house()
     const texts = ['valid@a.example', 'risky@a.example']
-    await seedJob(database, { texts, cells: [null, ['b-2']], source: { ids: true } })
+    await seedJob(database, { texts, cells: [null, 'b-2'], source: { ids: true } })
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
     expect(rows[0]).toBe(`${HEADER},id`)
     expect(rows.slice(1, -1).map(row => row.split(',').at(-1))).toEqual(['', 'b-2'])
+  })
+
+  test('has the rows as they were submitted: ids of a batch, cells of a file', async () => {
+    const { database, json, request } = await house()
+    const items = [
+      { email: 'valid@a.example', id: 'x-1' },
+      { email: 'risky@a.example', id: 2 },
+      { email: 'role@a.example' },
+    ]
+    const batch = (await json('/v1/verify/batch', { body: { items } })) as { job_id: string }
+    await giveResults(database, batch.job_id, 3)
+    const rows = await (await request(`/v1/jobs/${batch.job_id}/download`)).text()
+    const ends = rows.split('\r\n').map(row => row.split(',').at(-1))
+    expect(ends.slice(0, -1)).toEqual(['id', 'x-1', '2', ''])
+    const form = new FormData()
+    form.set(
+      'file',
+      new Blob(['Name,E-Mail\nAnn,valid@a.example\n"B, C",risky@a.example\n']),
+      'l.csv',
+    )
+    const whole = new Response(form)
+    const file = (await json('/v1/verify/file', {
+      body: new Uint8Array(await whole.arrayBuffer()),
+      headers: { 'Content-Type': whole.headers.get('Content-Type') ?? '' },
+    })) as { job_id: string }
+    await giveResults(database, file.job_id, 2)
+    const text = await (await request(`/v1/jobs/${file.job_id}/download`)).text()
+    expect(text).toMatch(/^Name,E-Mail,ev_email,.*\nAnn,valid@a\.example,valid@.*\n"B, C",risky@/)
   })
 
   test('of a file has its columns first and unchanged, in its dialect, ours behind them', async () => {
@@ -134,7 +162,7 @@ describe('a download', () => {
 
   test('in JSON is an array of results, in NDJSON one a line', async () => {
     const { database, request } = await house()
-    const cells = [['a-1'], null, null, null, null, null]
+    const cells = ['a-1', null, null, null, null, null]
     await seedJob(database, { texts: MIXED, cells })
     const json = await request('/v1/jobs/job_a/download?format=json')
     expect(json.headers.get('Content-Type')).toBe('application/json')

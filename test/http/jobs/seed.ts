@@ -11,7 +11,7 @@ export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string
   readonly texts: readonly string[]
   /** What came with each row: an ID, or the cells of a file. */
-  readonly cells?: readonly (readonly string[] | null)[]
+  readonly cells?: readonly (string | readonly string[] | null)[]
   readonly source?: object
   /** How many rows have a result; left out: all. */
   readonly done?: number
@@ -33,12 +33,16 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
     await addItems(database, id, items.slice(at, at + 5_000))
   }
   await write(database, trx => queueJobIn(trx, id, { now: database.clock.now() }))
-  if (done === 0) return readJob(database, id)
+  if (done > 0) await giveResults(database, id, done)
+  return readJob(database, id)
+}
+
+/** The first rows of a queued job get simulated results. */
+export async function giveResults(database: Database, id: string, done: number): Promise<void> {
   await startJob(database, id)
   for (let at = 0; at < done; at += 5_000) {
     await record(database, id, at, Math.min(at + 5_000, done))
   }
-  return readJob(database, id)
 }
 
 /** Gives the rows behind position `after`, up to `last`, their results. */

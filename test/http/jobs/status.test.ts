@@ -114,7 +114,7 @@ describe('the status of a list', () => {
 
   test('has the ids that rows came with', async () => {
     const { database, json } = await house()
-    const cells = [['a-1'], null]
+    const cells = ['a-1', null]
     await seedJob(database, { texts: ['valid@a.example', 'risky@a.example'], cells })
     const { data } = (await json('/v1/verify/bulk/status/job_a')) as { data: { results: object[] } }
     expect(data.results[0]).toMatchObject({ id: 'a-1', email: 'valid@a.example' })
