@@ -44,7 +44,6 @@ export function requestListener(parts: ListenerParts): Listener {
     if (fault !== null) return refuse(response, parts, fault)
     watchStall(request, response, limits.stallMs)
     watchBody(clock, request, bodyMsOf(request, limits), () => late(parts, request, response))
-    breakOffErrors(response)
     void hand(request as never, response as never)
   }
 }
@@ -124,18 +123,3 @@ function watchStall(request: NodeRequest, response: NodeResponse, ms: number): v
 
 /** RFC 9113 §7 */
 const NGHTTP2_CANCEL = 8
-
-/**
- * Where the stream of an answer breaks off the adaptor would write the error's text below what was sent, and end
- * it as if it were whole: a client must see that it is not.
- */
-function breakOffErrors(response: NodeResponse): void {
-  const end = response.end as (...given: unknown[]) => unknown
-  const guarded = (...given: unknown[]) => {
-    const [text] = given
-    const isError = typeof text === 'string' && text.startsWith('Error: ')
-    if (isError && response.headersSent) return response.destroy()
-    return end.apply(response, given)
-  }
-  Object.assign(response, { end: guarded })
-}

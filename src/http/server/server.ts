@@ -103,7 +103,8 @@ const http1Options = (limits: ServerLimits) => ({
 function listenTo(server: Server | Http2SecureServer, parts: ListenerParts): void {
   const { log, limits, traffic } = parts
   server.maxConnections = limits.connectionsMax
-  Object.assign(server, { timeout: limits.stallMs })
+  // Node 22 does not take these as options of a server that also speaks HTTP/2.
+  Object.assign(server, { timeout: limits.stallMs, ...http1Options(limits) })
   const on = (event: string, hear: (...told: never[]) => void) =>
     void (server as EventEmitter).on(event, hear as (...told: unknown[]) => void)
   on('request', requestListener(parts))
