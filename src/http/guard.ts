@@ -5,6 +5,7 @@ import { ApiError } from './api-error.ts'
 import { authenticate } from './auth.ts'
 import { checkBodyHeaders, readJson } from './body.ts'
 import type { Caller, Env } from './context.ts'
+import { isAnswered } from './idempotent.ts'
 import { admit, showSimulated } from './limit/admit.ts'
 import type { Counts } from './limit/buckets.ts'
 import type { Service } from './service.ts'
@@ -38,10 +39,10 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       const sandbox = isSandbox(c, rule)
       c.set('sandbox', sandbox)
       checkBodyHeaders(c, bodyRule)
-      const counted = rule.counts !== null && !sandbox
+      const counted = rule.counts !== null && !sandbox && !(await isAnswered(c, service))
       if (counted && state.verifying >= VERIFYING_MAX) throw crowded(service)
       if (sandbox) showSimulated(c, service)
-      else await admit(c, service, { caller, counts: rule.counts })
+      else await admit(c, service, { caller, counts: counted ? rule.counts : null })
       if (bodyRule.kind === 'json') await readJson(c, bodyRule)
       if (!counted) return next()
       state.verifying++

@@ -50,13 +50,23 @@ export async function recognise(
 ): Promise<Response | null> {
   const fingerprint = fingerprintOf(c, body)
   c.set('replay', { key, fingerprint })
-  const since = service.clock.now() - REPLAY_MS
-  const kept = await findReplay(service.database, { keyId: c.get('caller').key.id, key, since })
+  const kept = await findKept(c, service, key)
   return kept === null ? null : repeat(c, service, kept, fingerprint)
+}
+
+/** Whether there is an answer under the request's Idempotency-Key, perhaps to another request: it costs nothing to be had again. */
+export async function isAnswered(c: Context<Env>, service: Service): Promise<boolean> {
+  const key = c.req.header('Idempotency-Key')
+  return key !== undefined && (await findKept(c, service, key)) !== null
 }
 
 /** How long an answer can be had again. */
 export const REPLAY_MS = DAY
+
+function findKept(c: Context<Env>, { database, clock }: Service, key: string) {
+  const since = clock.now() - REPLAY_MS
+  return findReplay(database, { keyId: c.get('caller').key.id, key, since })
+}
 
 const NOTHING = new Uint8Array()
 

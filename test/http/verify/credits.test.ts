@@ -184,3 +184,22 @@ describe('a list that becomes a job', () => {
     expect(await credit()).toEqual({ used: 100, held: 0 })
   })
 })
+
+test('an answer that is had again is refused by no limit, neither of lists nor of credits', async () => {
+  const { request, addKey } = await house({
+    plan: 'free',
+    settings: { ipLimits: { singlePerMinute: 100, bulkPerHour: 1 } },
+  })
+  const key = await addKey()
+  const emails = Array.from({ length: 100 }, (_, n) => `user${n}@a.test`)
+  const ask = (idempotencyKey: string) =>
+    request('/v1/verify/batch', {
+      ...{ key, body: { emails }, headers: { 'Idempotency-Key': idempotencyKey } },
+    })
+  const first = await ask('k')
+  expect(first.status).toBe(200)
+  const again = await ask('k')
+  expect(again.headers.get('Idempotency-Replayed')).toBe('true')
+  expect(await again.text()).toBe(await first.text())
+  expect((await ask('another')).status).toBe(429)
+})
