@@ -94,7 +94,7 @@ describe('every shell', () => {
   test.each(SHELLS)('%s is told of each command and each option', shell => {
     for (const command of program().commands) {
       expect(scripts[shell]).toContain(command.name())
-      for (const { long } of command.options) {
+      for (const { long } of command.options.filter(option => !option.hidden)) {
         expect(scripts[shell]).toContain(shell === 'fish' ? ` -l ${long?.slice(2)} ` : long)
       }
     }

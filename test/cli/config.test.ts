@@ -104,9 +104,28 @@ describe.concurrent('ev config', () => {
       const environment = { EV_PROXY: proxy.replace('cr/et', 'cret') }
       const { code, stdout, stderr } = await run(args, { file, environment })
       expect(code, stderr).toBe(0)
-      expect(stdout).not.toMatch(/se@|cret|ann/)
+      expect(stdout).not.toMatch(/se@|cret@|ann/)
       expect(stdout.match(/socks5:\/\/…@proxy\.example\.com:1080/g)).toHaveLength(3)
     }
+  })
+
+  test('keeps secrets back', async () => {
+    const environment = { EV_SECRET: 'not-to-be-seen-01', EV_METRICS_TOKEN: 'not-to-be-seen-02' }
+    expect((await run([], { environment })).stdout).toMatch(/^metrics-token +… +EV_METRICS_TOKEN$/m)
+    const { stdout } = await run(['--json'], { environment })
+    expect(stdout).not.toContain('not-to-be-seen')
+    expect(JSON.parse(stdout).settings.secret).toEqual({ value: '…', from: 'EV_SECRET' })
+  })
+
+  test('shows plans and limits of the config file as it takes them', async () => {
+    const file = {
+      plans: { team: { requests: 20, per: 'second', 'credits-per-day': null } },
+      'ip-limits': { 'bulk-per-hour': 5 },
+    }
+    expect(await json([], { file })).toMatchObject(file)
+    const { stdout } = await run([], { file })
+    expect(stdout).toMatch(/^PLAN\nteam +requests 20, per second, credits-per-day –$/m)
+    expect(stdout).toMatch(/^LIMITS OF AN ADDRESS\nbulk-per-hour 5$/m)
   })
 
   test('what is set wrong ends as with any other command', async () => {
