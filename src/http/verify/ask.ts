@@ -53,11 +53,11 @@ export const clientGone = () =>
 async function verify(
   c: Context<Env>,
   { engine }: Service,
-  { email, ...options }: Asked,
+  { email, checkSmtp, forceRefresh }: Asked,
 ): Promise<Result> {
   const { signal } = c.req.raw
   try {
-    return await engine.verify(email, { ...options, signal })
+    return await engine.verify(email, { checkSmtp, forceRefresh, signal })
   } catch (error) {
     throw signal.aborted ? clientGone() : error
   }

@@ -99,6 +99,13 @@ describe('POST /v1/verify/single', () => {
     expect(mx.lines()).toEqual([])
   })
 
+  test('to be told more does not have an address asked anew', async () => {
+    const { json } = await house()
+    await json(PATH, { body: { email: 'ann@a.test' } })
+    const more = await json(`${PATH}?include=flags,evidence`, { body: { email: 'ann@a.test' } })
+    expect(more).toMatchObject({ cached: true, class: 'deliverable' })
+  })
+
   test('what is known is told as cached; force_refresh asks anew', async () => {
     const { json } = await house()
     const ask = (more = {}) => json(PATH, { body: { email: 'ann@a.test', ...more } })
