@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorldProcess } from '../../src/world/world-process.ts'
 
@@ -31,10 +33,11 @@ export async function startService(scenario: Scenario): Promise<Served> {
     return join(folder, name)
   }
   const world = await startWorldProcess(file('world.json', scenario))
+  const port = await freePort()
   const child = spawn(
     process.execPath,
     [
-      ...[join(import.meta.dirname, '../../bin/ev.js'), 'serve', '--listen', '127.0.0.1:0'],
+      ...[join(import.meta.dirname, '../../bin/ev.js'), 'serve', '--listen', `127.0.0.1:${port}`],
       ...['--data-dir', join(folder, 'data'), '--config', file('config.json', CONFIG)],
       ...['--dns', world.dnsAddress, '--smtp-port', `${world.smtpPort}`, '--special-domains'],
       ...['--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com', '--log', 'warn'],
@@ -42,9 +45,9 @@ export async function startService(scenario: Scenario): Promise<Served> {
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
-  const { key, url } = await greeting(child)
+  const key = await firstKey(child)
   return {
-    ...{ url, key },
+    ...{ url: `http://127.0.0.1:${port}`, key },
     memory: () => memoryOf(child.pid ?? 0),
     async close() {
       child.kill('SIGTERM')
@@ -70,20 +73,27 @@ export async function startBare(): Promise<Pick<Served, 'url' | 'close'>> {
   }
 }
 
-/** The key stands on stdout, the address on stderr. */
-async function greeting(child: ChildProcess): Promise<Pick<Served, 'url' | 'key'>> {
-  let said = ''
-  const found = Promise.withResolvers<Pick<Served, 'url' | 'key'>>()
-  const look = (chunk: string) => {
-    said += chunk
-    const key = /ev_live_\w+/.exec(said)?.[0]
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0]
-    if (key !== undefined && url !== undefined) found.resolve({ key, url })
-  }
-  child.stdout?.setEncoding('utf8').on('data', look)
-  child.stderr?.setEncoding('utf8').on('data', look)
-  child.on('exit', code => found.reject(new Error(`ev serve ended with ${code}: ${said}`)))
-  return found.promise
+/** It stands on stdout, once the service listens; nothing else does. */
+async function firstKey(child: ChildProcess): Promise<string> {
+  let complaint = ''
+  child.stderr?.setEncoding('utf8').on('data', text => {
+    complaint += text
+  })
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`ev serve ended with ${code}: ${complaint}`)
+  })
+  ended.catch(() => {})
+  const line = once(createInterface({ input: child.stdout as Readable }), 'line')
+  const [key] = await Promise.race([line, ended])
+  return key
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
 }
 
 function memoryOf(pid: number) {
