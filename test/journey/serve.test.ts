@@ -224,6 +224,17 @@ describe('the sandbox', () => {
     expect(error).toMatchObject({ status, body })
   })
 
+  test('answers within 50 ms where the machine has time', async () => {
+    const tookMs: number[] = []
+    for (let n = 0; n < 30; n++) {
+      const begunAt = performance.now()
+      await client({ sandbox: true }).verify(`valid${n}@example.com`)
+      tookMs.push(performance.now() - begunAt)
+    }
+    // The fastest: others may work on this machine at the same time.
+    expect(Math.min(...tookMs)).toBeLessThan(50)
+  })
+
   test('has lists and a history of its own, and asks nobody', async () => {
     const before = (await world.counters()).total.connections
     const sandbox = client({ sandbox: true })
