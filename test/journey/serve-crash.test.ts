@@ -40,7 +40,10 @@ test('a service that is killed with -9 again and again loses nothing that it too
   await clientOf(first, key).webhooks.create(HOOK)
 
   const submitted: Submitted = { service: first, jobs: new Map(), stopped: false }
-  const submitters = Promise.all(BATCH_NUMBERS.map(batch => submit(submitted, key, batch)))
+  const submitters = Promise.all([
+    ...BATCH_NUMBERS.map(batch => submit(submitted, key, batch)),
+    verifyOnAndOn(submitted, key),
+  ])
   const chance = xorshift(SEED)
   for (let kills = 0; kills < KILLS; kills++) {
     await setTimeout(chance() * LIFE_MS_MAX)
@@ -68,10 +71,9 @@ test('a service that is killed with -9 again and again loses nothing that it too
     expect(await client.jobs.get(id)).toMatchObject({ status: 'completed', ...whole(batch) })
   }
   // Each answer was paid for once, and nothing is set aside any more.
-  expect(await client.credits()).toMatchObject({
-    credits_consumed: BATCHES * ROWS,
-    credits_held: 0,
-  })
+  await expect
+    .poll(() => client.credits(), { timeout: 15_000, interval: 200 })
+    .toMatchObject({ credits_consumed: BATCHES * ROWS, credits_held: 0 })
   const ended = await submitted.service.end('SIGTERM')
   expect(ended.code, ended.stderr).toBe(0)
   expect(countsIn(join(home, 'data'))).toEqual({
@@ -115,6 +117,16 @@ async function submit(state: Submitted, key: string, batch: number): Promise<voi
       expect([409, 503], answered.text).toContain(answered.status)
     }
     await setTimeout(50)
+  }
+}
+
+/** Has single addresses verified that come to nothing, and cost nothing: what was set aside for them goes back. */
+async function verifyOnAndOn(state: Submitted, key: string): Promise<void> {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+  for (let n = 0; !state.stopped; n++) {
+    const body = JSON.stringify({ email: `somebody${n}@later.test` })
+    void ask(`${state.service.url}/v1/verify/single`, { headers, body })
+    await setTimeout(100)
   }
 }
 
@@ -169,22 +181,34 @@ function countsIn(dataDir: string) {
   const count = (what: string) => database.prepare(`select count(*) from ${what}`).pluck().get()
   const counts = {
     ...{ jobs: count('job'), items: count('item'), notDone: count("item where state <> 'done'") },
-    ...{ history: count('verification'), events: count('event'), deliveries: count('delivery') },
+    ...{
+      history: count("verification where source = 'batch'"),
+      events: count('event'),
+      deliveries: count('delivery'),
+    },
   }
   database.close()
   return counts
 }
 
-/** Polite hosts, some that take everything, at some distance. */
+/** Polite hosts, some that take everything, at some distance, and one that makes up its mind later. */
 function scenario(): Scenario {
   const names = Array.from({ length: DOMAINS }, (_, n) => `d${n}.test`)
   return {
     roundTripMs: 10,
     mailboxes: ['user*'],
-    domains: Object.fromEntries(names.map(name => [name, { mx: [[10, `mx.${name}`]] as const }])),
-    hosts: Object.fromEntries(
-      names.map((name, n) => [`mx.${name}`, { temper: isOpen(n) ? 'catch-all' : 'polite' }]),
+    domains: Object.fromEntries(
+      [...names, 'later.test'].map(name => [name, { mx: [[10, `mx.${name}`]] as const }]),
     ),
+    hosts: {
+      ...Object.fromEntries(
+        names.map((name, n) => [`mx.${name}`, { temper: isOpen(n) ? 'catch-all' : 'polite' }]),
+      ),
+      'mx.later.test': {
+        temper: 'polite',
+        rules: [{ on: 'RCPT', afterMs: 3_000, reply: '451 4.3.0 not now' }],
+      },
+    },
   }
 }
 
