@@ -12,7 +12,7 @@ export type Caller = {
 /** What the steps before a handler found out; handlers read it with `c.get(…)`. */
 export type Env = {
   /** What Node hands in with a request; tests have none, or only an address. */
-  Bindings: { readonly incoming?: Incoming }
+  Bindings: { readonly incoming?: Incoming; readonly outgoing?: Outgoing }
   Variables: {
     /** `req_…` */
     requestId: string
@@ -35,4 +35,16 @@ export type Replay = { readonly key: string; readonly fingerprint: string }
 export type Incoming = {
   readonly httpVersionMajor?: number
   readonly socket?: { readonly remoteAddress?: string | undefined }
+}
+
+/** Node's own response. */
+export type Outgoing = {
+  readonly headersSent: boolean
+  /** Of HTTP/2 alone. */
+  readonly stream?: unknown
+  /** Ends the connection, or the stream of HTTP/2, whatever was sent of the answer. */
+  destroy(error?: Error): unknown
+  setHeader(name: string, value: string): unknown
+  once(event: 'close', listener: () => void): unknown
+  off(event: 'close', listener: () => void): unknown
 }

@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { routePath } from 'hono/route'
 import { clientIp } from './client-ip.ts'
 import type { Env } from './context.ts'
-import { commonHeaders } from './headers.ts'
+import { commonHeaders, layHeader } from './headers.ts'
 import { limitHeaders, openLimit, showLimit } from './limit/headers.ts'
 import type { Service } from './service.ts'
 import { stateOf } from './state.ts'
@@ -22,8 +22,8 @@ export function edge(service: Service): MiddlewareHandler<Env> {
     c.set('requestId', requestId)
     const ip = ipOf(c.env?.incoming, () => c.req.header('X-Forwarded-For'))
     c.set('ip', ip)
-    for (const [name, value] of common) c.header(name, value)
-    c.header('X-Request-Id', requestId)
+    for (const [name, value] of common) layHeader(c, name, value)
+    layHeader(c, 'X-Request-Id', requestId)
     showLimit(c, openLimit(service, ip))
     await next()
     const { method } = c.req

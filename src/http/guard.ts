@@ -1,6 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { domainAllowed, ipAllowed } from '../account/restriction.ts'
 import { permits, type Scope } from '../account/scope.ts'
+import { breathe } from '../base/clock.ts'
 import { ApiError } from './api-error.ts'
 import { authenticate } from './auth.ts'
 import { checkBodyHeaders, readJson } from './body.ts'
@@ -41,7 +42,7 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       checkBodyHeaders(c, bodyRule)
       const counted = rule.counts !== null && !sandbox && !(await isAnswered(c, service))
       if (counted && state.verifying >= VERIFYING_MAX) throw crowded(service)
-      if (sandbox) showSimulated(c, service)
+      if (sandbox) await simulate(c, service)
       else await admit(c, service, { caller, counts: counted ? rule.counts : null })
       if (bodyRule.kind === 'json') await readJson(c, bodyRule)
       if (!counted) return next()
@@ -66,6 +67,12 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   if (!permits(key.scopes, scope)) {
     throw new ApiError('insufficient_scope', `This API key lacks the scope ${scope}`)
   }
+}
+
+/** Takes as many turns as being counted does: what is answered together is sent together, a third more of it. */
+async function simulate(c: Context<Env>, service: Service): Promise<void> {
+  showSimulated(c, service)
+  await breathe()
 }
 
 /** Keys are not simulated. */

@@ -1,8 +1,11 @@
 import type { Clock } from '../base/clock.ts'
 
-/** Written together: at most so many at first, or what came in so much time. A crash loses these. */
-const GROUP_MAX = 50
-const GROUP_MS = 50
+/**
+ * Written together: at most so many at first, or what came in so much time. A crash loses these, which nobody was
+ * promised; a commit waits for the disk, and with more of them the service would do little else.
+ */
+const GROUP_MAX = 500
+const GROUP_MS = 100
 
 /** More than this in one transaction would keep others waiting. */
 const WRITE_MAX = 1_000

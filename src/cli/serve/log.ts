@@ -39,8 +39,10 @@ export function serveLog(config: Pick<Config, 'log' | 'logFormat'>): ServeLog {
   const logger = pino(options, to)
   const at =
     (level: Level) =>
-    (message: string, fields: LogFields = {}) =>
+    (message: string, fields: LogFields = {}) => {
+      if (!logger.isLevelEnabled(level)) return
       logger[level](cleaned(fields), cleanText(message, TEXT_MAX))
+    }
   const levels = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   return { ...levels, isPretty, flush: () => flush(destination) }
 }

@@ -70,12 +70,10 @@ const GONE = 'nobody took what was sent'
  * and the answer ended as if it were whole. False where there is none, as in tests.
  */
 function closeConnection(c: Context<Env>, cause: unknown): boolean {
-  const { outgoing } = (c.env ?? {}) as { outgoing?: Outgoing }
+  const outgoing = c.env?.outgoing
   if (outgoing === undefined) return false
   // Without an error a stream of HTTP/2 would be told to have ended well; a socket would throw it.
   if (outgoing.stream === undefined) outgoing.destroy()
   else outgoing.destroy(cause instanceof Error ? cause : new Error(String(cause)))
   return true
 }
-
-type Outgoing = { readonly stream?: unknown; destroy(error?: Error): void }

@@ -3,15 +3,16 @@ import { MINUTE } from '../../base/clock.ts'
 import { countedIp } from '../../base/ip.ts'
 import type { BucketState } from '../../store/limits.ts'
 import type { Env } from '../context.ts'
+import { layHeader } from '../headers.ts'
 import type { Service } from '../service.ts'
 import type { KindBucket } from './buckets.ts'
 
 /** Shows the limit that is nearest to its end; a later call takes the place of an earlier one. */
 export function showLimit(c: Context<Env>, nearest: BucketState): void {
   const [limit, remaining, reset] = valuesOf(nearest)
-  c.header('X-RateLimit-Limit', limit)
-  c.header('X-RateLimit-Remaining', remaining)
-  c.header('X-RateLimit-Reset', reset)
+  layHeader(c, 'X-RateLimit-Limit', limit)
+  layHeader(c, 'X-RateLimit-Remaining', remaining)
+  layHeader(c, 'X-RateLimit-Reset', reset)
 }
 
 /** The headers of an answer that comes about without the app, such as to a request that nobody could read. */

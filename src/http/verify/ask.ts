@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import type { Hold } from '../../work/books.ts'
-import { ApiError } from '../api-error.ts'
+import { unlessGone } from '../client-gone.ts'
 import { commit } from '../commit.ts'
 import type { Env } from '../context.ts'
 import type { Service } from '../service.ts'
@@ -45,23 +45,12 @@ export async function orGiveBack<T>(
   }
 }
 
-/** Thrown to nobody: the client is gone. */
-export const clientGone = () =>
-  new ApiError('request_timeout', 'The client went away before its answer was there')
-
 /** The question itself goes on when its client goes away: others may wait for it, and its answer is remembered. */
-async function verify(
+const verify = (
   c: Context<Env>,
   { engine }: Service,
   { email, checkSmtp, forceRefresh }: Asked,
-): Promise<Result> {
-  const { signal } = c.req.raw
-  try {
-    return await engine.verify(email, { checkSmtp, forceRefresh, signal })
-  } catch (error) {
-    throw signal.aborted ? clientGone() : error
-  }
-}
+): Promise<Result> => unlessGone(c, engine.verify(email, { checkSmtp, forceRefresh }))
 
 /** With an Idempotency-Key it is written before the answer, together with it; else soon after. */
 async function settled(
