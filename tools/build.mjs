@@ -1,6 +1,7 @@
-// Builds dist/ from src/: compiles, then copies the data files that the code reads at run time.
+// Builds dist/ from src/: compiles, copies the data files that the code reads at run time, and only then takes the
+// place of the earlier one, so that an ev that runs or starts meanwhile finds everything.
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,15 +11,19 @@ const tsc = join(
   dirname(createRequire(import.meta.url).resolve('typescript/package.json')),
   'bin/tsc',
 )
-rmSync(join(root, 'dist'), { recursive: true, force: true })
-const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
+const [dist, made, old] = ['dist', `.dist-${process.pid}`, `.dist-${process.pid}.old`].map(name =>
+  join(root, name),
+)
+process.on('exit', () => {
+  for (const folder of [made, old]) rmSync(folder, { recursive: true, force: true })
+})
+const compiled = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', made], {
   cwd: root,
   stdio: 'inherit',
 })
 if (compiled.status !== 0) process.exit(compiled.status ?? 1)
-cpSync(
-  join(root, 'src/world/scenario/example.json'),
-  join(root, 'dist/world/scenario/example.json'),
-)
+cpSync(join(root, 'src/world/scenario/example.json'), join(made, 'world/scenario/example.json'))
 const lists = join(root, 'src/address/lists')
-if (existsSync(lists)) cpSync(lists, join(root, 'dist/address/lists'), { recursive: true })
+if (existsSync(lists)) cpSync(lists, join(made, 'address/lists'), { recursive: true })
+if (existsSync(dist)) renameSync(dist, old)
+renameSync(made, dist)
