@@ -1,10 +1,8 @@
-import { z } from '@hono/zod-openapi'
 import { HTTPException } from 'hono/http-exception'
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../src/base/error.ts'
 import { ApiError, STATUS } from '../../src/http/api-error.ts'
 import { toApiError } from '../../src/http/errors.ts'
-import { faultOf } from '../../src/http/router.ts'
 import { house } from './house.ts'
 import { addRoom } from './room.ts'
 
@@ -78,37 +76,5 @@ describe('an error', () => {
       code: 'not_found',
       request_id: answer.headers.get('X-Request-Id'),
     })
-  })
-})
-
-describe('what does not fit a schema', () => {
-  const fault = (schema: z.ZodType, value: unknown, target = 'json') => {
-    const { code, message } = faultOf(target, schema.safeParse(value).error?.issues ?? [])
-    return [code, message]
-  }
-
-  test('is told with its place', () => {
-    const schema = z.object({ emails: z.array(z.string()) })
-    expect(fault(schema, { emails: ['a', 7] })).toEqual([
-      'invalid_request',
-      '"emails.1": Invalid input: expected string, received number',
-    ])
-    expect(fault(schema, 7)[1]).toBe('The body: Invalid input: expected object, received number')
-    expect(fault(z.object({ limit: z.number() }), { limit: 'x' }, 'query')[1]).toMatch(
-      /^"limit" \(query\): /,
-    )
-  })
-
-  test('has the code that the schema gives it', () => {
-    const schema = z.array(z.string()).refine(list => list.length > 0, {
-      error: 'is empty',
-      params: { code: 'empty_list' },
-    })
-    expect(fault(schema, [])).toEqual(['empty_list', 'The body: is empty'])
-  })
-
-  test('is shown without what would harm who reads it', () => {
-    const schema = z.strictObject({})
-    expect(fault(schema, { '\u001b[31m\n': 1 })[1]).not.toMatch(/\p{Cc}/u)
   })
 })

@@ -80,7 +80,7 @@ const exampleOf = (code: ApiCode) => ({
 })
 
 const EXAMPLES: Partial<Record<ApiCode, string>> = {
-  invalid_request: '"limit" (query): Too big: expected number to be <=200',
+  invalid_request: '"limit" in the query is "1000"; it must be at most 200.',
   invalid_json: 'The body is no JSON: Unexpected end of JSON input',
   invalid_email: 'Invalid email format',
   authentication_error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
