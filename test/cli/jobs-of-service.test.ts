@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
+import { addHistory } from '../../src/store/account/history.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
 import { createJob, findJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
@@ -73,5 +74,33 @@ describe.concurrent('ev jobs knows a list of the service', () => {
     expect((await jobs(home, 'delete', ID)).stdout).toMatch(/^Deleted .* with its 3 rows\.\n$/)
     expect(await findJob(database, ID)).toBeNull()
     await database.close()
+  })
+
+  test('and deletes with it what the history has of it', async () => {
+    const { home, database } = await homeWithJob()
+    const row = (id: string, job_id: string | null) => ({
+      ...{ id, job_id, account_id: 'acc_1', key_id: 'key_1', email: 'a1@x.example', sandbox: 0 },
+      ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
+      ...({
+        class: 'deliverable',
+        cached: 0,
+        source: 'batch',
+        created_at: systemClock.now(),
+      } as const),
+    })
+    await write(database, trx => addHistory(trx, [row('ver_1', ID), row('ver_2', null)]))
+    expect((await jobs(home, 'delete', ID)).stdout).toMatch(/^Deleted /)
+    const left = await database.db.selectFrom('verification').select('id').execute()
+    expect(left).toEqual([{ id: 'ver_2' }])
+    await database.close()
+  })
+
+  test('and when it is completed, ev purge does not call it unfinished', async () => {
+    const { home, database } = await homeWithJob()
+    const now = systemClock.now()
+    await database.db.updateTable('job').set({ state: 'completed', finished_at: now }).execute()
+    await database.close()
+    const { stdout } = await runEv(['purge', '--data-dir', 'data'], { home, offline: true })
+    expect(stdout).toBe('There is nothing to remove.\n')
   })
 })

@@ -1,7 +1,8 @@
 import { EvError } from '../../base/error.ts'
-import { compact, secureDelete } from '../../store/database.ts'
+import { deleteHistoryOf } from '../../store/account/history.ts'
+import { compact, type Database, secureDelete } from '../../store/database.ts'
 import { cancelJob } from '../../store/job/course.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import { type Job, readJob } from '../../store/job/jobs.ts'
 import { deleteJob } from '../../store/job/removal.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -65,6 +66,7 @@ export function deleteCommand(id: string, flags: Flags): Promise<number> {
     }
     try {
       await secureDelete(database)
+      if (isOfService(job)) await forgetHistory(database, job)
       await deleteJob(database, job.id)
       await forgetStdin(database, config, job)
     } finally {
@@ -74,4 +76,10 @@ export function deleteCommand(id: string, flags: Flags): Promise<number> {
     process.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
     return 0
   })
+}
+
+/** Cancelled first, so that the service adds nothing to the history any more. */
+async function forgetHistory(database: Database, { id }: Job): Promise<void> {
+  await cancelJob(database, id)
+  await deleteHistoryOf(database, await readJob(database, id))
 }

@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { deleteHistoryOf } from '../../store/account/history.ts'
 import { cancelJob } from '../../store/job/course.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { deleteJob } from '../../store/job/removal.ts'
@@ -34,7 +35,8 @@ export function jobChangeRoutes(service: Service) {
   const remove = createRoute({
     ...{ method: 'delete', path: '/v1/jobs/{id}', operationId: 'deleteJob' },
     summary: 'Delete a job',
-    description: 'Removes its addresses and results. One that is not finished is cancelled first.',
+    description:
+      'Removes its addresses and results, from the history too; statistics keep their counts. One that is not finished is cancelled first.',
     tags: ['Jobs'],
     security: SECURITY,
     middleware,
@@ -55,6 +57,7 @@ export function jobChangeRoutes(service: Service) {
     .openapi(remove, async c => {
       const job = await foundJob(c, service, c.req.valid('param').id)
       await end(service, job)
+      await deleteHistoryOf(service.database, await foundJob(c, service, job.id))
       await deleteJob(service.database, job.id)
       return c.body(null, 204)
     })

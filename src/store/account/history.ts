@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
-import type { Database } from '../database.ts'
-import type { JobType, Schema, VerificationTable } from '../schema.ts'
+import { breathe, MINUTE } from '../../base/clock.ts'
+import { type Database, write } from '../database.ts'
+import type { JobTable, JobType, Schema, VerificationTable } from '../schema.ts'
 
 export type Verification = VerificationTable
 
@@ -78,6 +79,57 @@ export async function deleteHistoryBefore(
       select account_id, sandbox, created_at, id from verification
       where created_at < ${before} order by created_at limit ${max})`.execute(trx)
   return Number(numAffectedRows)
+}
+
+/** Verifications looked at in one go: nobody else writes meanwhile. */
+const LOOKED_AT_MAX = 2_000
+/** Results are written down soon after a job has ended, too, and clocks are set. */
+const SLACK_MS = MINUTE
+
+/**
+ * Removes what the history of an account has of one job, page by page; what it counted stays counted. Jobs have no
+ * index there, which each verification would pay for: the time of the job says where to look.
+ */
+export async function deleteHistoryOf(database: Database, job: JobTable): Promise<void> {
+  const { id, account_id: accountId, sandbox, created_at, finished_at } = job
+  if (accountId === null) return
+  let after = { created_at: created_at - SLACK_MS, id: '' }
+  const until = (finished_at ?? database.clock.now()) + SLACK_MS
+  for (;;) {
+    const page = await database.db
+      .selectFrom('verification')
+      .select(['created_at', 'id', 'job_id'])
+      .where('account_id', '=', accountId)
+      .where('sandbox', '=', sandbox)
+      .where(sql<boolean>`(created_at, id) > (${after.created_at}, ${after.id})`)
+      .where('created_at', '<=', until)
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(LOOKED_AT_MAX)
+      .execute()
+    const ofJob = page.filter(row => row.job_id === id || row.id === id)
+    if (ofJob.length > 0) {
+      await write(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < LOOKED_AT_MAX) return
+    after = last
+    await breathe()
+  }
+}
+
+async function deleteRows(
+  trx: Transaction<Schema>,
+  o: {
+    accountId: string
+    sandbox: number
+    rows: readonly Pick<Verification, 'created_at' | 'id'>[]
+  },
+): Promise<void> {
+  await sql`
+    delete from verification where account_id = ${o.accountId} and sandbox = ${o.sandbox}
+      and (created_at, id) in (select value ->> 'created_at', value ->> 'id'
+        from json_each(${JSON.stringify(o.rows)}))`.execute(trx)
 }
 
 /** Whether a verification is in the history. */

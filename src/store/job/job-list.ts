@@ -17,13 +17,14 @@ export function listJobs({ db }: Database): Promise<Job[]> {
     .execute()
 }
 
-/** The jobs that somebody may go on with: also those that only their output is missing of. */
+/** The jobs that somebody may go on with: also those that only their output is missing of, which the service writes none of. */
 export function unfinishedJobs({ db }: Database): Promise<Job[]> {
   return db
     .selectFrom('job')
     .selectAll()
     .where('written_at', 'is', null)
     .where('state', 'not in', ['cancelled', 'failed'])
+    .where(eb => eb.or([eb('state', '<>', 'completed'), eb('account_id', 'is', null)]))
     .execute()
 }
 

@@ -71,6 +71,21 @@ describe('deleting a job', () => {
     expect((await request('/v1/jobs/job_a', DELETE)).status).toBe(404)
   })
 
+  test('removes what the history has of it, and nothing else; statistics stay', async () => {
+    const { database, json, request, books, clock, settled } = await house()
+    const before = await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
+    await clock.advance(5)
+    const { job_id } = await json('/v1/verify/bulk', { body: { emails: ['bob@a.test', 'x'] } })
+    await settled(books.flushed())
+    const [stats, history] = [await json('/v1/stats'), await emailsOf(json)]
+    expect(history.toSorted()).toEqual(['ann@a.test', 'bob@a.test', 'x'])
+    expect((await request(`/v1/jobs/${job_id}`, DELETE)).status).toBe(204)
+    expect(await emailsOf(json)).toEqual(['ann@a.test'])
+    expect(await json('/v1/stats')).toEqual(stats)
+    const rows = await database.db.selectFrom('verification').select('job_id').execute()
+    expect(rows).toEqual([{ job_id: before.job_id }])
+  })
+
   test('that is under way cancels it first', async () => {
     const worker = idleWorker()
     const { database, request } = await house({ parts: { worker } })
@@ -136,6 +151,11 @@ describe('the list of jobs', () => {
     },
   )
 })
+
+async function emailsOf(json: (path: string) => Promise<unknown>): Promise<string[]> {
+  const { data } = (await json('/v1/history')) as { data: { items: { email: string }[] } }
+  return data.items.map(({ email }) => email)
+}
 
 type Page = { items: { job_id: string }[]; next_cursor: string | null; has_more: boolean }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   addHistory,
   deleteHistoryBefore,
+  deleteHistoryOf,
   type HistoryQuery,
   hasVerification,
   historyPage,
@@ -9,6 +10,7 @@ import {
 } from '../../../src/store/account/history.ts'
 import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
+import { newRow } from '../../../src/store/job/jobs.ts'
 import { tempDatabase } from '../temp-database.ts'
 
 const ROW: Verification = {
@@ -110,4 +112,42 @@ test('what was used adds up by account, key, day and class, and is told by day',
     { ...row, verifications: 4, cached: 2, credits: 2 },
     { ...row, ...counts, key_id: 'key_b' },
   ])
+})
+
+describe('what there is of a job', () => {
+  const JOB = {
+    ...newRow({ id: 'job_a', sourceKey: 'job_a', source: '{}' }, 100_000),
+    ...{ account_id: 'acc_a', finished_at: 200_000 },
+  }
+
+  test('goes, however many others there are between, of this account and this side of the sandbox', async () => {
+    const rows = Array.from({ length: 5_000 }, (_, n) => ({
+      id: `ver_${n}`,
+      job_id: n % 2 === 0 ? 'job_a' : 'job_b',
+      created_at: 100_000 + n * 20,
+    }))
+    const others = [
+      { id: 'ver_x', job_id: 'job_a', account_id: 'acc_b', created_at: 100_000 },
+      { id: 'ver_y', job_id: 'job_a', sandbox: 1, created_at: 100_000 },
+    ]
+    const database = await withRows(...rows, ...others)
+    await deleteHistoryOf(database, JOB)
+    const left = await database.db.selectFrom('verification').select(['id', 'job_id']).execute()
+    expect(
+      left
+        .filter(({ job_id }) => job_id === 'job_a')
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['ver_x', 'ver_y'])
+    expect(left).toHaveLength(2_502)
+  })
+
+  test('of a single verification that nobody waited for is the row that has its ID', async () => {
+    const database = await withRows(
+      { id: 'ver_a', created_at: 150_000 },
+      { id: 'ver_b', created_at: 150_000 },
+    )
+    await deleteHistoryOf(database, { ...JOB, id: 'ver_a', type: 'single' })
+    expect(await idsOf(database)).toEqual(['ver_b'])
+  })
 })
