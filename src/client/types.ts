@@ -267,10 +267,10 @@ export interface QueuedBatch {
   valid_emails: number
   /** Rows that are none. */
   invalid_format_emails: number
-  estimated_time: string
-  message: string
   /** Rows whose address stands above them too. */
   duplicates: number
+  estimated_time: string
+  message: string
   status_url: string
   download_url: string
 }
@@ -302,10 +302,10 @@ export interface QueuedFile {
   valid_emails: number
   /** Rows that are none. */
   invalid_format_emails: number
-  estimated_time: string
-  message: string
   /** Rows whose address stands above them too. */
   duplicates: number
+  estimated_time: string
+  message: string
   status_url: string
   download_url: string
   /** The name of the column of addresses. */
@@ -721,6 +721,8 @@ export interface CreatedKey {
     name: string
     /** Its first characters. */
     prefix: string
+    /** Its text, shown this once. */
+    key: string
     /** Its last characters. */
     hint: string
     scopes: (
@@ -740,8 +742,6 @@ export interface CreatedKey {
     created_at: string
     expires_at: string | null
     last_used_at: string | null
-    /** Its text, shown this once. */
-    key: string
   }
 }
 
@@ -807,6 +807,8 @@ export interface RotatedKey {
     name: string
     /** Its first characters. */
     prefix: string
+    /** Its text, shown this once. */
+    key: string
     /** Its last characters. */
     hint: string
     scopes: (
@@ -826,8 +828,6 @@ export interface RotatedKey {
     created_at: string
     expires_at: string | null
     last_used_at: string | null
-    /** Its text, shown this once. */
-    key: string
     /** The end of the text before. */
     previous_key_expires_at: string
   }

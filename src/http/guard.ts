@@ -7,7 +7,7 @@ import { authenticate } from './auth.ts'
 import { checkBodyHeaders, readJson } from './body.ts'
 import type { Caller, Env } from './context.ts'
 import { isAnswered } from './idempotent.ts'
-import { admit, showSimulated } from './limit/admit.ts'
+import { type Admitted, admit, showSimulated } from './limit/admit.ts'
 import type { Counts } from './limit/buckets.ts'
 import type { Service } from './service.ts'
 import { stateOf } from './state.ts'
@@ -42,13 +42,15 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       checkBodyHeaders(c, bodyRule)
       const counted = rule.counts !== null && !sandbox && !(await isAnswered(c, service))
       if (counted && state.verifying >= VERIFYING_MAX) throw crowded(service)
-      if (sandbox) await simulate(c, service)
-      else await admit(c, service, { caller, counts: counted ? rule.counts : null })
-      if (bodyRule.kind === 'json') await readJson(c, bodyRule)
+      const admitted = sandbox
+        ? await simulate(c, service)
+        : await admit(c, service, { caller, counts: counted ? rule.counts : null })
+      if (bodyRule.kind === 'json') await readJson(c, bodyRule).catch(refusing(admitted))
       if (!counted) return next()
       state.verifying++
       try {
         await next()
+        if (isRefused(c)) admitted.noList()
       } finally {
         state.verifying--
       }
@@ -70,9 +72,20 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
 }
 
 /** Takes as many turns as being counted does: what is answered together is sent together, a third more of it. */
-async function simulate(c: Context<Env>, service: Service): Promise<void> {
+async function simulate(c: Context<Env>, service: Service): Promise<Admitted> {
   showSimulated(c, service)
   await breathe()
+  return { noList: () => undefined }
+}
+
+const refusing = (admitted: Admitted) => (error: unknown) => {
+  admitted.noList()
+  throw error
+}
+
+/** Who asks wrongly may ask again; whose client went away had mail servers asked all the same (408). */
+function isRefused({ res: { status } }: Context<Env>): boolean {
+  return status >= 400 && status < 500 && status !== 408
 }
 
 /** Keys are not simulated. */

@@ -21,6 +21,8 @@ export type Taken = {
   readonly refusedBy: number | null
   /** In the order of the buckets, after the charge. */
   readonly states: readonly BucketState[]
+  /** Takes the charge of one bucket back; gives how that stands then. */
+  giveBack(index: number): BucketState
 }
 
 /** Counts requests in windows of fixed length, which begin with their first request. */
@@ -74,11 +76,13 @@ export function openLimits(file: string, { clock, log }: Doors): LimitStore {
       resetAt: now + (window === null ? bucket.perMs : window.endsAt - ticks),
     }
   }
-  function charge({ key, perMs }: Bucket, ticks: number): void {
-    const window = windows.get(key)
-    if (window !== undefined && window.endsAt > ticks) window.used++
-    else windows.set(key, { used: 1, perMs, endsAt: ticks + perMs })
+  function charge(bucket: Bucket, ticks: number): Window {
+    const { key, perMs } = bucket
+    const window = usedOf(bucket, ticks) ?? { used: 0, perMs, endsAt: ticks + perMs }
+    window.used++
+    windows.set(key, window)
     changed.add(key)
+    return window
   }
   const peek = (buckets: readonly Bucket[]) => {
     const [now, ticks] = [clock.now(), clock.ticks()]
@@ -89,18 +93,32 @@ export function openLimits(file: string, { clock, log }: Doors): LimitStore {
     async take(buckets) {
       const ticks = clock.ticks()
       const full = buckets.findIndex(bucket => (usedOf(bucket, ticks)?.used ?? 0) >= bucket.limit)
-      if (full !== -1) return { refusedBy: full, states: peek(buckets) }
-      for (const bucket of buckets) charge(bucket, ticks)
+      if (full !== -1) return { refusedBy: full, states: peek(buckets), giveBack: nothingToGive }
+      const charged = buckets.map(bucket => charge(bucket, ticks))
       const states = peek(buckets)
       writing ??= breathe().then(write)
       await writing
-      return { refusedBy: null, states }
+      return {
+        ...{ refusedBy: null, states },
+        giveBack(index) {
+          const [window, bucket] = [charged[index] as Window, buckets[index] as Bucket]
+          // Of a window that is over this changes nothing any more.
+          window.used--
+          changed.add(bucket.key)
+          writing ??= breathe().then(write)
+          return peek([bucket])[0] as BucketState
+        },
+      }
     },
     close() {
       write()
       ledger.close()
     },
   }
+}
+
+function nothingToGive(): never {
+  throw new Error('what was refused was not charged')
 }
 
 type Doors = { readonly clock: Clock; readonly log: Log }

@@ -44,6 +44,8 @@ export interface Books {
   record(trx: Trx, entries: Entries): Promise<void>
   /** Sets credits aside before anybody is asked; null: they are used up. Throws when what was done cannot be written down. */
   hold(accountId: string, plan: Plan, amount: number): Promise<Hold | null>
+  /** Tells an account once in a period that it was refused, when nothing is left that is not set aside. */
+  refused(accountId: string, plan: Plan): Promise<void>
   /** Takes a single verification; it is written with others, and nobody waits for that. */
   settle(settled: Settled): void
   /** A verification ended without a result: what was set aside for it goes back. */
@@ -96,6 +98,10 @@ export function createBooks(parts: BooksParts): Books {
       if (isHeld) return { period, amount }
       await refuse(parts, { accountId, period, limit })
       return null
+    },
+    async refused(accountId, { creditsPerDay: limit }) {
+      if (limit === null) return
+      await refuse(parts, { accountId, period: periodStart(clock.now()), limit })
     },
     settle(settled) {
       const { result, id = newVerificationId(random) } = settled.entry
@@ -163,14 +169,18 @@ function entriesOf(done: readonly Done[]): (Entries & { at: number })[] {
   })
 }
 
-/** An account that is refused again and again writes nothing for it. */
+/** An account that is refused again and again writes nothing for it. A refusal stays one where it cannot be told of. */
 async function refuse(
   parts: BooksParts,
   o: { accountId: string; period: number; limit: number },
 ): Promise<void> {
   const { used, held, warned } = await readCredit(parts.database, o.accountId, o.period)
   if (warned >= 100 || used + held < o.limit) return
-  await write(parts.database, trx => tellExhausted(trx, parts, o, parts.clock.now()))
+  try {
+    await write(parts.database, trx => tellExhausted(trx, parts, o, parts.clock.now()))
+  } catch (error) {
+    parts.log.warn('books: used up, and nobody told', { why: messageOf(error) })
+  }
 }
 
 /** The disk is full or fails, or another writer does not end. */

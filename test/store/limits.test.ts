@@ -57,6 +57,17 @@ describe('a bucket', () => {
     expect(limits.peek([wide])[0]?.remaining).toBe(9)
   })
 
+  test('takes back what came to nothing, in the window that it was charged in alone', async () => {
+    const { limits, clock, take } = bench()
+    const taken = await limits.take([MINUTELY])
+    await take(MINUTELY)
+    expect(taken.giveBack(0)).toMatchObject({ limit: 3, remaining: 2 })
+    const late = await limits.take([MINUTELY])
+    await clock.advance(MINUTE)
+    await take(MINUTELY)
+    expect(late.giveBack(0)).toMatchObject({ remaining: 2 })
+  })
+
   test('that is looked at is not charged', async () => {
     const { limits } = bench()
     for (let n = 0; n < 5; n++) expect(limits.peek([MINUTELY])[0]?.remaining).toBe(3)

@@ -98,7 +98,7 @@ export function keyChangeRoutes(service: Service) {
       const [now, graceMs] = [service.clock.now(), graceS * SECOND]
       return (await commit(c, service, async trx => {
         const key = await rotateKey(trx, accountId, id, { secret, graceMs, now })
-        const data = { ...presentKey(key ?? noSuchKey()), key: secret.text }
+        const data = presentKey(key ?? noSuchKey(), secret.text)
         const previous_key_expires_at = isoTime(now + graceMs)
         return { status: 200, body: { success: true, data: { ...data, previous_key_expires_at } } }
       })) as never

@@ -63,7 +63,7 @@ export function keyCreateRoutes(service: Service) {
   return newRouter()
     .openapi(list, async c => {
       const keys = await listKeys(service.database, c.get('caller').account.id)
-      const data = { keys: keys.map(presentKey), total: keys.length }
+      const data = { keys: keys.map(key => presentKey(key)), total: keys.length }
       return c.json({ success: true as const, data }, 200)
     })
     .openapi(create, async c => {
@@ -83,7 +83,7 @@ export function keyCreateRoutes(service: Service) {
           allowedDomains: body.allowed_domains ?? [],
           rateLimitPerMinute: body.rate_limit_per_minute ?? null,
         })
-        const data = { ...presentKey(key), key: secret.text }
+        const data = presentKey(key, secret.text)
         const headers = { Location: `/v1/keys/${key.id}` }
         return { status: 201, body: { success: true, data }, headers }
       })) as never

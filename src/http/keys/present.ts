@@ -1,11 +1,12 @@
 import { isoTime } from '../../engine/result/present.ts'
 import type { ApiKey } from '../../store/account/keys.ts'
 
-/** A key as it is shown: never its text. */
-export const presentKey = (key: ApiKey) => ({
+/** A key as it is shown: with its text, that once, when it has just been given one. */
+export const presentKey = (key: ApiKey, text?: string) => ({
   id: key.id,
   name: key.name,
   prefix: key.prefix,
+  ...(text !== undefined && { key: text }),
   hint: key.hint,
   scopes: [...key.scopes],
   allowed_ips: [...key.allowedIps],

@@ -10,22 +10,29 @@ import { stateOf } from '../state.ts'
 import { bucketsOf, type Counts, type KindBucket, nameOf } from './buckets.ts'
 import { nearestOf, showLimit } from './headers.ts'
 
+/** A request that was let in. */
+export type Admitted = {
+  /** Says that no list came of it: it is not counted as one then. */
+  noList(): void
+}
+
 /** Lets a request pass all limits that hold for it and counts it in each, or refuses it and counts it in none. */
 export async function admit(
   c: Context<Env>,
   service: Service,
   { caller, counts }: { caller: Caller; counts: Counts },
-): Promise<void> {
+): Promise<Admitted> {
   const { limits, settings } = service
   const credits = counts === null ? null : await creditState(service, caller)
   if (credits?.remaining === 0) {
     showLimit(c, credits)
+    await service.books.refused(caller.account.id, caller.plan)
     refuseCredits(service, credits)
   }
   const buckets = bucketsOf(caller, { ip: c.get('ip'), counts, settings })
-  const { refusedBy, states } = settings.limits
+  const { refusedBy, states, giveBack } = settings.limits
     ? await limits.take(buckets)
-    : { refusedBy: null, states: limits.peek(buckets) }
+    : { refusedBy: null, states: limits.peek(buckets), giveBack: null }
   const refusal = refusedBy === null ? undefined : states[refusedBy]
   if (refusedBy !== null && refusal !== undefined) {
     showLimit(c, refusal)
@@ -36,7 +43,15 @@ export async function admit(
     ...credits,
     remaining: credits.remaining - (counts === 'single' ? 1 : 0),
   }
-  showLimit(c, nearestOf(left === null ? states : [...states, left]))
+  const show = (now: readonly BucketState[]) =>
+    showLimit(c, nearestOf(left === null ? now : [...now, left]))
+  show(states)
+  const ofLists = buckets.findIndex(({ kind }) => kind === 'ip:bulk')
+  return {
+    noList() {
+      if (ofLists !== -1 && giveBack !== null) show(states.with(ofLists, giveBack(ofLists)))
+    },
+  }
 }
 
 /** Sandbox requests are not counted; what is shown for them always looks the same. */

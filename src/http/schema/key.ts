@@ -92,10 +92,13 @@ export const RotateRequest = z
   })
   .openapi('KeyRotation')
 
-const keyFields = {
+const head = {
   id: z.string(),
   name: z.string(),
   prefix: z.string().openapi({ description: 'Its first characters.' }),
+}
+
+const rest = {
   hint: z.string().openapi({ description: 'Its last characters.' }),
   scopes: z.array(z.enum(SCOPES)),
   allowed_ips: z.array(z.string()),
@@ -106,10 +109,12 @@ const keyFields = {
   last_used_at: time.nullable(),
 }
 
-const Key = z.object(keyFields).openapi('Key')
+const Key = z.object({ ...head, ...rest }).openapi('Key')
 
-const secret = {
+const keyWithText = {
+  ...head,
   key: z.string().openapi({ description: 'Its text, shown this once.' }),
+  ...rest,
 }
 
 export const KeyAnswer = z.object({ success: z.literal(true), data: Key }).openapi('KeyAnswer')
@@ -122,27 +127,33 @@ export const KeyList = z
   .openapi('KeyList')
 
 export const CreatedKey = z
-  .object({ success: z.literal(true), data: z.object({ ...keyFields, ...secret }) })
+  .object({ success: z.literal(true), data: z.object(keyWithText) })
   .openapi('CreatedKey')
 
 export const RotatedKey = z
   .object({
     success: z.literal(true),
     data: z.object({
-      ...{ ...keyFields, ...secret },
+      ...keyWithText,
       previous_key_expires_at: time.openapi({ description: 'The end of the text before.' }),
     }),
   })
   .openapi('RotatedKey')
 
-const shown = {
-  ...{ id: 'key_01', name: 'CI', prefix: 'ev_live_a1b2', hint: 'k2p4' },
+const named = { id: 'key_01', name: 'CI', prefix: 'ev_live_a1b2' }
+const limited = {
+  hint: 'k2p4',
   scopes: ['verify:single' as const, 'verify:bulk' as const],
   ...{ allowed_ips: ['203.0.113.0/24'], allowed_domains: [], rate_limit_per_minute: null },
   ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null, last_used_at: null },
 }
 
-const text = { key: 'ev_live_a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6x9k2p4' }
+const shown = { ...named, ...limited }
+const shownWithText = {
+  ...named,
+  key: 'ev_live_a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6x9k2p4',
+  ...limited,
+}
 
 export const NEW_KEY_EXAMPLE = {
   name: 'CI',
@@ -152,8 +163,8 @@ export const NEW_KEY_EXAMPLE = {
 
 export const KEY_EXAMPLE = { success: true as const, data: shown }
 export const KEY_LIST_EXAMPLE = { success: true as const, data: { keys: [shown], total: 1 } }
-export const CREATED_KEY_EXAMPLE = { success: true as const, data: { ...shown, ...text } }
+export const CREATED_KEY_EXAMPLE = { success: true as const, data: shownWithText }
 export const ROTATED_KEY_EXAMPLE = {
   success: true as const,
-  data: { ...shown, ...text, previous_key_expires_at: '2026-03-22T10:30:00.000Z' },
+  data: { ...shownWithText, previous_key_expires_at: '2026-03-22T10:30:00.000Z' },
 }

@@ -156,24 +156,28 @@ const queued = {
   job_id: z.string(),
   status: z.literal('queued'),
   ...counts,
+}
+
+const course = {
   estimated_time: z.string().openapi({ example: '2 minutes' }),
   message: z.string(),
 }
 
-export const QueuedBulk = z.object(queued).openapi('QueuedBulk')
+export const QueuedBulk = z.object({ ...queued, ...course }).openapi('QueuedBulk')
 
-const links = {
+const linked = {
+  ...queued,
   duplicates: z.int().min(0).openapi({ description: 'Rows whose address stands above them too.' }),
+  ...course,
   status_url: z.string(),
   download_url: z.string(),
 }
 
-export const QueuedBatch = z.object({ ...queued, ...links }).openapi('QueuedBatch')
+export const QueuedBatch = z.object(linked).openapi('QueuedBatch')
 
 export const QueuedFile = z
   .object({
-    ...queued,
-    ...links,
+    ...linked,
     column: z.string().nullable().openapi({ description: 'The name of the column of addresses.' }),
     column_number: z.int().min(1),
     header: z.boolean(),

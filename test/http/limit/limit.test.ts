@@ -44,6 +44,23 @@ describe('an IP address', () => {
     expect(await admitted(list, 64)).toBe(10)
   })
 
+  test('is charged no list for a request that is refused, and told so', async () => {
+    const { request, list } = await limited()
+    const refused = [
+      { body: '{' },
+      { body: { emails: [] } },
+      { body: {}, headers: { 'Content-Type': 'text/csv' } },
+      { body: { emails: ['ann@a.test'] }, headers: { 'Idempotency-Key': 'ü' } },
+    ]
+    for (let n = 0; n < 12; n++) {
+      const answer = await request('/v1/verify/bulk', refused[n % refused.length])
+      expect(answer.status).toBeLessThan(429)
+      // Of the lists all are left, so the requests of the key are nearest to their end.
+      if (answer.status === 400) expect(limitOf(answer).limit).toBe(500)
+    }
+    expect(await admitted(list, 64)).toBe(10)
+  })
+
   test('is one for all keys, and another has limits of its own', async () => {
     const { list, addKey } = await limited()
     const other = await addKey()

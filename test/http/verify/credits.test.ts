@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { DAY } from '../../../src/base/clock.ts'
 import { readCredit } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
 import { quiet, toRecipients } from '../../engine/house.ts'
 import { house } from '../house.ts'
 
@@ -25,6 +26,26 @@ async function free(used: number, options: Parameters<typeof house>[0] = {}) {
     return { used: now, held }
   }
   return { ...home, credit }
+}
+
+/** The same, with a webhook for the end of credits, and what it will be told. */
+async function subscribed(used: number) {
+  const home = await free(used)
+  await write(home.database, trx =>
+    createWebhook(trx, {
+      ...{ id: 'wh_1', accountId: 'acc_1', url: 'https://app.test/hook', description: null },
+      ...{ events: ['quota.exceeded'], active: true, secret: 'sealed', secretHint: 'hint' },
+      createdAt: NOON,
+    }),
+  )
+  const told = async () => {
+    const events = await home.database.db.selectFrom('event').select('body').execute()
+    return events.map(({ body }) => {
+      const { used: now, remaining, threshold_percent } = JSON.parse(body).data
+      return { used: now, remaining, threshold_percent }
+    })
+  }
+  return { ...home, told }
 }
 
 describe('a single verification', () => {
@@ -175,6 +196,33 @@ describe('a list that becomes a job', () => {
     expect(await credit()).toEqual({ used: 80, held: 15 })
     const jobs = await database.db.selectFrom('job').select('state').execute()
     expect(jobs).toEqual([{ state: 'queued' }])
+  })
+
+  test('that is refused while nothing is left tells quota.exceeded, once, though some is only set aside', async () => {
+    const { json, told } = await subscribed(85)
+    await json('/v1/verify/bulk', { body: { emails } })
+    expect(await told()).toEqual([])
+    for (let n = 0; n < 2; n++) {
+      const refused = await json('/v1/verify/batch', { body: { emails } })
+      expect(refused).toMatchObject({ code: 'quota_exceeded' })
+    }
+    expect(await told()).toEqual([{ used: 100, remaining: 0, threshold_percent: 100 }])
+  })
+
+  test('that is too long for what is left tells nothing: a shorter one may be had', async () => {
+    const { json, told } = await subscribed(90)
+    expect(await json('/v1/verify/batch', { body: { emails } })).toMatchObject({
+      code: 'quota_exceeded',
+    })
+    expect(await told()).toEqual([])
+  })
+
+  test('that loses the last credits to another in the meantime tells it too', async () => {
+    const { request, settled, told } = await subscribed(85)
+    const ask = () => request('/v1/verify/batch', { body: { emails } })
+    const responses = await settled(Promise.all([ask(), ask()]))
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429])
+    expect(await told()).toHaveLength(1)
   })
 
   test('in the sandbox has none set aside', async () => {

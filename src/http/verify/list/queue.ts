@@ -10,6 +10,7 @@ import {
   type Row,
   type Submission,
 } from '../../../work/submit.ts'
+import { ApiError } from '../../api-error.ts'
 import { commit } from '../../commit.ts'
 import type { Env } from '../../context.ts'
 import type { Service } from '../../service.ts'
@@ -35,7 +36,10 @@ export async function queueList(
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
   const askedMax = owner.sandbox ? null : await creditsLeft(c, service)
   const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
-  if (loaded === null) throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
+  if (loaded === null) {
+    await tellRefused(c, service)
+    throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
+  }
   try {
     if (loaded.total === 0) throw emptyList('The list has no rows.')
     const response = await commit(c, service, async trx => ({
@@ -46,6 +50,8 @@ export async function queueList(
     return response
   } catch (error) {
     await dropLoading(service.database, loaded.jobId)
+    // What is told of it would be undone with the transaction that it ended.
+    if (error instanceof ApiError && error.code === 'quota_exceeded') await tellRefused(c, service)
     throw error
   }
 }
@@ -73,9 +79,9 @@ export function* portions(rows: readonly Row[]): Generator<readonly Row[]> {
 /** Read without a pause: 3 ms. */
 const PORTION_ROWS = 500
 
-/** The queued form of the interface (2.4). */
+/** The queued form of the interface (2.4); the newer paths count duplicates as well. */
 export function presentQueued(service: Service, job: Job, message: string) {
-  const { id, total, malformed, duplicates, sandbox } = job
+  const { id, type, total, malformed, duplicates, sandbox } = job
   const addresses = total - malformed - duplicates
   return {
     success: true,
@@ -84,14 +90,14 @@ export function presentQueued(service: Service, job: Job, message: string) {
     total_emails: total,
     valid_emails: total - malformed,
     invalid_format_emails: malformed,
+    ...(type !== 'bulk' && { duplicates }),
     estimated_time: estimatedTime(service.engine, { addresses, sandbox: sandbox === 1 }),
     message,
   }
 }
 
-/** What lists that came by the newer paths are told beside it. */
-export const linksOf = ({ id, duplicates }: Job) => ({
-  duplicates,
+/** Where the newer paths say that a job is to be had. */
+export const linksOf = ({ id }: Job) => ({
   status_url: `/v1/jobs/${id}`,
   download_url: `/v1/jobs/${id}/download`,
 })
@@ -121,3 +127,8 @@ const notEnough = (
   { clock }: Service,
   o: { readonly left: number; readonly needed: number | null },
 ) => quotaExceeded(c.get('caller').plan, clock.now(), o)
+
+function tellRefused(c: Context<Env>, { books }: Service): Promise<void> {
+  const { account, plan } = c.get('caller')
+  return books.refused(account.id, plan)
+}

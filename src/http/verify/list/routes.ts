@@ -75,11 +75,11 @@ const QUEUED = {
   total_emails: 2,
   valid_emails: 2,
   invalid_format_emails: 0,
+  duplicates: 0,
   estimated_time: '10 seconds',
 }
 
 const LINKS = {
-  duplicates: 0,
   status_url: '/v1/jobs/job_xyz789',
   download_url: '/v1/jobs/job_xyz789/download',
 }
