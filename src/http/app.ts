@@ -46,7 +46,11 @@ function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env
   const isOptions = method === 'OPTIONS'
   // A path of files knows its method, and only some names.
   if (methods.length === 0 || (methods.includes(method) && !isOptions)) {
-    return answerError(c, service.log, new ApiError('not_found', 'There is no such path'))
+    return answerError(
+      c,
+      service.log,
+      new ApiError('not_found', 'There is no such path: /docs shows all that there are'),
+    )
   }
   c.header('Allow', methods.join(', '))
   if (isOptions) return c.body(null, 204, PREFLIGHT)

@@ -51,7 +51,7 @@ describe('paths', () => {
     const answer = await request('/v1/nothing')
     expect(await answer.json()).toEqual({
       success: false,
-      error: 'There is no such path',
+      error: 'There is no such path: /docs shows all that there are',
       code: 'not_found',
       request_id: answer.headers.get('X-Request-Id'),
     })

@@ -110,11 +110,13 @@ async function download(
   })
 }
 
-const notReady = ({ state }: Job) =>
-  new ApiError(
-    'job_not_ready',
-    `The job is ${state}: its results are there when it is completed. ?partial=true gives what is there already.`,
-  )
+function notReady({ state }: Job): ApiError {
+  const isEnded = state === 'cancelled' || state === 'failed'
+  const sentence = isEnded
+    ? `The job is ${state}: it has not all of its results. ?partial=true gives those that it has.`
+    : `The job is ${state}: its results are there when it is completed. ?partial=true gives what is there already.`
+  return new ApiError('job_not_ready', sentence)
+}
 
 async function* filePieces(
   { database }: Service,
