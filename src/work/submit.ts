@@ -5,9 +5,16 @@ import { isAddress, toEntry } from '../job/submission.ts'
 import { holdCredits, readCredit } from '../store/account/credits.ts'
 import type { Database, Trx } from '../store/database.ts'
 import { createJob, findJob, type Job } from '../store/job/jobs.ts'
-import { addItems, type NewItem, queueJobIn } from '../store/job/loading.ts'
+import {
+  addItems,
+  type NewItem,
+  noteCopies,
+  queueJobIn,
+  type Repeated,
+} from '../store/job/loading.ts'
 import { deleteJob } from '../store/job/removal.ts'
 import type { JobType } from '../store/schema.ts'
+import { FirstRows } from './first-rows.ts'
 
 export type Submission = {
   readonly accountId: string
@@ -34,7 +41,9 @@ export type Loaded = {
   readonly total: number
   /** Rows that are no address. */
   readonly malformed: number
-  /** Addresses that will be asked: one credit each, at most. Null: it was not counted, as there is no limit to it. */
+  /** Rows that repeat another one. */
+  readonly duplicates: number
+  /** Addresses that will be asked: one credit each, at most. Null: there is no limit to it. */
   readonly asked: number | null
 }
 
@@ -42,6 +51,8 @@ type Parts = { readonly database: Database; readonly random: Random }
 
 /** Rows stored in one transaction: a commit waits for the disk, and nothing else runs while it is filled. */
 const CHUNK_ROWS_MAX = 2_000
+/** Rows that are looked through in one go for those that come again: 10 ms. */
+const STRETCH_MAX = 20_000
 /** Text of one transaction, but for its last row: a row of a file may have a megabyte. */
 const CHUNK_LENGTH_MAX = 1024 * 1024
 
@@ -58,18 +69,19 @@ export async function loadJob(
   const jobId = newId(submission, parts.random)
   await createJob(parts.database, toJob(jobId, submission))
   try {
-    const counter = askedMax === null ? null : new Counter(submission.deduplicate)
-    const loading = new Loading(parts.database, jobId, counter)
+    const firsts = submission.deduplicate ? new FirstRows(parts.random) : null
+    const loading = new Loading(parts.database, jobId, firsts)
     for await (const batch of rows) {
       await loading.take(batch)
-      if (askedMax !== null && counter !== null && counter.asked > askedMax) {
+      if (askedMax !== null && loading.asked > askedMax) {
         await deleteJob(parts.database, jobId)
         return null
       }
     }
-    await loading.store()
-    const { total, malformed } = loading
-    return { jobId, submission, total, malformed, asked: counter?.asked ?? null }
+    await loading.end()
+    const { total, malformed, duplicates } = loading
+    const asked = askedMax === null ? null : loading.asked
+    return { jobId, submission, total, malformed, duplicates, asked }
   } catch (error) {
     await dropLoading(parts.database, jobId)
     throw error
@@ -79,10 +91,10 @@ export async function loadJob(
 /** Sets the credits aside and makes the job one that is worked on; call `take` of the worker when that is durable. */
 export async function queueLoaded(
   trx: Trx,
-  { jobId, submission, malformed, asked }: Loaded,
+  { jobId, submission, total, malformed, duplicates, asked }: Loaded,
   o: { readonly now: number; readonly creditsPerDay: number | null },
 ): Promise<{ readonly job: Job } | { readonly creditsLeft: number }> {
-  const { accountId, deduplicate } = submission
+  const { accountId } = submission
   const period = periodStart(o.now)
   const hold = asked === null || asked === 0 ? null : { amount: asked, period }
   if (hold !== null) {
@@ -91,7 +103,8 @@ export async function queueLoaded(
       return { creditsLeft: await creditsLeft(trx, accountId, period, limit) }
     }
   }
-  return { job: await queueJobIn(trx, jobId, { now: o.now, deduplicate, malformed, hold }) }
+  const counted = { total, duplicates }
+  return { job: await queueJobIn(trx, jobId, { now: o.now, counted, malformed, hold }) }
 }
 
 /** Takes away a job that did not come to be queued. One whose commit failed may be durable all the same: it stays. */
@@ -124,47 +137,50 @@ async function creditsLeft(
   return Math.max(0, (limit ?? 0) - used - held)
 }
 
-/** Counts the addresses that will be asked. It knows each of them, so it is for lists that a limit keeps short. */
-class Counter {
-  /** Null: rows that come again count again. */
-  readonly #seen: Set<string> | null
-  asked = 0
-
-  constructor(deduplicate: boolean) {
-    this.#seen = deduplicate ? new Set() : null
-  }
-
-  add(dedupeKey: string) {
-    if (this.#seen?.has(dedupeKey)) return
-    this.#seen?.add(dedupeKey)
-    this.asked++
-  }
-}
-
 class Loading {
   readonly #database: Database
   readonly #jobId: string
-  readonly #counter: Counter | null
+  /** Null: rows that come again are asked again. */
+  readonly #firsts: FirstRows | null
   #chunk: NewItem[] = []
   #length = 0
   total = 0
   malformed = 0
+  duplicates = 0
+  asked = 0
 
-  constructor(database: Database, jobId: string, counter: Counter | null) {
+  constructor(database: Database, jobId: string, firsts: FirstRows | null) {
     this.#database = database
     this.#jobId = jobId
-    this.#counter = counter
+    this.#firsts = firsts
   }
 
   async take(rows: readonly Row[]): Promise<void> {
     for (const row of rows) this.#add(row)
     const isFull = this.#chunk.length >= CHUNK_ROWS_MAX || this.#length >= CHUNK_LENGTH_MAX
-    if (isFull) await this.store()
+    if (isFull) await this.#store()
     // Reading addresses takes time as well.
     await breathe()
   }
 
-  async store(): Promise<void> {
+  /** What is left is stored, and how often rows stand in the list. */
+  async end(): Promise<void> {
+    await this.#store()
+    let chunk: Repeated[] = []
+    const note = async () => {
+      if (chunk.length > 0) await noteCopies(this.#database, this.#jobId, chunk)
+      chunk = []
+      await breathe()
+    }
+    for (const row of this.#firsts?.repeated() ?? []) {
+      const first = chunk[0]?.position ?? row.position
+      if (chunk.length === CHUNK_ROWS_MAX || row.position - first > STRETCH_MAX) await note()
+      chunk.push(row)
+    }
+    await note()
+  }
+
+  async #store(): Promise<void> {
     const chunk = this.#chunk
     this.#chunk = []
     this.#length = 0
@@ -173,9 +189,12 @@ class Loading {
 
   #add({ text, cells = null }: Row) {
     const entry = toEntry(text)
-    this.#chunk.push({ position: ++this.total, ...entry, cells })
+    const position = ++this.total
+    const sameAs = this.#firsts?.take(entry.dedupeKey, position) ?? null
+    this.#chunk.push({ position, ...entry, cells, sameAs })
     this.#length += entry.text.length + (cells?.length ?? 0)
     if (!isAddress(entry)) this.malformed++
-    else this.#counter?.add(entry.dedupeKey)
+    else if (sameAs === null) this.asked++
+    if (sameAs !== null) this.duplicates++
   }
 }

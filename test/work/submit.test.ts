@@ -65,6 +65,24 @@ describe('a list that is loaded', () => {
     expect(await load(rows, { deduplicate: false }, 9)).toMatchObject({ asked: 2 })
   })
 
+  test('has its duplicates told apart while it is read, over all that is stored together', async () => {
+    const { load, queue, jobs, items } = await desk()
+    const texts = Array.from({ length: 7_000 }, (_, n) => `u${n % 2_500}@a.test`)
+    texts.push('nonsense', 'nonsense')
+    expect(await load(rowsOf(...texts), {}, 2_500)).toMatchObject({ duplicates: 4_501 })
+    const copies = Map.groupBy(texts.keys(), row => texts[row])
+    expect(
+      (await items()).map(({ same_as, state, copies }) => `${state} ${same_as} ${copies}`),
+    ).toEqual(
+      texts.map((text, row) => {
+        const [first = 0, ...others] = copies.get(text) ?? []
+        return row === first ? `queued null ${others.length + 1}` : `same ${first + 1} 0`
+      }),
+    )
+    await queue(await load(rowsOf(...texts)))
+    expect((await jobs()).at(-1)).toMatchObject({ total: 7_002, duplicates: 4_501 })
+  })
+
   test('is seen by nobody, and gone after the next start', async () => {
     const { database, load, jobs, items } = await desk()
     const { jobId } = (await load(rowsOf('a@a.test'))) as Loaded

@@ -13,6 +13,8 @@ export type NewItem = {
   readonly dedupeKey: string
   /** JSON of what came with the address and goes back with its result. */
   readonly cells?: string | null
+  /** The position of the row that it repeats, where that is known before the list is queued. */
+  readonly sameAs?: number | null
 }
 
 export async function addItems(
@@ -23,10 +25,36 @@ export async function addItems(
   await write(database, trx =>
     // Many rows as one parameter: a statement for each row, or of thousands of parameters, costs ten times as much.
     sql`
-      insert into item (job_id, position, text, dedupe_key, cells, state, copies, due_at, tries)
+      insert into item
+        (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
       select ${jobId}, cast(value ->> 'position' as bigint), value ->> 'text',
-        value ->> 'dedupeKey', value ->> 'cells', 'queued', 1, 0, 0
+        value ->> 'dedupeKey', value ->> 'cells',
+        case when value ->> 'sameAs' is null then 'queued' else 'same' end,
+        cast(value ->> 'sameAs' as bigint),
+        case when value ->> 'sameAs' is null then 1 else 0 end, 0, 0
       from json_each(${JSON.stringify(items)})`.execute(trx),
+  )
+}
+
+/** A row that stands more than once in its list, and how often. */
+export type Repeated = { readonly position: number; readonly copies: number }
+
+/** Notes it of rows in their order; those between the first and the last are looked through. */
+export async function noteCopies(
+  database: Database,
+  jobId: string,
+  repeated: readonly Repeated[],
+): Promise<void> {
+  const [first, last] = [repeated[0]?.position ?? 0, repeated.at(-1)?.position ?? 0]
+  await write(database, trx =>
+    // What is read out of JSON has no index: SQLite makes one only for what stands by itself.
+    sql`
+      with noted(position, copies) as materialized (
+        select cast(value ->> 'position' as bigint), cast(value ->> 'copies' as bigint)
+        from json_each(${JSON.stringify(repeated)}))
+      update item set copies = noted.copies from noted
+      where item.job_id = ${jobId} and item.position between ${first} and ${last}
+        and item.position = noted.position`.execute(trx),
   )
 }
 
@@ -38,8 +66,11 @@ export async function queueJob(database: Database, jobId: string): Promise<Job> 
 export type QueueOptions = {
   /** Epoch ms. */
   readonly now: number
-  /** False: each row is asked for itself, however often its address stands there. */
-  readonly deduplicate?: boolean
+  /**
+   * Left out: duplicates are told apart and counted now, and everybody waits for that. Given: they were told apart
+   * while the list was loaded, or each row is asked for itself.
+   */
+  readonly counted?: { readonly total: number; readonly duplicates: number }
   /** Rows whose text is no address. */
   readonly malformed?: number
   /** Credits that were set aside for it, of the period that began then; null: none. */
@@ -50,11 +81,10 @@ export type QueueOptions = {
 export async function queueJobIn(
   trx: Transaction<Schema>,
   jobId: string,
-  { now, deduplicate = true, malformed = 0, hold = null }: QueueOptions,
+  { now, counted, malformed = 0, hold = null }: QueueOptions,
 ): Promise<Job> {
   refuseCancelled(await jobIn(trx, jobId))
-  if (deduplicate) await markDuplicates(trx, jobId)
-  const { total, duplicates } = await countItems(trx, jobId)
+  const { total, duplicates } = counted ?? (await markDuplicates(trx, jobId))
   const held = hold === null ? {} : { held: hold.amount, credit_period: hold.period }
   const job = await trx
     .updateTable('job')
@@ -65,7 +95,7 @@ export async function queueJobIn(
   return total === 0 ? finishJob(trx, jobId, now) : job
 }
 
-async function markDuplicates(trx: Transaction<Schema>, jobId: string): Promise<void> {
+async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
   await sql`
     update item set
       state = case when item.position = first.position then 'queued' else 'same' end,
@@ -74,6 +104,7 @@ async function markDuplicates(trx: Transaction<Schema>, jobId: string): Promise<
     from (select dedupe_key, min(position) as position, count(*) as copies from item
           where job_id = ${jobId} group by dedupe_key having count(*) > 1) as first
     where item.job_id = ${jobId} and item.dedupe_key = first.dedupe_key`.execute(trx)
+  return countItems(trx, jobId)
 }
 
 async function countItems(trx: Transaction<Schema>, jobId: string) {

@@ -107,7 +107,7 @@ test('a job whose rows are each asked for themselves has no duplicates', async (
   await createJob(database, owned('j'))
   const twice = [1, 2].map(position => ({ position, text: 'a', dedupeKey: 'a' }))
   await addItems(database, 'j', twice)
-  const options = { now: 0, deduplicate: false, malformed: 1 }
+  const options = { now: 0, counted: { total: 2, duplicates: 0 }, malformed: 1 }
   expect(await write(database, trx => queueJobIn(trx, 'j', options))).toMatchObject({
     ...{ state: 'queued', total: 2, duplicates: 0, malformed: 1, held: 0, credit_period: null },
   })
