@@ -128,8 +128,8 @@ class Form {
     this.#part = part
     part.on('limit', () => this.#parser.destroy(tooLarge(this.#fileBytesMax)))
     this.#stored = store(part, this.#path, this.#hash)
-    // It is awaited later; until then it may fail without anybody listening.
-    this.#stored.catch(() => {})
+    // A part that nobody takes would hold the form up for ever.
+    this.#stored.catch(error => this.#parser.destroy(error))
   }
 
   async #read(): Promise<void> {

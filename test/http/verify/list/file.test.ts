@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { clearUploads, uploads } from '../../../../src/http/verify/list/upload.ts'
@@ -233,6 +233,20 @@ describe('the folder of uploads', () => {
       code: 'service_unavailable',
       retryAfterS: 5,
     })
+  })
+
+  test.each([
+    ['a little', 10],
+    ['more than waits in buffers', 2_000_000],
+  ])('on a disk that is full refuses %s at once, and keeps nothing', async (_, length) => {
+    const dataDir = tempFolder()
+    const { receive } = uploads(dataDir, countedRandom())
+    mkdirSync(join(dataDir, 'uploads'))
+    // Its name will be the first that chance gives.
+    symlinkSync('/dev/full', join(dataDir, 'uploads', countedRandom().token(20)))
+    const body = form([['file', { file: 'x'.repeat(length) }]])
+    await expect(receive(request(body))).rejects.toMatchObject({ code: 'service_unavailable' })
+    expect(readdirSync(join(dataDir, 'uploads'))).toEqual([])
   })
 
   test('is cleared of what an earlier process left', () => {
