@@ -15,7 +15,7 @@ import {
 } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { LRUCache } from 'lru-cache'
-import { type Clock, sleep } from '../base/clock.ts'
+import { breathe, type Clock, sleep } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import { MIGRATIONS } from './migrations.ts'
 import type { Schema } from './schema.ts'
@@ -32,7 +32,7 @@ export type Database = {
 export type Trx = Transaction<Schema>
 
 /** A synchronous binding blocks the whole event loop while it waits for a lock; so it waits little, and we retry. */
-const LOCK_WAIT_MS = 50
+const LOCK_WAIT_MS = 10
 const LOCK_RETRY_MS = 20
 /** How long another writer may keep us waiting in all. */
 const LOCK_PATIENCE_MS = 30_000
@@ -60,7 +60,7 @@ export function write<T>(
   database: Database,
   work: (trx: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
-  return patiently(database, () => database.db.transaction().execute(work))
+  return inTurn(database, () => database.db.transaction().execute(work))
 }
 
 /**
@@ -80,7 +80,7 @@ export function writeLoosely<T>(
         await sql`pragma synchronous = full`.execute(db)
       }
     })
-  return patiently(database, run)
+  return inTurn(database, run)
 }
 
 /** From now on what is deleted here is overwritten, not only marked as free. */
@@ -104,8 +104,27 @@ export async function compact(database: Database): Promise<boolean> {
   }
 }
 
-async function patiently<T>({ clock }: Pick<Database, 'clock'>, run: () => Promise<T>): Promise<T> {
+/** The last in the line of those who write. */
+const lines = new WeakMap<Kysely<Schema>, Promise<unknown>>()
+
+/** While another process writes, the first in the line alone asks for the lock: each that asks holds up everybody. */
+function inTurn<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
   const giveUpAt = clock.ticks() + LOCK_PATIENCE_MS
+  const before = lines.get(db) ?? Promise.resolve()
+  const turn = before.then(() => patiently({ clock }, run, giveUpAt))
+  // Were many to give up together, others come between.
+  lines.set(
+    db,
+    turn.catch(() => breathe()),
+  )
+  return turn
+}
+
+async function patiently<T>(
+  { clock }: Pick<Database, 'clock'>,
+  run: () => Promise<T>,
+  giveUpAt = clock.ticks() + LOCK_PATIENCE_MS,
+): Promise<T> {
   for (;;) {
     try {
       return await run()

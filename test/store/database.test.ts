@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
 import { openDatabase, write, writeLoosely } from '../../src/store/database.ts'
@@ -125,6 +126,24 @@ describe('two that write', () => {
     await clock.advance(100)
     await second
     expect(await readJob(one, 'job_a')).toMatchObject({ id: 'job_a' })
+  })
+
+  test('are many on one side: one at a time asks for the lock, or each would hold up everybody', async () => {
+    const file = join(tempFolder(), 'ev.sqlite')
+    const clock = fakeClock()
+    const [one, other] = [await tempDatabase({ file, clock }), await tempDatabase({ file, clock })]
+    await sql`begin immediate`.execute(one.db)
+    const writes = Array.from({ length: 20 }, (_, n) => createJob(other, newJob(`job_${n}`)))
+    for (let n = 0; n < 10; n++) {
+      await clock.advance(20)
+      // Each that had asked would wait for its next time.
+      expect(clock.pending).toBe(1)
+    }
+    await sql`commit`.execute(one.db)
+    await clock.advance(20)
+    await Promise.all(writes)
+    const ids = await one.db.selectFrom('job').select('id').execute()
+    expect(ids).toHaveLength(20)
   })
 
   test('give up after a while with the reason, and lose nothing by it', async () => {
