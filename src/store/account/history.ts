@@ -1,4 +1,4 @@
-import { sql, type Transaction } from 'kysely'
+import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { breathe, MINUTE } from '../../base/clock.ts'
 import { type Database, write } from '../database.ts'
 import type { JobTable, JobType, Schema, VerificationTable } from '../schema.ts'
@@ -10,12 +10,24 @@ export async function addHistory(
   trx: Transaction<Schema>,
   rows: readonly Verification[],
 ): Promise<void> {
-  if (rows.length === 0) return
-  await sql`
-    insert into verification (${sql.join(COLUMNS.map(name => sql.ref(name)))})
-    select ${sql.join(COLUMNS.map(name => sql`value ->> ${sql.lit(name)}`))}
-    from json_each(${JSON.stringify(rows)}) where true
-    on conflict do nothing`.execute(trx)
+  for (let from = 0; from < rows.length; ) {
+    const size = SIZES.find(one => one <= rows.length - from) ?? 1
+    const values = rows.slice(from, from + size).flatMap(row => COLUMNS.map(name => row[name]))
+    await trx.executeQuery(CompiledQuery.raw(insertOf(size), values))
+    from += size
+  }
+}
+
+/**
+ * Rows in one statement. Many at once cost a third of what each by itself does, and a fourth of what one parameter of
+ * JSON does; with few sizes few statements are kept prepared.
+ */
+const SIZES = [50, 10, 1]
+
+function insertOf(size: number): string {
+  const row = `(${COLUMNS.map(() => '?').join(', ')})`
+  const rows = Array.from({ length: size }, () => row).join(', ')
+  return `insert into verification (${COLUMNS.join(', ')}) values ${rows} on conflict do nothing`
 }
 
 const COLUMNS = [
