@@ -138,8 +138,7 @@ function refuseUnknownKeys({ file }: RawSettings) {
   for (const key of Object.keys(file?.values ?? {})) {
     if (known.has(key)) continue
     const like = [...known].find(name => name.startsWith(asInFile(key).slice(0, 5)))
-    const remedy =
-      like === undefined ? '"ev help verify" shows them all.' : `Did you mean "${like}"?`
+    const remedy = like === undefined ? '"ev config" shows them all.' : `Did you mean "${like}"?`
     throw new EvError('bad_config', `"${key}" in ${file?.path} is not a setting of ev. ${remedy}`)
   }
 }

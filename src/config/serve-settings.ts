@@ -71,7 +71,7 @@ export const SERVE_SETTINGS: readonly Setting[] = [
   setting(
     'secretFile',
     '--secret-file F',
-    'file of that secret (default: made in the data directory)',
+    'file of the secret that seals those of webhooks (default: made in the data directory)',
     text,
     null,
   ),

@@ -31,7 +31,7 @@ export function createApp(service: Service): OpenAPIHono<Env> {
   app.route('/', healthRoutes(service))
   app.route('/', metricsRoutes(service))
   app.route('/', openapiRoutes(service, app))
-  app.route('/', docsRoutes())
+  app.route('/', docsRoutes(service))
   app.notFound(c => answerUnmatched(app, service, c))
   return app
 }

@@ -2,13 +2,15 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { newRouter } from './router.ts'
+import type { Service } from './service.ts'
 
 /** The description of all paths for people: Swagger UI, from here and from nowhere else. */
-export function docsRoutes() {
+export function docsRoutes({ settings }: Pick<Service, 'settings'>) {
   const read = fileReader()
+  const policy = pagePolicy(settings.baseUrl)
   return newRouter()
     .get('/docs', c => {
-      c.header('Content-Security-Policy', PAGE_POLICY)
+      c.header('Content-Security-Policy', policy)
       return c.html(PAGE)
     })
     .get('/docs/start.js', c => c.body(START, 200, { 'Content-Type': 'text/javascript' }))
@@ -27,18 +29,22 @@ const FILES: ReadonlyMap<string, string> = new Map([
   ['favicon-32x32.png', 'image/png'],
 ])
 
-/** Nothing from elsewhere and no script in the page; Swagger UI sets styles on elements and has pictures in its CSS. */
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+/**
+ * Nothing from elsewhere and no script in the page; Swagger UI sets styles on elements and has pictures in its CSS.
+ * It asks the address that the description names, which need not be the one by which the page was opened.
+ */
+const pagePolicy = (baseUrl: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    `connect-src 'self' ${URL.parse(baseUrl)?.origin ?? ''}`.trim(),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
 
 const PAGE = `<!doctype html>
 <html lang="en">

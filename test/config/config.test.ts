@@ -402,7 +402,7 @@ describe('flags, environment and file', () => {
     ['EV_HELO', 'Did you mean "helo"?'],
     ['--mail-from', 'Did you mean "mail-from"?'],
     ['connect-timeout-ms', 'Did you mean "connect-timeout"?'],
-    ['threads', '"ev help verify" shows them all.'],
+    ['threads', '"ev config" shows them all.'],
   ])('the key %s that no setting has is refused', (key, remedy) => {
     const fault = faultOf(raw({ file: file({ [key]: '1' }) }))
     expect(fault).toMatchObject({ code: 'bad_config' })

@@ -55,6 +55,13 @@ describe('the page', () => {
     }
   })
 
+  test('may ask the address that the description names, from whichever it was opened', async () => {
+    const { request } = await house({ settings: { baseUrl: 'https://ev.test/mail' } })
+    const page = await request('/docs', { key: null })
+    const policy = page.headers.get('Content-Security-Policy')
+    expect(policy).toContain("; connect-src 'self' https://ev.test;")
+  })
+
   test.each(['/docs/package.json', '/docs/../package.json', '/docs/%2e%2e%2fpackage.json'])(
     'gives no other file: %s',
     async path => {
