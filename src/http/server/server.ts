@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { sleep } from '../../base/clock.ts'
+import { SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { ApiError } from '../api-error.ts'
 import type { Certificate } from './certificate.ts'
@@ -12,6 +12,7 @@ import { type ListenerParts, requestListener } from './listener.ts'
 import { listening } from './listening.ts'
 import type { NodeRequest, NodeResponse } from './node.ts'
 import { refuse } from './refusal.ts'
+import { seldom } from './seldom.ts'
 import { guardSession } from './session-guard.ts'
 import { type Line, Traffic } from './traffic.ts'
 import { onQuiet, parserAnswers, refuseConnect } from './unheard.ts'
@@ -61,6 +62,9 @@ export async function startServer(parts: ServerParts): Promise<HttpServer> {
 
 /** How long a request that is half sent may take, once we stop. */
 const UNUSED_MS = 1_000
+
+/** Whoever is turned away comes again at once, and may be many. */
+const DROPS_TOLD_EVERY_MS = 10 * SECOND
 
 /** TLS 1.0 and 1.1 are long broken (RFC 8996). */
 const TLS = { minVersion: 'TLSv1.2' } as const
@@ -118,7 +122,9 @@ function listenTo(server: Server | Http2SecureServer, parts: ListenerParts): voi
   on('clientError', parserAnswers(parts))
   on('connect', (_: unknown, to: Socket | NodeResponse) => refuseConnect(to, parts))
   on('timeout', (line: Line) => onQuiet(line, parts))
-  on('drop', () => log.warn('a connection was turned away', { open: limits.connectionsMax }))
+  const tellDrops = (connections: number) =>
+    log.warn('connections were turned away', { connections, open: limits.connectionsMax })
+  on('drop', seldom(parts.clock, DROPS_TOLD_EVERY_MS, tellDrops))
   if ('setSecureContext' in server) {
     on('secureConnection', (socket: TLSSocket) => {
       if (socket.alpnProtocol !== 'h2') traffic.note(socket)
