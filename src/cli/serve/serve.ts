@@ -22,6 +22,7 @@ import { databaseUrl } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
+import { warnOfConcerns } from './concerns.ts'
 import { baseUrlOf, type Door, doorOf, placeOf } from './door.ts'
 import { catchPrints, endOnFault, untilTold } from './ending.ts'
 import { firstKey } from './first-key.ts'
@@ -81,6 +82,7 @@ async function serve(parts: Parts): Promise<void> {
     const metrics = await metricsServer(parts, () => house)
     if (metrics !== null) servers.push(metrics)
     const { database, settings } = house.service
+    await warnOfConcerns(house.service)
     const key = await firstKey(database, config.plan, settings.plans, systemRandom)
     if (door.files !== null && certificate !== null) {
       const watch = { clock: systemClock, log }

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import { createSeal } from '../../../src/base/seal.ts'
+import { warnOfConcerns } from '../../../src/cli/serve/concerns.ts'
+import { mail } from '../../engine/house.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { house } from '../../http/house.ts'
+
+const warnings = (lines: Awaited<ReturnType<typeof house>>['lines']) =>
+  lines.filter(({ level }) => level === 'warn').map(({ message, fields }) => ({ message, fields }))
+
+describe('at its start the service warns', () => {
+  test('of nothing where all is as it was', async () => {
+    const { service, lines, request } = await house()
+    await request('/v1/keys', {
+      ...{ body: { name: 'CI', scopes: ['jobs:read'] }, headers: { 'Idempotency-Key': 'one' } },
+    })
+    await warnOfConcerns(service)
+    expect(warnings(lines)).toEqual([])
+  })
+
+  test('of accounts whose plan is gone: they are held to the least', async () => {
+    const { service, lines, addAccount } = await house()
+    await addAccount('acc_2', 'team')
+    await warnOfConcerns(service)
+    expect(warnings(lines)).toEqual([
+      {
+        message: expect.stringMatching(/^there is no plan “team” any more: /),
+        fields: { accountId: 'acc_2' },
+      },
+    ])
+  })
+
+  test.each([
+    ['webhooks', '/v1/webhooks', { url: 'https://app.test/hook', events: ['batch.completed'] }],
+    ['answers', '/v1/keys', { name: 'CI', scopes: ['jobs:read'] }],
+  ])('of a secret that does not open what was sealed: %s', async (_, path, body) => {
+    const zone = { ...mail('a.test', '192.0.2.1'), 'app.test': { A: ['8.8.8.8'] } }
+    const { service, lines, request } = await house({ engine: { zone } })
+    const headers = path === '/v1/keys' ? { 'Idempotency-Key': 'one' } : {}
+    expect((await request(path, { body, headers })).status).toBe(201)
+    await warnOfConcerns({ ...service, seal: createSeal('another secret', countedRandom()) })
+    expect(warnings(lines)).toMatchObject([
+      { message: expect.stringMatching(/^the secret is not the one that was there before/) },
+    ])
+  })
+})
