@@ -1,0 +1,269 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { PLANS, type Plan } from '../../src/account/plan.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { createAccount } from '../../src/store/account/accounts.ts'
+import { releaseLostHolds } from '../../src/store/account/credits.ts'
+import { openDatabase, write } from '../../src/store/database.ts'
+import { openJobs } from '../../src/store/job/account-jobs.ts'
+import { cancelJob } from '../../src/store/job/course.ts'
+import type { Job } from '../../src/store/job/jobs.ts'
+import { deleteLoadingJobs } from '../../src/store/job/loading.ts'
+import { deleteJob } from '../../src/store/job/removal.ts'
+import { resultPage } from '../../src/store/job/results.ts'
+import { wireEngine } from '../../src/wire.ts'
+import { createBooks } from '../../src/work/books.ts'
+import { startWorker } from '../../src/work/start-worker.ts'
+import { type Loaded, loadJob, queueLoaded } from '../../src/work/submit.ts'
+import { quiet, toRecipients } from '../engine/house.ts'
+import { surroundings } from './house.ts'
+
+const RUNS = Number(process.env.EV_RUNS ?? 25)
+
+const ACCOUNTS = ['acc_a', 'acc_b'] as const
+const ADDRESSES = ['ann@a.test', 'bob@a.test', 'gone@a.test', 'ann@b.test', 'gone@b.test']
+const TEXTS = [...ADDRESSES, 'grey@a.test', 'Ann@A.test', 'nonsense', '']
+
+const account = fc.constantFrom(...ACCOUNTS)
+const which = fc.nat({ max: 5 })
+const steps = fc.array(
+  fc.oneof(
+    fc.record({
+      kind: fc.constant('submit' as const),
+      account,
+      texts: fc.array(fc.constantFrom(...TEXTS), { minLength: 1, maxLength: 12 }),
+      deduplicate: fc.boolean(),
+    }),
+    fc.record({ kind: fc.constantFrom('cancel' as const, 'delete' as const), which }),
+    fc.record({ kind: fc.constant('load' as const), account }),
+    fc.record({ kind: fc.constant('single' as const), account, answered: fc.boolean() }),
+    fc.record({
+      kind: fc.constant('pass' as const),
+      ms: fc.constantFrom(0, 50, 100, 400, 2_000, 400_000, 50_000_000),
+    }),
+    fc.constant({ kind: 'crash' as const }),
+  ),
+  { maxLength: 14 },
+)
+
+test('whatever is submitted, cancelled, deleted, finished or crashed between, the books are right', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async run => {
+      const service = await begun()
+      for (const step of run) await service.take(step)
+      await service.end()
+      await service.check()
+    }),
+    { numRuns: RUNS },
+  )
+}, 120_000)
+
+type Step = NonNullable<Parameters<Parameters<typeof steps.map>[0]>[0][number]>
+
+/** A service without its paths, that can crash and begin anew. */
+async function begun() {
+  const script = toRecipients(to => {
+    if (to.startsWith('grey')) return '451 4.7.1 Come back later'
+    return /^(ann|bob)@/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
+  })
+  const around = await surroundings({ script })
+  const { clock, file, doors } = around
+  const { random } = doors
+  const config = around.configWith()
+  // As many as a list or two want, so that some are refused.
+  const plan: Plan = { ...(PLANS[0] as Plan), name: 'few', creditsPerDay: 9 }
+  const plans = new Map([[plan.name, plan]])
+  for (const id of ACCOUNTS) {
+    await write(around.database, trx =>
+      createAccount(trx, { id, name: id, plan: plan.name, now: 0 }),
+    )
+    await subscribe(around.database, id)
+  }
+  await around.database.close()
+
+  const jobs: string[] = []
+  const deleted = new Set<string>()
+  let house = await start()
+
+  /** As `ev serve` takes up what the process before left. */
+  async function start() {
+    const database = await openDatabase(`sqlite:${file}`, clock)
+    const books = createBooks({ database, clock, random, log: silentLog, plans })
+    const engine = wireEngine(config, doors, { list: true })
+    const worker = startWorker({
+      ...{ database, log: silentLog, random, books, baseUrl: 'https://ev.test' },
+      ...{ engineFor: () => engine, concurrency: 10, greylistDelayMs: null, wait: () => true },
+    })
+    await deleteLoadingJobs(database)
+    await write(database, releaseLostHolds)
+    for (const { id } of await openJobs(database)) worker.take(id)
+    return { database, books, engine, worker }
+  }
+
+  async function load(accountId: string, texts: readonly string[], deduplicate = true) {
+    const submission = {
+      ...{ accountId, keyId: 'key', type: 'batch' as const, name: null, sandbox: false },
+      ...{ source: '{}', deduplicate },
+    }
+    return loadJob(
+      { database: house.database, random },
+      submission,
+      [texts.map(text => ({ text }))],
+      9,
+    )
+  }
+
+  async function submit({
+    accountId,
+    texts,
+    deduplicate,
+  }: {
+    accountId: string
+    texts: string[]
+    deduplicate: boolean
+  }) {
+    const loaded = await load(accountId, texts, deduplicate)
+    if (loaded === null) return
+    const now = clock.now()
+    const queued = await write(house.database, trx =>
+      queueLoaded(trx, loaded as Loaded, { now, creditsPerDay: plan.creditsPerDay }),
+    )
+    if (!('job' in queued)) return deleteJob(house.database, loaded.jobId)
+    jobs.push(loaded.jobId)
+    house.worker.take(loaded.jobId)
+  }
+
+  async function withdraw(kind: 'cancel' | 'delete', jobId: string | undefined) {
+    if (jobId === undefined || deleted.has(jobId)) return
+    if (await cancelJob(house.database, jobId)) house.worker.drop(jobId)
+    if (kind === 'cancel') return
+    deleted.add(jobId)
+    await deleteJob(house.database, jobId)
+  }
+
+  async function single(accountId: string, answered: boolean) {
+    const { books, engine } = house
+    const hold = await books.hold(accountId, plan, 1)
+    if (hold === null) return
+    if (!answered) return books.giveBack(accountId, hold)
+    const result = await engine.verify('nobody@nowhere.invalid', { checkSmtp: false })
+    books.settle({
+      accountId,
+      keyId: 'key',
+      source: 'single',
+      sandbox: false,
+      hold,
+      entry: { result },
+    })
+  }
+
+  async function pass(ms: number) {
+    const stepMs = Math.max(50, ms / 40)
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      await clock.advance(stepMs)
+      await quiet()
+    }
+  }
+
+  /** Its database is gone in the middle of things: nothing more that it does is kept. */
+  async function crash() {
+    const { database, worker, books, engine } = house
+    await database.close()
+    await around.database.close()
+    const ends = [worker.stop(), books.stop(), engine.close()].map(end => end.catch(() => {}))
+    house = await start()
+    void Promise.all(ends)
+  }
+
+  const acts = {
+    submit: (step: Step & { kind: 'submit' }) => submit({ ...step, accountId: step.account }),
+    cancel: (step: Step & { kind: 'cancel' | 'delete' }) => withdraw('cancel', jobs[step.which]),
+    delete: (step: Step & { kind: 'cancel' | 'delete' }) => withdraw('delete', jobs[step.which]),
+    load: (step: Step & { kind: 'load' }) => load(step.account, ['ann@a.test', 'gone@a.test']),
+    single: (step: Step & { kind: 'single' }) => single(step.account, step.answered),
+    pass: (step: Step & { kind: 'pass' }) => pass(step.ms),
+    crash,
+  }
+
+  return {
+    take: (step: Step) => acts[step.kind](step as never) as Promise<unknown>,
+    async end() {
+      for (let days = 0; (await openJobs(house.database)).length > 0; days++) {
+        if (days > 20) throw new Error('a job does not end')
+        await pass(8_000_000)
+      }
+      await pass(2_000)
+      await crash()
+      await house.worker.stop()
+    },
+    async check() {
+      const { db } = house.database
+      const left = await db.selectFrom('job').selectAll().execute()
+      expect(left.map(({ id }) => id).toSorted()).toEqual(
+        jobs.filter(id => !deleted.has(id)).toSorted(),
+      )
+      const events = (await db.selectFrom('event').selectAll().execute()).filter(
+        ({ kind }) => kind === 'batch.completed',
+      )
+      const told = events.map(({ body }) => JSON.parse(body).data.job_id as string)
+      expect(new Set(told).size).toBe(told.length)
+      for (const job of left) {
+        await checkRows(job, house.database)
+        expect(told.filter(id => id === job.id)).toHaveLength(job.state === 'completed' ? 1 : 0)
+      }
+      const ids = new Set(left.map(({ id }) => id))
+      const items = await db.selectFrom('item').select('job_id').distinct().execute()
+      for (const { job_id } of items) expect(ids).toContain(job_id)
+      await checkBooks(db)
+      await house.engine.close()
+      await house.database.close()
+    },
+  }
+}
+
+const subscribe = ({ db }: Awaited<ReturnType<typeof openDatabase>>, accountId: string) =>
+  db
+    .insertInto('webhook')
+    .values({
+      ...{ id: `wh_${accountId}`, account_id: accountId, url: 'https://hook.test/', active: 1 },
+      events: JSON.stringify(['batch.completed', 'batch.failed']),
+      ...{ description: null, secret: '', secret_hint: '', disabled_reason: null },
+      ...{ created_at: 0, updated_at: 0 },
+    })
+    .execute()
+
+/** Each row has one result where the job is whole, and what the job counts is what its rows say. */
+async function checkRows(job: Job, database: Awaited<ReturnType<typeof openDatabase>>) {
+  expect(['completed', 'cancelled']).toContain(job.state)
+  const rows = await resultPage(database, { jobId: job.id, after: 0, max: 1_000 })
+  const done = rows.filter(({ result }) => result !== null)
+  expect([rows.length, done.length, job.held]).toEqual([job.total, job.done, 0])
+  if (job.state === 'completed') expect(job.done).toBe(job.total)
+  for (const name of ['deliverable', 'risky', 'undeliverable', 'unknown'] as const) {
+    expect(rows.filter(row => row.class === name)).toHaveLength(job[name])
+  }
+}
+
+/** Nothing is set aside any more, and each definite answer in the history was paid for once. */
+async function checkBooks(db: Awaited<ReturnType<typeof openDatabase>>['db']) {
+  for (const accountId of ACCOUNTS) {
+    const credits = await db
+      .selectFrom('credit')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .execute()
+    const history = await db
+      .selectFrom('verification')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .execute()
+    const paid = history.filter(
+      one => one.cached === 0 && one.class !== 'unknown' && one.reason !== 'invalid_email',
+    )
+    expect(credits.reduce((sum, { used }) => sum + used, 0)).toBe(paid.length)
+    for (const { held, used } of credits) {
+      expect(held).toBe(0)
+      expect(used).toBeLessThanOrEqual(9)
+    }
+  }
+}
