@@ -96,7 +96,7 @@ const KINDS: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number',
   int: 'a whole number',
-  boolean: 'true or false',
+  boolean: 'true or false, without quotes',
   array: 'an array',
   object: 'an object',
 }

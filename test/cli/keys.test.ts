@@ -1,4 +1,11 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { hashOf } from '../../src/account/key.ts'
@@ -39,6 +46,17 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
       expect(stderr).toContain('“ev accounts create --name NAME”')
     }
     expect(readdirSync(join(home, 'data'))).toEqual([])
+  })
+
+  test('does not take what it may not look at for what is not there', async () => {
+    const home = emptyFolder()
+    // A way that leads to itself: nobody may be kept from anything where tests run as root.
+    symlinkSync('loop', join(home, 'loop'))
+    const { code, stderr } = await runEv(['keys', '--data-dir', 'loop'], { home, offline: true })
+    expect([code, stderr]).toEqual([
+      74,
+      expect.stringMatching(/^ev: The database .* cannot be looked at: ELOOP.* --data-dir\.\n$/),
+    ])
   })
 
   test('shows a key once, as it is made, and its ends alone after that', async () => {

@@ -35,6 +35,8 @@ async function serve(
     log += text
   })
   await ran.printed('All paths:', 'stderr')
+  // The two streams of a process come in any order.
+  if (log.includes('The first key is printed')) await ran.printed('\n', 'stdout')
   const url = /listening on (\S+?)"/.exec(log)?.[1] ?? ''
   const key = out.trim()
   const ask: Serving['ask'] = (path, init = {}) =>

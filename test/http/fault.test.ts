@@ -24,7 +24,7 @@ describe('what does not fit a schema', () => {
   })
 
   test.each<[z.ZodType, unknown, string]>([
-    [z.boolean(), 'no', 'is "no"; it must be true or false.'],
+    [z.boolean(), 'no', 'is "no"; it must be true or false, without quotes.'],
     [z.coerce.number(), 'x', 'is "x"; it must be a number.'],
     [z.int(), 1.5, 'is 1.5; it must be a whole number.'],
     [z.int().min(1), 0, 'is 0; it must be at least 1.'],

@@ -44,5 +44,5 @@ export function chosenAccount(accounts: readonly Account[], given: string | unde
 const noAccount = ({ dataDir }: Config) =>
   new EvError(
     'no_input',
-    `There is no account in ${dataDir} yet. Start “ev serve”, which makes the first one, or make one with “ev accounts create --name NAME”.`,
+    `There is no account in ${dataDir} yet. Start “ev serve”, which makes the first one, or make one with “ev accounts create --name NAME”. If it is elsewhere, name the place with --data-dir.`,
   )
