@@ -12,7 +12,7 @@ import { STATUSES } from '../schema/result.ts'
 import type { Service } from '../service.ts'
 import { CONTENT_TYPES, type DownloadText, downloadText, FORMATS } from './download-text.ts'
 import { foundJob } from './found-job.ts'
-import { rowsOf } from './job-row.ts'
+import { type JobRow, rowPages } from './job-row.ts'
 import { textStream } from './text-stream.ts'
 
 /** The results of a job as a file, by either of its two addresses. */
@@ -126,8 +126,9 @@ async function* filePieces(
 ): AsyncGenerator<string> {
   let before = text.begin
   let isEmpty = true
-  for await (const rows of rowsOf(database, job, { classes })) {
-    yield before + rows.map(row => text.row(row)).join(text.between)
+  const present = (rows: readonly JobRow[]) => rows.map(row => text.row(row)).join(text.between)
+  for await (const piece of rowPages(database, job, { classes }, present)) {
+    yield before + piece
     before = text.between
     isEmpty = false
   }

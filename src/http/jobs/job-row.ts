@@ -29,26 +29,31 @@ const PAGE_ROWS_MAX = 500
 const PAGE_LENGTH = 1024 * 1024
 
 /**
- * The rows of a job that have a result, in the order of the list, in pages. Throws when they turn out not to be all:
- * a job that is deleted while it is read must not look like a shorter one.
+ * The rows of a job that have a result, in the order of the list, page by page as `present` makes something of them:
+ * while a slow reader takes that, the rows themselves are not kept. Throws when they turn out not to be all: a job that
+ * is deleted while it is read must not look like a shorter one.
  */
-export async function* rowsOf(
+export async function* rowPages<T>(
   database: Database,
   job: Job,
-  { classes }: RowsOptions = {},
-): AsyncGenerator<readonly JobRow[]> {
+  { classes }: RowsOptions,
+  present: (rows: readonly JobRow[]) => T,
+): AsyncGenerator<T> {
   const chosen = classes === undefined ? {} : { classes }
-  let count = 0
-  let after = 0
-  let max = PAGE_ROWS_FIRST
-  for (;;) {
+  let [count, after, max] = [0, 0, PAGE_ROWS_FIRST]
+  const next = async () => {
     const page = await resultPage(database, { jobId: job.id, after, max, ...chosen })
     const rows = page.flatMap(toRow)
+    const isLast = page.length < max
     count += rows.length
-    if (rows.length > 0) yield rows
-    if (page.length < max) break
     after = page.at(-1)?.position ?? after
     max = nextMax(page)
+    return { presented: rows.length > 0 ? [present(rows)] : [], isLast }
+  }
+  for (let isLast = false; !isLast; ) {
+    const page = await next()
+    yield* page.presented
+    isLast = page.isLast
   }
   if (!(await isWhole(database, job, count, classes))) {
     throw new Error(`the job ${job.id} changed while its results were read`)

@@ -9,7 +9,7 @@ import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { foundJob, noSuchJob } from './found-job.ts'
-import { rowsOf } from './job-row.ts'
+import { type JobRow, rowPages } from './job-row.ts'
 import { presentJob, presentStatus } from './present-job.ts'
 import { presentItem } from './present-row.ts'
 import { textStream } from './text-stream.ts'
@@ -113,8 +113,10 @@ async function* resultPieces(
   tail: string,
 ): AsyncGenerator<string> {
   let before = head
-  for await (const rows of rowsOf(database, job)) {
-    yield before + rows.map(row => JSON.stringify(presentItem(row))).join(',')
+  const present = (rows: readonly JobRow[]) =>
+    rows.map(row => JSON.stringify(presentItem(row))).join(',')
+  for await (const piece of rowPages(database, job, {}, present)) {
+    yield before + piece
     before = ','
   }
   yield before === head ? head + tail : tail

@@ -42,9 +42,7 @@ export function textStream(
       async pull(controller) {
         endWatch()
         try {
-          // A reader as fast as we are would else keep all others waiting.
-          await breathe()
-          const { value, done } = await pieces.next()
+          const { value, done } = await inTurn(() => pieces.next())
           if (isOver) return
           if (done) {
             end()
@@ -64,6 +62,29 @@ export function textStream(
 }
 
 const GONE = 'nobody took what was sent'
+
+/** Pieces that are made at the same time, over all readers: one that is long in coming does not hold up the others. */
+const MAKING_MAX = 4
+let making = 0
+const waiting: (() => void)[] = []
+
+/**
+ * A turn of the event loop for each piece: a reader as fast as we are would else keep all others waiting, and five
+ * hundred that ask at once would have each turn last as long as all their pieces.
+ */
+async function inTurn<T>(make: () => Promise<T>): Promise<T> {
+  // Whoever is called on takes the place of who is done.
+  if (making === MAKING_MAX) await new Promise<void>(resolve => void waiting.push(resolve))
+  else making++
+  try {
+    await breathe()
+    return await make()
+  } finally {
+    const next = waiting.shift()
+    if (next === undefined) making--
+    else next()
+  }
+}
 
 /**
  * Destroys the connection, or in HTTP/2 the stream, of an answer: an error of the body alone would have its text sent

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
 import type { Context, Hono } from 'hono'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
@@ -71,6 +72,27 @@ describe('an answer that is made piece by piece', () => {
     expect(made).toBeLessThan(200)
     expect(clock.pending).toBe(0)
   })
+})
+
+test('a hundred readers at once have few pieces made in each turn of the event loop', async () => {
+  let made = 0
+  const counted = async function* () {
+    for (let n = 0; n < 5; n++) {
+      made++
+      yield 'piece'
+    }
+  }
+  const c = { get: () => '' } as never as Context
+  const streams = Array.from({ length: 100 }, () =>
+    text(textStream(c, { clock: fakeClock(), log: silentLog }, counted())),
+  )
+  let most = 0
+  for (let before = made; made < 500; before = made) {
+    await setImmediate()
+    most = Math.max(most, made - before)
+  }
+  expect(most).toBeLessThan(10)
+  expect(new Set(await Promise.all(streams))).toEqual(new Set(['piece'.repeat(5)]))
 })
 
 const GET = 'GET /long HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
