@@ -2,6 +2,7 @@ import { type Clock, HOUR, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../store/database.ts'
+import { deleteLoadingJobs } from '../store/job/loading.ts'
 import { deleteJobsBefore } from '../store/job/removal.ts'
 import { expire, retentions } from './retention.ts'
 
@@ -20,6 +21,8 @@ export type Janitor = {
 }
 
 const EVERY_MS = HOUR
+/** A list that is being stored for longer never will be. */
+const LOADING_MS_MAX = HOUR
 
 /** Removes, every hour and at the start, what was kept long enough. */
 export function startJanitor(parts: JanitorParts): Janitor {
@@ -49,7 +52,8 @@ async function cleanUp(parts: JanitorParts, signal: AbortSignal): Promise<void> 
   const { database, clock, log, dataDir, keepResultsMs, keepHistoryMs } = parts
   const now = clock.now()
   const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs)
-  const removed: Record<string, number> = { jobs: jobs.length }
+  const halves = await deleteLoadingJobs(database, now - LOADING_MS_MAX)
+  const removed: Record<string, number> = { jobs: jobs.length + halves }
   for (const old of retentions(now, keepHistoryMs)) {
     removed[old.name] = await expire(database, old, signal)
   }

@@ -6,6 +6,7 @@ import { silentLog } from '../../src/base/log.ts'
 import { createJob } from '../../src/store/job/jobs.ts'
 import { queueJob } from '../../src/store/job/loading.ts'
 import { startJanitor } from '../../src/work/janitor.ts'
+import { quiet } from '../engine/house.ts'
 import { fakeClock } from '../fake/clock.ts'
 import { tempDatabase, tempFolder } from '../store/temp-database.ts'
 
@@ -56,17 +57,42 @@ test('what was kept long enough goes, and nothing younger', async () => {
   await sql`update job set finished_at = ${now - 30 * DAY - 1}`.execute(db)
   const janitor = begin()
   await clock.advance(1_000)
+  await quiet()
   for (const table of ['verification', 'replay', 'event', 'delivery', 'answer', 'credit']) {
     expect(await count(table), table).toBe(1)
   }
   expect(await count('job')).toBe(0)
   expect(logged).toEqual([{ jobs: 1, history: 1, replays: 1, events: 1, credits: 1, answers: 1 }])
   await clock.advance(2 * HOUR)
+  await quiet()
   for (const table of ['verification', 'replay', 'event', 'answer', 'credit']) {
     expect(await count(table), table).toBe(0)
   }
   await janitor.stop()
   expect(clock.pending).toBe(0)
+})
+
+test('what is left of a list that could not be stored goes, and not what is being stored', async () => {
+  const { clock, database, begin } = await house()
+  const owner = {
+    accountId: 'acc',
+    keyId: 'key',
+    type: 'batch',
+    name: null,
+    sandbox: false,
+  } as const
+  const load = (id: string) => createJob(database, { id, sourceKey: id, source: '{}', owner })
+  await load('left')
+  await clock.advance(HOUR + 1)
+  await load('under_way')
+  await createJob(database, { id: 'list', sourceKey: 'list', source: '{}' })
+  await sql`update job set created_at = 0 where id = 'list'`.execute(database.db)
+  const janitor = begin()
+  await clock.advance(1_000)
+  await quiet()
+  const ids = await database.db.selectFrom('job').select('id').orderBy('id').execute()
+  expect(ids).toEqual([{ id: 'list' }, { id: 'under_way' }])
+  await janitor.stop()
 })
 
 test('many rows go in steps, with pauses between for others', async () => {

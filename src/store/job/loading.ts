@@ -158,13 +158,22 @@ function countClasses(results: readonly Result[]): Record<Class, number> {
   return counts
 }
 
-/** Removes the jobs of accounts that never became queued: whoever loaded them crashed, and nobody was told of them. */
-export async function deleteLoadingJobs(database: Database): Promise<void> {
+/**
+ * Removes the jobs of accounts that never became queued: whoever loaded them crashed, and nobody was told of them. With
+ * `before`, epoch ms, those alone that were begun before it, while others may be loaded: a disk that was full lets a
+ * list neither be stored nor be removed. Gives how many there were.
+ */
+export async function deleteLoadingJobs(
+  database: Database,
+  before = Number.MAX_SAFE_INTEGER,
+): Promise<number> {
   const left = await database.db
     .selectFrom('job')
     .select('id')
     .where('state', '=', 'loading')
     .where('account_id', 'is not', null)
+    .where('created_at', '<', before)
     .execute()
   for (const { id } of left) await deleteJob(database, id)
+  return left.length
 }
