@@ -8,12 +8,12 @@ const KEYS_PER_STATEMENT = 500
 
 /** Answers that are still kept, by address. */
 export async function recallAnswers(
-  { db, clock }: Database,
+  { reader, clock }: Database,
   keys: readonly string[],
 ): Promise<Map<string, Remembered>> {
   const found = new Map<string, Remembered>()
   for (let from = 0; from < keys.length; from += KEYS_PER_STATEMENT) {
-    const rows = await db
+    const rows = await reader
       .selectFrom('answer')
       .select(['address_key', 'remembered'])
       .where('address_key', 'in', keys.slice(from, from + KEYS_PER_STATEMENT))

@@ -1,28 +1,16 @@
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
-import SqliteDatabase from 'better-sqlite3'
-import {
-  CompiledQuery,
-  type DatabaseConnection,
-  Kysely,
-  SqliteAdapter,
-  SqliteDialect,
-  type SqliteDialectConfig,
-  type SqliteDatabase as SqliteDialectDatabase,
-  SqliteDriver,
-  sql,
-  type Transaction,
-} from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { LRUCache } from 'lru-cache'
 import { breathe, type Clock, sleep } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import { MIGRATIONS } from './migrations.ts'
 import type { Schema } from './schema.ts'
+import { kyselyOver, openFile, openReader, Stretch } from './sqlite.ts'
 
 /** Where jobs and answers are kept; every function of this folder works on it. */
 export type Database = {
   readonly db: Kysely<Schema>
+  /** For reads that somebody waits for: they stand in no line behind what is written. */
+  readonly reader: Kysely<Schema>
   readonly dialect: 'sqlite'
   readonly clock: Clock
   close(): Promise<void>
@@ -31,8 +19,6 @@ export type Database = {
 /** A write transaction, for whoever is not to know SQL. */
 export type Trx = Transaction<Schema>
 
-/** A synchronous binding blocks the whole event loop while it waits for a lock; so it waits little, and we retry. */
-const LOCK_WAIT_MS = 10
 const LOCK_RETRY_MS = 20
 /** How long another writer may keep us waiting in all. */
 const LOCK_PATIENCE_MS = 30_000
@@ -44,10 +30,15 @@ export async function openDatabase(url: string, clock: Clock): Promise<Database>
   const file = url.replace(/^sqlite:/, '')
   try {
     const sqlite = await patiently({ clock }, async () => openFile(file))
-    const db = new Kysely<Schema>({
-      dialect: new ImmediateDialect({ database: preparedOnce(sqlite) }),
-    })
-    const database: Database = { db, dialect: 'sqlite', clock, close: () => db.destroy() }
+    const stretch = new Stretch(clock)
+    const db = kyselyOver(sqlite, stretch)
+    // Once the tables are there.
+    const reader = kyselyOver(() => openReader(file), stretch)
+    const close = async () => {
+      await reader.destroy()
+      await db.destroy()
+    }
+    const database: Database = { db, reader, dialect: 'sqlite', clock, close }
     await migrate(database)
     return database
   } catch (error) {
@@ -135,31 +126,6 @@ async function patiently<T>(
   }
 }
 
-function openFile(file: string): SqliteDatabase.Database {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const sqlite = new SqliteDatabase(file, { timeout: LOCK_WAIT_MS })
-  try {
-    // Before anything is changed in it.
-    if (isForeign(sqlite)) throw new Error('it belongs to another program')
-    sqlite.pragma('journal_mode = WAL')
-    // NORMAL loses acknowledged rows in a power cut; in groups FULL costs next to nothing.
-    sqlite.pragma('synchronous = FULL')
-    sqlite.pragma('journal_size_limit = 67108864')
-    sqlite.pragma('cache_size = -16384')
-    sqlite.pragma('temp_store = FILE')
-    return sqlite
-  } catch (error) {
-    sqlite.close()
-    throw error
-  }
-}
-
-/** Ours begins with the table of its migrations. */
-function isForeign(sqlite: SqliteDatabase.Database): boolean {
-  const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all()
-  return tables.length > 0 && !tables.includes('kysely_migration')
-}
-
 /** All in one transaction: two that start at once do not both make the tables, and a kill leaves no half of them. */
 async function migrate(database: Database): Promise<void> {
   const provider = { getMigrations: async () => MIGRATIONS }
@@ -198,57 +164,3 @@ const isBusy = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')
 
 const codeOf = (error: unknown) =>
   error instanceof Error && 'code' in error ? String(error.code) : ''
-
-/** Statements kept prepared; there are about forty, and a few more for lists of odd lengths. */
-const STATEMENTS_MAX = 200
-
-/** Kysely prepares every statement anew, which costs more than running it: the same text is prepared once. */
-function preparedOnce(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
-  const statements = new LRUCache<string, SqliteDatabase.Statement>({ max: STATEMENTS_MAX })
-  return {
-    close: () => void sqlite.close(),
-    prepare(text) {
-      const known = statements.get(text)
-      if (known !== undefined) return known
-      const statement = sqlite.prepare(text)
-      statements.set(text, statement)
-      return statement
-    },
-  }
-}
-
-/** Takes the write lock at BEGIN: a transaction that turned writer midway could not be retried safely. */
-class ImmediateDialect extends SqliteDialect {
-  readonly #config: SqliteDialectConfig
-
-  constructor(config: SqliteDialectConfig) {
-    super(config)
-    this.#config = config
-  }
-
-  override createDriver() {
-    return new ImmediateDriver(this.#config)
-  }
-
-  override createAdapter() {
-    return new TransactionalAdapter()
-  }
-}
-
-/** SQLite does make tables in transactions, which Kysely does not count on. */
-class TransactionalAdapter extends SqliteAdapter {
-  override get supportsTransactionalDdl() {
-    return true
-  }
-}
-
-class ImmediateDriver extends SqliteDriver {
-  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
-  }
-
-  /** Where the disk is full or fails SQLite has rolled back by itself, and says so: that must not hide what was wrong. */
-  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await super.rollbackTransaction(connection).catch(() => {})
-  }
-}

@@ -5,10 +5,10 @@ export type Replayed = ReplayTable
 
 /** What a request with this key was answered with, since a time. */
 export async function findReplay(
-  { db }: Database,
+  { reader }: Database,
   { keyId, key, since }: { keyId: string; key: string; since: number },
 ): Promise<Replayed | null> {
-  const row = await db
+  const row = await reader
     .selectFrom('replay')
     .selectAll()
     .where('key_id', '=', keyId)

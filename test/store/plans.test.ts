@@ -99,7 +99,8 @@ async function plansOf(
     },
     transformResult: async ({ result }) => result,
   }
-  await run({ ...database, db: database.db.withPlugin(spy) })
+  const [db, reader] = [database.db, database.reader].map(one => one.withPlugin(spy))
+  await run({ ...database, ...(db && reader && { db, reader }) })
   const plans: string[] = []
   for (const node of nodes) {
     const { sql, parameters } = database.db

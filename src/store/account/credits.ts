@@ -59,11 +59,11 @@ export async function releaseHold(
 
 /** How an account stands; zeros where it used nothing yet. */
 export async function readCredit(
-  from: Kysely<Schema> | { readonly db: Kysely<Schema> },
+  from: Kysely<Schema> | { readonly reader: Kysely<Schema> },
   accountId: string,
   period: number,
 ): Promise<CreditTable> {
-  const db = 'db' in from ? from.db : from
+  const db = 'reader' in from ? from.reader : from
   const credit = await db
     .selectFrom('credit')
     .selectAll()

@@ -62,8 +62,8 @@ export type HistoryQuery = {
 }
 
 /** The history of an account, the newest first. */
-export function historyPage({ db }: Database, o: HistoryQuery): Promise<Verification[]> {
-  let query = db
+export function historyPage({ reader }: Database, o: HistoryQuery): Promise<Verification[]> {
+  let query = reader
     .selectFrom('verification')
     .selectAll()
     .where('account_id', '=', o.accountId)

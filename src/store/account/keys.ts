@@ -60,8 +60,8 @@ export type FoundKey = {
 }
 
 /** Whose key it is whose text has this hash; null for one that is unknown or revoked. Whether it has expired the caller tells. */
-export async function findKeyByHash({ db }: Database, hash: string): Promise<FoundKey | null> {
-  const row = await db
+export async function findKeyByHash({ reader }: Database, hash: string): Promise<FoundKey | null> {
+  const row = await reader
     .selectFrom('key_secret as given')
     .innerJoin('api_key', 'api_key.id', 'given.key_id')
     .innerJoin('key_secret as newest', 'newest.key_id', 'api_key.id')
@@ -72,7 +72,7 @@ export async function findKeyByHash({ db }: Database, hash: string): Promise<Fou
     .where('api_key.revoked_at', 'is', null)
     .executeTakeFirst()
   if (row === undefined || !isSameHash(row.hash, hash)) return null
-  const account = await accountIn(db, row.account_id)
+  const account = await accountIn(reader, row.account_id)
   return account && { key: toKey(row), account, secretExpiresAt: row.graceEnd }
 }
 

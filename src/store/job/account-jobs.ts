@@ -5,11 +5,11 @@ import type { Job } from './jobs.ts'
 
 /** A job of an account; null where it is another's, or not all there yet. */
 export async function accountJob(
-  { db }: Database,
+  { reader }: Database,
   accountId: string,
   jobId: string,
 ): Promise<Job | null> {
-  const job = await db
+  const job = await reader
     .selectFrom('job')
     .selectAll()
     .where('id', '=', jobId)
@@ -29,8 +29,8 @@ export type JobsOptions = {
 }
 
 /** The lists of an account, the newest first. */
-export function accountJobs({ db }: Database, o: JobsOptions): Promise<Job[]> {
-  let query = db
+export function accountJobs({ reader }: Database, o: JobsOptions): Promise<Job[]> {
+  let query = reader
     .selectFrom('job')
     .selectAll()
     .where('account_id', '=', o.accountId)

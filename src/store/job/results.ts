@@ -41,7 +41,7 @@ export async function resultPage(database: Database, o: PageOptions): Promise<Re
 }
 
 async function rowsOf(
-  { db }: Database,
+  { reader }: Database,
   o: PageOptions & { readonly to: number },
 ): Promise<ResultRow[]> {
   const ofClass =
@@ -55,7 +55,7 @@ async function rowsOf(
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
       ${ofClass}
-    order by item.position limit ${o.max}`.execute(db)
+    order by item.position limit ${o.max}`.execute(reader)
   return rows
 }
 

@@ -146,7 +146,10 @@ describe('webhooks', () => {
     const after = await write(database, trx =>
       updateWebhook(trx, 'acc_a', 'wh_a', { url: 'https://b.example/', description: null, now }),
     )
-    expect(after).toEqual({ ...before, url: 'https://b.example/', updatedAt: now })
+    expect(after).toEqual({
+      ...before,
+      ...{ url: 'https://b.example/', description: null, updatedAt: now },
+    })
   })
 
   test('that are switched on again have no reason for being off', async () => {
