@@ -34,6 +34,8 @@ export type Replay = { readonly key: string; readonly fingerprint: string }
 
 export type Incoming = {
   readonly httpVersionMajor?: number
+  /** Of HTTP/2 alone. */
+  readonly stream?: { readonly endAfterHeaders: boolean }
   readonly socket?: { readonly remoteAddress?: string | undefined }
 }
 

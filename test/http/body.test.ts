@@ -204,3 +204,20 @@ test('a body in many pieces is read as one', async () => {
   } as RequestInit)
   expect(await (await h.app.request(request)).json()).toMatchObject({ body: { a: 'é' } })
 })
+
+test('of HTTP/2, which announces none, a body is what goes on after the headers', async () => {
+  const h = await house()
+  addRoom(h, '/v1/room')
+  const send = (endAfterHeaders: boolean) =>
+    h.app.request(
+      '/v1/room',
+      // The adaptor hands in a stream for each POST, though it is empty.
+      {
+        ...{ method: 'POST', body: new Blob([]).stream(), duplex: 'half' },
+        headers: { Authorization: `Bearer ${h.key}` },
+      } as RequestInit,
+      { incoming: { httpVersionMajor: 2, stream: { endAfterHeaders } } },
+    )
+  expect((await send(true)).status).toBe(200)
+  expect((await send(false)).status).toBe(415)
+})

@@ -67,9 +67,10 @@ function unhandled(parts: ListenerParts, error: unknown): Response {
   )
 }
 
-/** Be it by an answer of its own, be it on the bare socket. */
-const isAnswered = ({ headersSent, socket }: NodeResponse) =>
-  headersSent || socket?.writable === false
+/** Be it by an answer of its own, be it on the bare socket. Of HTTP/2 a stream that was asked for by HEAD cannot be written from its start. */
+const isAnswered = (response: NodeResponse) =>
+  response.headersSent ||
+  ('stream' in response ? response.stream.destroyed : response.socket?.writable === false)
 
 function lastOne(request: NodeRequest, response: NodeResponse): void {
   if (isHttp2(request)) request.stream.session?.close()

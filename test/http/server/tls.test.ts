@@ -121,6 +121,14 @@ describe('HTTP/2', () => {
     expect(await ask(client, { ':path': '/none' })).toMatchObject({ status: 404 })
   })
 
+  test('answers HEAD, whose stream can be written from its start to its end by nobody', async () => {
+    const door = await openTls()
+    const stream = (await session(door.port)).request({ ':path': '/ok', ':method': 'HEAD' })
+    const [headers] = await once(stream, 'response', { signal: AbortSignal.timeout(5_000) })
+    expect(headers).toMatchObject({ ':status': 200 })
+    expect(await text(stream)).toBe('')
+  })
+
   test.each([
     ['an expectation', { ':path': '/ok', expect: 'x' }, 417],
     ['two slashes', { ':path': '//ok' }, 400],
