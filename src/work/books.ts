@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import { holdCredits, readCredit, settleCredits } from '../store/account/credits.ts'
 import { hasVerification } from '../store/account/history.ts'
-import { type Database, type Trx, write, writeLoosely } from '../store/database.ts'
+import { type Database, isOfStorage, type Trx, write, writeLoosely } from '../store/database.ts'
 import type { JobType } from '../store/schema.ts'
 import {
   type Entries,
@@ -182,9 +182,3 @@ async function refuse(
     parts.log.warn('books: used up, and nobody told', { why: messageOf(error) })
   }
 }
-
-/** The disk is full or fails, or another writer does not end. */
-const isOfStorage = (error: unknown) =>
-  error instanceof Error &&
-  'code' in error &&
-  /^SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN)/.test(String(error.code))
