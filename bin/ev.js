@@ -44,22 +44,20 @@ function startAgainWith(node) {
 }
 
 /**
- * V8 lets its heap grow with the memory of the machine, to several times what a long list or the service needs, and
- * takes other limits only at the start: so the process starts once more, in place (40 ms), where Node can do that.
+ * V8 lets its heap grow with the memory of the machine, to several times what a long list needs, and takes other
+ * limits only at the start: so the process starts once more, in place (40 ms), where Node can do that.
  */
 function keepHeapSmall() {
   const [node, ...rest] = process.argv
-  // Requests make much that is soon of no use: with less room it would be looked through too often.
-  const young = rest[1] === 'serve' ? 16 : 4
-  const flags = [
-    `--max-semi-space-size=${young}`,
-    '--initial-heap-size=40',
-    '--heap-growing-percent=30',
-  ]
-  const isLong = ['bulk', 'serve'].includes(rest[1]) || (rest[1] === 'jobs' && rest[2] === 'resume')
-  if (!isLong || !process.execve || process.execArgv.includes(flags[0])) return
-  // glibc's malloc keeps an arena for each thread; two are enough here and hold less.
-  const environment = { MALLOC_ARENA_MAX: '2', ...process.env }
+  const isList = rest[1] === 'bulk' || (rest[1] === 'jobs' && rest[2] === 'resume')
+  // Requests make much that is soon of no use: with less room it is looked through too often, at a third of the speed.
+  const flags = isList
+    ? ['--max-semi-space-size=4', '--initial-heap-size=40', '--heap-growing-percent=30']
+    : ['--max-semi-space-size=16']
+  if (!(isList || rest[1] === 'serve') || !process.execve) return
+  if (process.execArgv.includes(flags[0])) return
+  // glibc's malloc keeps an arena for each thread; two are enough for a list and hold less.
+  const environment = isList ? { MALLOC_ARENA_MAX: '2', ...process.env } : process.env
   process.execve(node, [node, ...process.execArgv, ...flags, ...rest], environment)
 }
 

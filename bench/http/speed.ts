@@ -12,7 +12,7 @@ type Way = {
 
 type Figures = { readonly perSecond: number; readonly p99Ms: number }
 
-const CONNECTIONS = 32
+const CONNECTIONS = 128
 const SECONDS = 4
 const ROUNDS = 3
 const WARM_SECONDS = 2

@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { domainAllowed, ipAllowed } from '../account/restriction.ts'
 import { permits, type Scope } from '../account/scope.ts'
-import { breathe } from '../base/clock.ts'
+import { breatheTogether } from '../base/clock.ts'
 import { ApiError } from './api-error.ts'
 import { authenticate } from './auth.ts'
 import { checkBodyHeaders, readJson } from './body.ts'
@@ -71,10 +71,10 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   }
 }
 
-/** Takes as many turns as being counted does: what is answered together is sent together, a third more of it. */
+/** Takes a turn as being counted does, so that answers go out together: twice as many a second. */
 async function simulate(c: Context<Env>, service: Service): Promise<Admitted> {
   showSimulated(c, service)
-  await breathe()
+  await breatheTogether()
   return { noList: () => undefined }
 }
 

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
-import { breathe, type Clock, MINUTE } from '../base/clock.ts'
+import { breatheTogether, type Clock, MINUTE } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 
@@ -96,7 +96,7 @@ export function openLimits(file: string, { clock, log }: Doors): LimitStore {
       if (full !== -1) return { refusedBy: full, states: peek(buckets), giveBack: nothingToGive }
       const charged = buckets.map(bucket => charge(bucket, ticks))
       const states = peek(buckets)
-      writing ??= breathe().then(write)
+      writing ??= breatheTogether().then(write)
       await writing
       return {
         ...{ refusedBy: null, states },
@@ -105,7 +105,7 @@ export function openLimits(file: string, { clock, log }: Doors): LimitStore {
           // Of a window that is over this changes nothing any more.
           window.used--
           changed.add(bucket.key)
-          writing ??= breathe().then(write)
+          writing ??= breatheTogether().then(write)
           return peek([bucket])[0] as BucketState
         },
       }
