@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
 import { createApp } from '../src/http/app.ts'
-import { openapiDocument } from '../src/http/openapi.ts'
+import { openapiDocument } from '../src/http/document/openapi.ts'
 
 /** The document of a service that nobody asks: of its parts only the settings are looked at. */
 function documentOfApi() {

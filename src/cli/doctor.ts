@@ -5,10 +5,10 @@ import { type Check, examine } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { parseIp } from '../doctor/identity/ip.ts'
 import { wireDoctor } from '../wire-doctor.ts'
-import { counted } from './counted.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
 import { readConfig } from './settings/settings.ts'
+import { counted } from './text/counted.ts'
 
 export type DoctorFlags = {
   readonly ask?: string

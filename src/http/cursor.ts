@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { ApiError } from './api-error.ts'
+import { ApiError } from './error/api-error.ts'
 
 /** A place in a list that is shown newest first: behind the row that has these. */
 export type Place = { readonly createdAt: number; readonly id: string }

@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { routePath } from 'hono/route'
-import { clientIp } from './client-ip.ts'
 import type { Env } from './context.ts'
+import { clientIp } from './guard/client-ip.ts'
 import { commonHeaders, layHeader } from './headers.ts'
 import { limitHeaders, openLimit, showLimit } from './limit/headers.ts'
 import type { Service } from './service.ts'

@@ -1,6 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Env } from './context.ts'
-import { faultOf } from './fault.ts'
+import { faultOf } from './error/fault.ts'
 
 /** A room of the API, to be filled by `openapi(route, handler)`: what does not fit its schemas is told as an ApiError. */
 export const newRouter = () =>

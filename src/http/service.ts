@@ -7,7 +7,7 @@ import type { Resolver } from '../dns/resolver.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Database } from '../store/database.ts'
 import type { LimitStore } from '../store/limits.ts'
-import type { Books } from '../work/books.ts'
+import type { Books } from '../work/books/books.ts'
 import type { JobWorker } from '../work/worker.ts'
 
 /** What the paths of the service work with; built in `wire-service.ts`, and by tests with fakes. */

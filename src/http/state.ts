@@ -1,6 +1,6 @@
-import { createMetrics, type Metrics } from './metrics.ts'
+import { createTouches, type Touches } from './guard/touches.ts'
 import type { Service } from './service.ts'
-import { createTouches, type Touches } from './touches.ts'
+import { createMetrics, type Metrics } from './watch/metrics.ts'
 
 /** What all paths of one service share while it runs. */
 export type State = {

@@ -1,13 +1,13 @@
 import { DAY, sleep } from '../base/clock.ts'
 import { deleteHistoryBefore } from '../store/account/history.ts'
-import { type Database, write } from '../store/database.ts'
 import {
   deleteCreditsBefore,
   deleteEventsBefore,
   deleteReplaysBefore,
   type Expiry,
   forgetAnswersBefore,
-} from '../store/expiry.ts'
+} from '../store/care/expiry.ts'
+import { type Database, write } from '../store/database.ts'
 
 /** What goes by its age, and before which time it goes, epoch ms. */
 export type Retention = {

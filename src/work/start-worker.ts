@@ -5,7 +5,7 @@ import type { ResultMemory } from '../engine/memory.ts'
 import { recallAnswers } from '../store/answers.ts'
 import type { Database } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
-import type { Books } from './books.ts'
+import type { Books } from './books/books.ts'
 import { Crew } from './crew/crew.ts'
 import type { JobWorker } from './worker.ts'
 

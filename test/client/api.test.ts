@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { EvClient } from '../../src/client/client.ts'
-import { openapiDocument } from '../../src/http/openapi.ts'
+import { openapiDocument } from '../../src/http/document/openapi.ts'
 import { house } from '../http/house.ts'
 import { failureOf, far } from './far.ts'
 import { near } from './near.ts'

@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../../src/http/context.ts'
-import { type GuardRule, guard } from '../../src/http/guard.ts'
+import { type GuardRule, guard } from '../../src/http/guard/guard.ts'
 import { newRouter } from '../../src/http/router.ts'
 import type { house } from './house.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openapiDocument } from '../../src/http/openapi.ts'
+import { openapiDocument } from '../../src/http/document/openapi.ts'
 import { addHistory } from '../../src/store/account/history.ts'
 import { countUsage } from '../../src/store/account/usage.ts'
 import { write } from '../../src/store/database.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DAY } from '../../src/base/clock.ts'
-import { countBefore } from '../../src/store/purge.ts'
+import { countBefore } from '../../src/store/care/purge.ts'
 import { expire, retentions } from '../../src/work/retention.ts'
 import { fakeClock } from '../fake/clock.ts'
 import { tempDatabase } from '../store/temp-database.ts'

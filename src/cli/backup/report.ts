@@ -1,5 +1,5 @@
-import type { Contents } from '../../store/backup.ts'
-import { counted } from '../counted.ts'
+import type { Contents } from '../../store/care/backup.ts'
+import { counted } from '../text/counted.ts'
 
 /** A copy that was made. */
 export type Backup = {

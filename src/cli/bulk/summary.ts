@@ -1,5 +1,5 @@
 import type { Job } from '../../store/job/jobs.ts'
-import { counted } from '../counted.ts'
+import { counted } from '../text/counted.ts'
 import type { WrittenFile } from './output/output.ts'
 import { duration } from './progress.ts'
 

@@ -5,7 +5,7 @@ import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { duration } from '../bulk/progress.ts'
 import { readConfig } from '../settings/settings.ts'
-import { table } from '../table.ts'
+import { table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
 import {
   isAtWork,

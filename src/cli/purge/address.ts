@@ -1,8 +1,8 @@
 import { addressKey, cleanAddress, isFault, parseAddress } from '../../address/address.ts'
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
+import { NO_TRACES, type Traces, tracesOf } from '../../store/care/purge.ts'
 import type { Database } from '../../store/database.ts'
-import { NO_TRACES, type Traces, tracesOf } from '../../store/purge.ts'
 
 /** Where an address stands. Throws when a list that is not finished holds it: its rows are still needed. */
 export async function findTraces(database: Database | null, given: string): Promise<Traces> {

@@ -1,4 +1,4 @@
-import { counted } from '../counted.ts'
+import { counted } from '../text/counted.ts'
 import type { Purged } from './purge.ts'
 
 /** What went, for people. */

@@ -3,7 +3,7 @@ import { EvError } from '../../base/error.ts'
 import { inRanges } from '../../base/ip.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
-import type { CertificateFiles } from '../../http/server/certificate.ts'
+import type { CertificateFiles } from '../../http/server/tls/certificate.ts'
 
 /** Where we listen, and how. */
 export type Door = {

@@ -6,15 +6,15 @@ import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
 import { thisMachine } from '../../doctor/machine/machine.ts'
 import { type Lists, openLists } from '../../engine/lists.ts'
-import { type Certificate, readCertificate } from '../../http/server/certificate.ts'
 import {
   connectionsMaxOf,
   PROXIED_KEEP_ALIVE_MS,
   SERVER_LIMITS,
   type ServerLimits,
 } from '../../http/server/limits.ts'
-import { type Renewal, watchCertificate } from '../../http/server/renewal.ts'
 import { type HttpServer, type ServerParts, startServer } from '../../http/server/server.ts'
+import { type Certificate, readCertificate } from '../../http/server/tls/certificate.ts'
+import { type Renewal, watchCertificate } from '../../http/server/tls/renewal.ts'
 import { type Lock, lockJob, SERVE_LOCK } from '../../store/lock.ts'
 import { listPlan } from '../../wire.ts'
 import { type ServiceHouse, wireService } from '../../wire-service.ts'

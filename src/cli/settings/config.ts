@@ -7,7 +7,7 @@ import type { IpLimitsConfig, PlanConfig } from '../../config/plans.ts'
 import type { Setting } from '../../config/setting.ts'
 import { type Config, SETTINGS } from '../../config/settings.ts'
 import { databaseUrl } from '../database.ts'
-import { table } from '../table.ts'
+import { table } from '../text/table.ts'
 import { inItsUnit, readSettings } from './settings.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }

@@ -2,7 +2,7 @@ import { cleanText } from '../../base/text.ts'
 import type { HostCounters, WorldCounters } from '../../world/counters.ts'
 import type { DomainPlan, Scenario } from '../../world/scenario/scenario.ts'
 import type { World } from '../../world/world.ts'
-import { table } from '../table.ts'
+import { table } from '../text/table.ts'
 
 /** Where the world listens and how ev meets it, for programs. */
 export function whereabouts(world: World, scenario: Scenario) {

@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { messageOf } from '../../base/error.ts'
-import { lookAtDatabase } from '../../store/look.ts'
+import { lookAtDatabase } from '../../store/care/look.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** Whether jobs can be kept: the folder can be made or written, is ours alone, and holds a database that we can read. */

@@ -1,8 +1,8 @@
 import type { Context } from 'hono'
 import { accountJob } from '../../store/job/account-jobs.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { ApiError } from '../api-error.ts'
 import type { Env } from '../context.ts'
+import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 
 /** The job of a path; whoever asks for another account's hears that there is none. */

@@ -1,7 +1,7 @@
 import { newRouter } from '../router.ts'
 import type { Service } from '../service.ts'
 import { jobChangeRoutes } from './change.ts'
-import { downloadRoutes } from './download.ts'
+import { downloadRoutes } from './download/download.ts'
 import { jobListRoutes } from './list.ts'
 import { statusRoutes } from './status.ts'
 

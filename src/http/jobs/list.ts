@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { accountJobs } from '../../store/job/account-jobs.ts'
 import { pageOf, pageQuery, placeOf } from '../cursor.ts'
-import { guard } from '../guard.ts'
+import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'

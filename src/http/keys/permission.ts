@@ -1,6 +1,6 @@
 import { permits, type Scope } from '../../account/scope.ts'
-import { ApiError } from '../api-error.ts'
 import type { Caller } from '../context.ts'
+import { ApiError } from '../error/api-error.ts'
 
 /** A key makes, changes and renews only keys that may do no more than itself: else it could make itself more than it is. */
 export function refuseWider({ key }: Caller, scopes: readonly Scope[]): void {

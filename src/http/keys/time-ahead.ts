@@ -1,4 +1,4 @@
-import { ApiError } from '../api-error.ts'
+import { ApiError } from '../error/api-error.ts'
 
 /** A time that is yet to come, epoch ms; null stays null. */
 export function timeAhead(field: string, given: string | null, now: number): number | null {

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { type ApiCode, STATUS } from '../api-error.ts'
+import { type ApiCode, STATUS } from '../error/api-error.ts'
 import { ErrorBody } from './answers.ts'
 
 const Problem = z

@@ -1,4 +1,4 @@
-import { ApiError } from '../api-error.ts'
+import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
 import { isHttp2, type NodeRequest } from './node.ts'
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { ApiError } from '../api-error.ts'
+import { ApiError } from '../error/api-error.ts'
 import type { ListenerParts } from './listener.ts'
 import type { NodeResponse } from './node.ts'
 import { closeWith, faultOfParser, refuse } from './refusal.ts'

@@ -1,10 +1,10 @@
 import type { Context } from 'hono'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import type { Result } from '../../verdict/verdict.ts'
-import type { Hold } from '../../work/books.ts'
-import { unlessGone } from '../client-gone.ts'
-import { commit } from '../commit.ts'
+import type { Hold } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
+import { unlessGone } from '../guard/client-gone.ts'
+import { commit } from '../guard/commit.ts'
 import type { Service } from '../service.ts'
 import { holdCredits } from './credits.ts'
 

@@ -2,9 +2,9 @@ import type { Context } from 'hono'
 import { type Plan, periodEnd } from '../../account/plan.ts'
 import { SECOND } from '../../base/clock.ts'
 import { isoTime } from '../../engine/result/present.ts'
-import type { Hold } from '../../work/books.ts'
-import { ApiError } from '../api-error.ts'
+import type { Hold } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
+import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 
 /** Sets credits aside for verifications that somebody waits for; throws where the plan has not so many left. */

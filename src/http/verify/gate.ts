@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Env } from '../context.ts'
-import { type GuardRule, guard } from '../guard.ts'
-import { idempotent } from '../idempotent.ts'
+import { type GuardRule, guard } from '../guard/guard.ts'
+import { idempotent } from '../guard/idempotent.ts'
 import type { Service } from '../service.ts'
 import { sandboxDelay } from './sandbox.ts'
 

@@ -1,8 +1,8 @@
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../address/address.ts'
 import { type Clock, sleep } from '../../base/clock.ts'
-import { ApiError } from '../api-error.ts'
 import type { Env } from '../context.ts'
+import { ApiError } from '../error/api-error.ts'
 
 type Simulated = {
   readonly prefix: string

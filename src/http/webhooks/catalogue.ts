@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { EVENT_KINDS } from '../../hook/event.ts'
-import { guard } from '../guard.ts'
+import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'

@@ -8,9 +8,9 @@ import {
   type Webhook,
   type WebhookPatch,
 } from '../../store/event/webhooks.ts'
-import { ApiError } from '../api-error.ts'
 import type { Env } from '../context.ts'
-import { guard } from '../guard.ts'
+import { ApiError } from '../error/api-error.ts'
+import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'

@@ -1,7 +1,7 @@
 import { cleanText } from '../../base/text.ts'
 import { faultOfDestination } from '../../hook/destination.ts'
 import { addressJudge } from '../../smtp/public-address.ts'
-import { ApiError } from '../api-error.ts'
+import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 
 /** Refuses a URL that events may not be sent to. */

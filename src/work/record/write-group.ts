@@ -15,7 +15,7 @@ import {
 } from '../../store/job/items.ts'
 import { type Job, openJobIn } from '../../store/job/jobs.ts'
 import { classOf, isFailure, type Result } from '../../verdict/verdict.ts'
-import type { Books } from '../books.ts'
+import type { Books } from '../books/books.ts'
 
 /** What happened to items of a list. */
 export type Change = {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createApp } from '../../../src/http/app.ts'
-import { openapiDocument } from '../../../src/http/openapi.ts'
+import { openapiDocument } from '../../../src/http/document/openapi.ts'
 import type { Service } from '../../../src/http/service.ts'
 
 export type Schema = { readonly [keyword: string]: unknown }

@@ -7,9 +7,9 @@ import { afterEach } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { type Log, silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import type { Certificate } from '../../../src/http/server/certificate.ts'
 import { SERVER_LIMITS, type ServerLimits } from '../../../src/http/server/limits.ts'
 import { type HttpServer, startServer } from '../../../src/http/server/server.ts'
+import type { Certificate } from '../../../src/http/server/tls/certificate.ts'
 
 /** As the true ones, but none longer than a test may take. */
 export const SHORT: Partial<ServerLimits> = {

@@ -11,8 +11,8 @@ import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../..
 import { addItems, type NewItem, queueJob } from '../../../store/job/loading.ts'
 import { deleteJob } from '../../../store/job/removal.ts'
 import type { JobState } from '../../../store/schema.ts'
-import { counted } from '../../counted.ts'
 import { openKept } from '../../database.ts'
+import { counted } from '../../text/counted.ts'
 import type { ListFile } from './file.ts'
 import { type SourceFlags, toSource } from './source.ts'
 

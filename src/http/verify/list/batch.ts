@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { cleanText } from '../../../base/text.ts'
-import { ApiError } from '../../api-error.ts'
 import type { Env } from '../../context.ts'
+import { ApiError } from '../../error/api-error.ts'
 import type { Service } from '../../service.ts'
 import { readBatch } from './emails.ts'
 import { linksOf, portions, presentQueued, queueList } from './queue.ts'

@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { ApiError } from '../../api-error.ts'
 import type { Env } from '../../context.ts'
+import { ApiError } from '../../error/api-error.ts'
 
 /** A body that is larger than this counts; one of the largest is ten times its size while it is read. */
 export const LARGE_BYTES = 1024 * 1024

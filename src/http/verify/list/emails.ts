@@ -1,6 +1,6 @@
 import { cleanText } from '../../../base/text.ts'
 import type { Row } from '../../../work/submit.ts'
-import { ApiError } from '../../api-error.ts'
+import { ApiError } from '../../error/api-error.ts'
 
 /** At most so many are answered at once (section 8 of the interface). */
 export const INSTANT_MAX = 10

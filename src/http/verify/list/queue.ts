@@ -10,9 +10,9 @@ import {
   type Row,
   type Submission,
 } from '../../../work/submit.ts'
-import { ApiError } from '../../api-error.ts'
-import { commit } from '../../commit.ts'
 import type { Env } from '../../context.ts'
+import { ApiError } from '../../error/api-error.ts'
+import { commit } from '../../guard/commit.ts'
 import type { Service } from '../../service.ts'
 import { quotaExceeded } from '../credits.ts'
 import { estimatedTime } from '../estimate.ts'

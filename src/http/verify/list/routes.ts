@@ -1,6 +1,6 @@
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
-import type { ApiCode } from '../../api-error.ts'
-import { recognise } from '../../idempotent.ts'
+import type { ApiCode } from '../../error/api-error.ts'
+import { recognise } from '../../guard/idempotent.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
 import { errorResponses, SECURITY } from '../../schema/error.ts'

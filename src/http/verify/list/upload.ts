@@ -8,7 +8,7 @@ import type { ReadableStream } from 'node:stream/web'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import type { Random } from '../../../base/random.ts'
 import { cleanText } from '../../../base/text.ts'
-import { ApiError } from '../../api-error.ts'
+import { ApiError } from '../../error/api-error.ts'
 
 /** A form with a file, as it was received. */
 export type Upload = {

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
-import type { ApiError } from '../../../../src/http/api-error.ts'
 import type { Env } from '../../../../src/http/context.ts'
+import type { ApiError } from '../../../../src/http/error/api-error.ts'
 import { LARGE_BYTES, LARGE_MAX, notTooMany } from '../../../../src/http/verify/list/crowd.ts'
 import { quiet } from '../../../engine/house.ts'
 

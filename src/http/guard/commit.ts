@@ -1,0 +1,73 @@
+import type { Context } from 'hono'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { DAY } from '../../base/clock.ts'
+import { type Trx, write } from '../../store/database.ts'
+import { keepReplay } from '../../store/replays.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../error/api-error.ts'
+import type { Service } from '../service.ts'
+
+/** What a request caused, to be told. */
+export type Answer = {
+  readonly status: 200 | 201
+  readonly body: object
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * Runs `work` in one write transaction and answers with what it gives. Under an Idempotency-Key the answer is kept
+ * in the same transaction: a commit that failed may have come about all the same, and then the retry is told so.
+ */
+export async function commit(
+  c: Context<Env>,
+  service: Service,
+  work: (trx: Trx) => Promise<Answer>,
+): Promise<Response> {
+  const answer = await write(service.database, async trx => {
+    const { status, body, headers = {} } = await work(trx)
+    const kept = { text: JSON.stringify(body), headers }
+    await keep(trx, c, service, { status, kept })
+    return { status, kept }
+  })
+  return sendKept(c, answer.kept, answer.status)
+}
+
+/** An answer in the bytes that it has each time. */
+export type Kept = { readonly text: string; readonly headers: Readonly<Record<string, string>> }
+
+export function sendKept(c: Context<Env>, { text, headers }: Kept, status: number): Response {
+  return c.body(text, status as ContentfulStatusCode, {
+    'Content-Type': 'application/json',
+    ...headers,
+  })
+}
+
+async function keep(
+  trx: Trx,
+  c: Context<Env>,
+  { clock, seal }: Service,
+  { status, kept }: { status: number; kept: Kept },
+): Promise<void> {
+  const replay = c.get('replay') ?? null
+  if (replay === null) return
+  if (replay.fingerprint === '')
+    throw new Error('this path keeps answers before it knows the request')
+  const now = clock.now()
+  const row = {
+    key_id: c.get('caller').key.id,
+    idempotency_key: replay.key,
+    fingerprint: replay.fingerprint,
+    status,
+    answer: seal.seal(JSON.stringify(kept)),
+    created_at: now,
+  }
+  if (await keepReplay(trx, row, now - DAY)) return
+  // Another process of the service was as fast: whatever it did is told to who asks again.
+  throw new ApiError(
+    'idempotency_in_progress',
+    'A request with this Idempotency-Key was answered',
+    {
+      retryAfterS: 1,
+    },
+  )
+}

@@ -1,0 +1,72 @@
+import { plainResult, presentResult } from '../../../engine/result/present.ts'
+import { OPINIONS, type Reason } from '../../../verdict/reason.ts'
+import type { Class } from '../../../verdict/verdict.ts'
+import type { JobRow } from './job-row.ts'
+
+/** A row of `data.results` (spec 2.2), with the ID that it came with. */
+export function presentItem(row: JobRow) {
+  const { email, valid, deliverable, risk_level, reason, cached } = plainRow(row)
+  return {
+    ...(row.id === null ? {} : { id: row.id }),
+    ...{ email, valid, deliverable, risk_level, reason, cached },
+    ...erasedMark(row),
+  }
+}
+
+/** A row of a download in JSON: the single result with its flags, and what came with the address. `input` is JSON. */
+export function rowJson(row: JobRow, input: string | null): string {
+  const result = row.result === null ? plainRow(row) : presentResult(row.result, ['flags'])
+  const head = { row: row.position, ...(row.id === null ? {} : { id: row.id }) }
+  const text = JSON.stringify({ ...head, ...result, ...erasedMark(row) })
+  return input === null ? text : `${text.slice(0, -1)},"input":${input}}`
+}
+
+/** The columns of a download, the fields of a list's row first. */
+export const ROW_COLUMNS = [
+  ...['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'confidence', 'provider'],
+  ...['syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid'],
+  ...['is_disposable', 'is_role', 'is_catch_all', 'is_free', 'did_you_mean', 'checked_at'],
+] as const
+
+/** The values of these columns. */
+export function rowValues(row: JobRow): (string | number | boolean | null)[] {
+  const plain = plainRow(row)
+  const { syntax_valid, domain_exists, mx_record, smtp_valid } = plain.details
+  const flags = row.result === null ? null : presentResult(row.result, ['flags'])
+  return [
+    ...[plain.email, plain.valid, plain.deliverable, plain.risk_level, plain.reason, plain.cached],
+    ...[plain.confidence, plain.provider, syntax_valid, domain_exists, mx_record, smtp_valid],
+    ...[flags?.flags?.is_disposable ?? null, flags?.flags?.is_role ?? null],
+    ...[flags?.flags?.is_catch_all ?? null, flags?.flags?.is_free ?? null],
+    ...[flags?.did_you_mean ?? null, flags?.checked_at ?? null],
+  ]
+}
+
+const plainRow = ({ result, class: klass }: JobRow): ReturnType<typeof plainResult> =>
+  result === null ? erasedResult(klass) : plainResult(result)
+
+const erasedMark = ({ result }: JobRow) => (result === null ? { erased: true as const } : {})
+
+/** What is told of an erased address: of its class, which is all that is left, the plainest case. */
+function erasedResult(klass: Class): ReturnType<typeof plainResult> {
+  const reason = PLAINEST[klass]
+  const { valid, deliverable, risk, details } = OPINIONS[reason]
+  return {
+    ...{ email: '', valid, deliverable, risk_level: risk, provider: '', response_time: 0 },
+    confidence: 0,
+    details: {
+      syntax_valid: details.syntaxValid,
+      domain_exists: details.domainExists,
+      mx_record: details.mxRecord,
+      smtp_valid: details.smtpValid ?? false,
+    },
+    ...{ reason, cached: false },
+  }
+}
+
+const PLAINEST = {
+  deliverable: 'accepted_email',
+  risky: 'low_deliverability',
+  undeliverable: 'rejected_email',
+  unknown: 'unavailable_smtp',
+} as const satisfies Record<Class, Reason>

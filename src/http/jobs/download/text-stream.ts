@@ -1,0 +1,100 @@
+import type { Context } from 'hono'
+import { breathe, type Clock, MINUTE } from '../../../base/clock.ts'
+import { messageOf } from '../../../base/error.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Env } from '../../context.ts'
+
+/** A reader that takes nothing for so long is gone, or holds the connection for nothing. */
+export const READER_PATIENCE_MS = MINUTE
+
+type Doors = { readonly clock: Clock; readonly log: Log }
+
+/**
+ * A body whose pieces are made when the reader takes them: one that is slow, or stops, costs one piece of memory.
+ * When a piece cannot be made, or the reader is gone, the connection is broken off: what is cut short never looks whole.
+ */
+export function textStream(
+  c: Context<Env>,
+  { clock, log }: Doors,
+  pieces: AsyncGenerator<string>,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  let endWatch = () => {}
+  let isOver = false
+  const end = () => {
+    isOver = true
+    endWatch()
+    void pieces.return(undefined).catch(() => {})
+  }
+  const breakOff = (controller: ReadableStreamDefaultController, error: unknown) => {
+    if (isOver) return
+    end()
+    log.warn('an answer was broken off', {
+      requestId: c.get('requestId'),
+      why: messageOf(error),
+    })
+    if (!closeConnection(c, error)) controller.error(error)
+  }
+  const watch = (controller: ReadableStreamDefaultController) =>
+    clock.after(READER_PATIENCE_MS, () => breakOff(controller, new Error(GONE)))
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        endWatch()
+        try {
+          const { value, done } = await inTurn(() => pieces.next())
+          if (isOver) return
+          if (done) {
+            end()
+            return controller.close()
+          }
+          controller.enqueue(encoder.encode(value))
+          endWatch = watch(controller)
+        } catch (error) {
+          breakOff(controller, error)
+        }
+      },
+      cancel: end,
+    },
+    // Nothing is made ahead of the reader.
+    { highWaterMark: 0 },
+  )
+}
+
+const GONE = 'nobody took what was sent'
+
+/** Pieces that are made at the same time, over all readers: one that is long in coming does not hold up the others. */
+const MAKING_MAX = 4
+let making = 0
+const waiting: (() => void)[] = []
+
+/**
+ * A turn of the event loop for each piece: a reader as fast as we are would else keep all others waiting, and five
+ * hundred that ask at once would have each turn last as long as all their pieces.
+ */
+async function inTurn<T>(make: () => Promise<T>): Promise<T> {
+  // Whoever is called on takes the place of who is done.
+  if (making === MAKING_MAX) await new Promise<void>(resolve => void waiting.push(resolve))
+  else making++
+  try {
+    await breathe()
+    return await make()
+  } finally {
+    const next = waiting.shift()
+    if (next === undefined) making--
+    else next()
+  }
+}
+
+/**
+ * Destroys the connection, or in HTTP/2 the stream, of an answer: an error of the body alone would have its text sent
+ * and the answer ended as if it were whole. False where there is none, as in tests.
+ */
+function closeConnection(c: Context<Env>, cause: unknown): boolean {
+  const outgoing = c.env?.outgoing
+  if (outgoing === undefined) return false
+  // Without an error a stream of HTTP/2 would be told to have ended well; a socket would throw it.
+  if (outgoing.stream === undefined) outgoing.destroy()
+  else outgoing.destroy(cause instanceof Error ? cause : new Error(String(cause)))
+  return true
+}

@@ -1,0 +1,99 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { messageOf } from '../../base/error.ts'
+import { ping } from '../../store/care/ping.ts'
+import { ApiError } from '../error/api-error.ts'
+import { newRouter } from '../router.ts'
+import { ErrorBody, json } from '../schema/answers.ts'
+import type { Service } from '../service.ts'
+
+/** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
+export function healthRoutes(service: Service) {
+  const { settings, isStopping, worker } = service
+  return newRouter()
+    .openapi(livez, c => c.json({ status: 'ok' as const }))
+    .openapi(readyz, async c => {
+      if (isStopping()) {
+        const sentence = 'The service is stopping'
+        throw new ApiError('service_unavailable', sentence, { retryAfterS: 5 })
+      }
+      await checkStore(service)
+      return c.json({ status: 'ok' as const }, 200)
+    })
+    .openapi(health, async c => {
+      const store = await checkStore(service).then(
+        () => 'ok' as const,
+        () => 'failing' as const,
+      )
+      const status = isStopping() ? 'stopping' : store
+      const { jobs } = worker.status()
+      return c.json({ status, version: settings.version, database: store, jobs })
+    })
+}
+
+async function checkStore({ database, log }: Service): Promise<void> {
+  try {
+    await ping(database)
+  } catch (error) {
+    log.error('the database does not answer', { why: messageOf(error) })
+    const sentence = 'The database does not answer'
+    throw new ApiError('service_unavailable', sentence, { retryAfterS: 5, cause: error })
+  }
+}
+
+const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
+const healthSchema = z
+  .object({
+    status: z.enum(['ok', 'stopping', 'failing']),
+    version: z.string(),
+    database: z.enum(['ok', 'failing']),
+    jobs: z.number().int().openapi({ description: 'Jobs that are worked on' }),
+  })
+  .openapi('Health')
+
+const ok = {
+  200: {
+    description: 'Yes',
+    content: { 'application/json': { schema: okSchema, example: { status: 'ok' } } },
+  },
+}
+const livez = createRoute({
+  method: 'get',
+  path: '/livez',
+  operationId: 'isAlive',
+  tags: ['Service'],
+  summary: 'Whether the process runs',
+  responses: ok,
+})
+const STOPPING = {
+  ...{ success: false as const, error: 'The service is stopping' },
+  ...{ code: 'service_unavailable' as const, request_id: 'req_01hx' },
+}
+const readyz = createRoute({
+  method: 'get',
+  path: '/readyz',
+  operationId: 'isReady',
+  tags: ['Service'],
+  summary: 'Whether requests should be sent here',
+  responses: {
+    ...ok,
+    503: json(ErrorBody, 'Not now: it is stopping, or its database fails', STOPPING),
+  },
+})
+const health = createRoute({
+  method: 'get',
+  path: '/health',
+  operationId: 'getHealth',
+  tags: ['Service'],
+  summary: 'How the service is',
+  responses: {
+    200: {
+      description: 'How it is; 200 even where something fails',
+      content: {
+        'application/json': {
+          schema: healthSchema,
+          example: { status: 'ok', version: '0.1.0', database: 'ok', jobs: 0 },
+        },
+      },
+    },
+  },
+})

@@ -1,0 +1,53 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { inRanges } from '../../base/ip.ts'
+import type { Env } from '../context.ts'
+import { edge } from '../edge.ts'
+import { ApiError } from '../error/api-error.ts'
+import { answerError } from '../error/errors.ts'
+import { newRouter } from '../router.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+
+/** Metrics on a port of their own. */
+export function metricsApp(service: Service): Hono<Env> {
+  const app = new Hono<Env>()
+  app.use(edge(service))
+  app.onError((error, c) => answerError(c, service.log, error))
+  app.notFound(c =>
+    answerError(c, service.log, new ApiError('not_found', 'There is only /metrics')),
+  )
+  return app.route('/', metricsRoutes(service))
+}
+
+/** For Prometheus, on this machine or with the token. */
+export function metricsRoutes(service: Service) {
+  return newRouter().get('/metrics', watcherOnly(service), async c => {
+    const { metrics } = stateOf(service)
+    return c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType })
+  })
+}
+
+function watcherOnly({ settings }: Service): MiddlewareHandler<Env> {
+  const token = settings.metricsToken
+  return async (c, next) => {
+    const given = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]
+    if (token !== null && given !== undefined) {
+      if (!isSame(given, token)) throw new ApiError('authentication_error', 'This is not the token')
+      return next()
+    }
+    // What a proxy of this machine passes on comes from elsewhere, even where the proxy is not known as one.
+    const isPassedOn = c.req.header('X-Forwarded-For') ?? c.req.header('Forwarded')
+    if (isPassedOn === undefined && isLoopback(c.get('ip'))) return next()
+    throw new ApiError('ip_restricted', TOLD)
+  }
+}
+
+const TOLD = 'Metrics are for this machine, or for who sends EV_METRICS_TOKEN as a Bearer token'
+
+const isLoopback = inRanges(['127.0.0.0/8', '::1'])
+
+/** Digests have one length, so that nothing is told about that of the token. */
+const isSame = (one: string, other: string) => timingSafeEqual(digestOf(one), digestOf(other))
+
+const digestOf = (text: string) => createHash('sha256').update(text).digest()

@@ -1,0 +1,110 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { totalUsage } from '../../store/account/usage-total.ts'
+import { tallyOf } from '../../work/books/tally.ts'
+import type { LimitKind } from '../limit/buckets.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+
+/** What the service counts about itself, for Prometheus. */
+export interface Metrics {
+  /** A request that was answered; `route` is a template, never what was asked for. */
+  answered(o: { method: string; route: string; status: number; tookMs: number }): void
+  /** A request that a limit refused. */
+  refused(limit: LimitKind | 'credits' | 'crowd'): void
+  /** All of it in the text format of Prometheus. */
+  text(): Promise<string>
+  readonly contentType: string
+}
+
+export function createMetrics(service: Service): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'ev_http_requests_total',
+    help: 'Requests that were answered, by route and status',
+    labelNames: ['method', 'route', 'status'] as const,
+    registers,
+  })
+  const durations = new Histogram({
+    name: 'ev_http_request_duration_seconds',
+    help: 'Time from a request to the begin of its answer, by route',
+    labelNames: ['method', 'route'] as const,
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  })
+  const refusals = new Counter({
+    name: 'ev_limit_refusals_total',
+    help: 'Requests that a limit refused, by limit',
+    labelNames: ['limit'] as const,
+    registers,
+  })
+  gauges(service, registers)
+  /** Built at the first look: it watches the event loop from then on. */
+  let isWatched = false
+  return {
+    answered({ method, route, status, tookMs }) {
+      requests.inc({ method, route, status }, 1)
+      durations.observe({ method, route }, tookMs / 1_000)
+    },
+    refused: limit => refusals.inc({ limit }),
+    async text() {
+      if (!isWatched) collectDefaultMetrics({ register: registry })
+      isWatched = true
+      return registry.metrics()
+    },
+    contentType: registry.contentType,
+  }
+}
+
+/** What is looked up when somebody asks. */
+function gauges(service: Service, registers: Registry[]): void {
+  const { worker, database } = service
+  new Gauge({
+    name: 'ev_verifications_in_flight',
+    help: 'Requests that verify something now',
+    registers,
+    collect() {
+      this.set(stateOf(service).verifying)
+    },
+  })
+  new Gauge({
+    name: 'ev_jobs',
+    help: 'Jobs that are worked on',
+    registers,
+    collect() {
+      this.set(worker.status().jobs)
+    },
+  })
+  new Gauge({
+    name: 'ev_queue_entries',
+    help: 'Entries of the queue, by whether they wait or run',
+    labelNames: ['state'] as const,
+    registers,
+    collect() {
+      const { waiting, running } = worker.status()
+      this.set({ state: 'waiting' }, waiting)
+      this.set({ state: 'running' }, running)
+    },
+  })
+  new Gauge({
+    name: 'ev_verdicts',
+    help: 'Addresses that were verified since the start, by reason',
+    labelNames: ['reason'] as const,
+    registers,
+    collect() {
+      for (const [reason, count] of tallyOf(database)) this.set({ reason }, count)
+    },
+  })
+  new Gauge({
+    name: 'ev_verifications',
+    help: 'Addresses that were verified in all, by class, and how many of these from memory',
+    labelNames: ['class', 'cached'] as const,
+    registers,
+    async collect() {
+      for (const { class: ofClass, verifications, cached } of await totalUsage(database)) {
+        this.set({ class: ofClass, cached: 'true' }, cached)
+        this.set({ class: ofClass, cached: 'false' }, verifications - cached)
+      }
+    },
+  })
+}

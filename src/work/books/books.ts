@@ -1,0 +1,184 @@
+import { type Plan, periodStart } from '../../account/plan.ts'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import type { Random } from '../../base/random.ts'
+import { holdCredits, readCredit, settleCredits } from '../../store/account/credits.ts'
+import { hasVerification } from '../../store/account/history.ts'
+import { type Database, isOfStorage, type Trx, write, writeLoosely } from '../../store/database.ts'
+import type { JobType } from '../../store/schema.ts'
+import {
+  type Entries,
+  type Entry,
+  newVerificationId,
+  tellExhausted,
+  writeEntries,
+} from './entries.ts'
+import { createGroups } from './groups.ts'
+import { tallyEntries } from './tally.ts'
+
+export type { Entry } from './entries.ts'
+
+/** Credits that are set aside for what is under way. */
+export type Hold = {
+  /** Of the day that it began in, epoch ms, however late it is settled. */
+  readonly period: number
+  /** 0 where the plan knows no limit: nothing need be set aside then. */
+  readonly amount: number
+}
+
+/** A single verification that has ended with a result. */
+export type Settled = {
+  readonly accountId: string
+  readonly keyId: string
+  readonly source: JobType
+  readonly sandbox: boolean
+  /** Null where nothing was set aside, as in the sandbox. */
+  readonly hold: Hold | null
+  readonly entry: Entry
+}
+
+/** What accounts did and what it cost: history, usage and credits. */
+export interface Books {
+  /** Writes verifications in the transaction of their results: history, usage, credits, quota events. */
+  record(trx: Trx, entries: Entries): Promise<void>
+  /** Sets credits aside before anybody is asked; null: they are used up. Throws when what was done cannot be written down. */
+  hold(accountId: string, plan: Plan, amount: number): Promise<Hold | null>
+  /** Tells an account once in a period that it was refused, when nothing is left that is not set aside. */
+  refused(accountId: string, plan: Plan): Promise<void>
+  /** Takes a single verification; it is written with others, and nobody waits for that. */
+  settle(settled: Settled): void
+  /** A verification ended without a result: what was set aside for it goes back. */
+  giveBack(accountId: string, hold: Hold): void
+  /** Resolves when all that was taken is durable. */
+  flushed(): Promise<void>
+  stop(): Promise<void>
+}
+
+export type BooksParts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** By name. */
+  readonly plans: ReadonlyMap<string, Plan>
+}
+
+/** Verifications that wait to be written while the disk is full, 2 KB each: with more nothing new is begun. */
+const WAITING_MAX = 10_000
+
+/** What fails so often for another reason than the disk fails for ever. */
+const TRIES_MAX = 5
+
+export function createBooks(parts: BooksParts): Books {
+  const { database, clock, log, random } = parts
+  const groups = createGroups<Slip>({
+    clock,
+    write: (group, again) => writeSlips(parts, group, again),
+    onFailure(error, group, tries) {
+      const goesOn = isOfStorage(error) || tries < TRIES_MAX
+      const said = goesOn ? 'books: not written, tried again' : 'books: not written, lost'
+      log.error(said, { entries: group.length, tries, why: messageOf(error) })
+      return goesOn
+    },
+  })
+  return {
+    record(trx, entries) {
+      tallyEntries(database, entries)
+      return writeEntries(trx, parts, entries, clock.now())
+    },
+    async hold(accountId, plan, amount) {
+      if (groups.waiting >= WAITING_MAX && groups.fault !== null) throw groups.fault
+      const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
+      if (limit === null) return { period, amount: 0 }
+      // A hold that a power cut undoes is one that the next start would give back.
+      const isHeld = await writeLoosely(database, db =>
+        holdCredits(db, { accountId, period, amount, limit }),
+      )
+      if (isHeld) return { period, amount }
+      await refuse(parts, { accountId, period, limit })
+      return null
+    },
+    async refused(accountId, { creditsPerDay: limit }) {
+      if (limit === null) return
+      await refuse(parts, { accountId, period: periodStart(clock.now()), limit })
+    },
+    settle(settled) {
+      const { result, id = newVerificationId(random) } = settled.entry
+      // Only what is simulated comes without a hold, which would have been refused.
+      if (settled.hold === null && groups.waiting >= WAITING_MAX) {
+        log.error('books: too many wait to be written, lost', { entries: 1 })
+      } else groups.add({ ...settled, at: clock.now(), entry: { id, result } })
+    },
+    giveBack(accountId, hold) {
+      if (hold.amount > 0) groups.add({ accountId, hold, entry: null })
+    },
+    flushed: () => groups.flushed(),
+    async stop() {
+      await groups.stop()
+      if (groups.waiting > 0) log.error('books: not written, lost', { entries: groups.waiting })
+    },
+  }
+}
+
+/** What the books take later on: a verification, or a hold that goes back. */
+type Slip =
+  | (Settled & { readonly at: number; readonly entry: Required<Entry> })
+  | { readonly accountId: string; readonly hold: Hold; readonly entry: null }
+
+type Done = Extract<Slip, { at: number }>
+
+async function writeSlips(
+  parts: BooksParts,
+  slips: readonly Slip[],
+  again: boolean,
+): Promise<void> {
+  const done = slips.filter((slip): slip is Done => slip.entry !== null)
+  await write(parts.database, async trx => {
+    const [first] = done
+    // A commit that failed may be durable nevertheless; its first verification tells.
+    if (again && first !== undefined && (await isWritten(trx, first))) return
+    for (const { at, ...entries } of entriesOf(done)) {
+      tallyEntries(parts.database, entries)
+      await writeEntries(trx, parts, entries, at)
+    }
+    for (const { accountId, hold, entry } of slips) {
+      if (entry !== null) continue
+      const { period, amount } = hold
+      await settleCredits(trx, { accountId, period, released: amount, used: 0 })
+    }
+  })
+}
+
+const isWritten = (trx: Trx, { accountId, sandbox, at, entry }: Done) =>
+  hasVerification(trx, { accountId, sandbox, createdAt: at, id: entry.id })
+
+/** Verifications of the same origin together: what they cost is counted once for all of them. */
+function entriesOf(done: readonly Done[]): (Entries & { at: number })[] {
+  const groups = Map.groupBy(done, ({ accountId, keyId, source, sandbox, hold }) =>
+    JSON.stringify([accountId, keyId, source, sandbox, hold?.period ?? null]),
+  )
+  return [...groups.values()].map(group => {
+    const { accountId, keyId, source, sandbox, hold, at } = group[0] as Done
+    const released = group.reduce((sum, slip) => sum + (slip.hold?.amount ?? 0), 0)
+    const entries = group.map(({ entry }) => entry)
+    return {
+      ...{ accountId, keyId, source, sandbox, released, entries, at },
+      ...{ jobId: null, period: hold?.period ?? null },
+    }
+  })
+}
+
+/** An account that is refused again and again writes nothing for it. A refusal stays one where it cannot be told of. */
+async function refuse(
+  parts: BooksParts,
+  o: { accountId: string; period: number; limit: number },
+): Promise<void> {
+  const { used, held, warned } = await readCredit(parts.database, o.accountId, o.period)
+  if (warned >= 100 || used + held < o.limit) return
+  try {
+    await write(parts.database, trx => tellExhausted(trx, parts, o, parts.clock.now()))
+  } catch (error) {
+    parts.log.warn('books: used up, and nobody told', { why: messageOf(error) })
+  }
+}

@@ -1,0 +1,137 @@
+import { creditsFor } from '../../account/charge.ts'
+import { type Plan, periodEnd, periodStart, planNamed } from '../../account/plan.ts'
+import { thresholdsReached } from '../../account/quota.ts'
+import type { Random } from '../../base/random.ts'
+import { quotaData } from '../../hook/event-data.ts'
+import { accountIn } from '../../store/account/accounts.ts'
+import { noteWarned, readCredit, settleCredits } from '../../store/account/credits.ts'
+import { addHistory, type Verification } from '../../store/account/history.ts'
+import { countUsage, type Usage } from '../../store/account/usage.ts'
+import type { Trx } from '../../store/database.ts'
+import { emit } from '../../store/event/events.ts'
+import type { CreditTable, JobType } from '../../store/schema.ts'
+import { classOf, type Result } from '../../verdict/verdict.ts'
+
+/** One address that was verified. */
+export type Entry = {
+  /** Its place in the history, where that was told before: `ver_…`. */
+  readonly id?: string
+  readonly result: Result
+}
+
+/** Verifications of one origin. */
+export type Entries = {
+  readonly accountId: string
+  readonly keyId: string
+  readonly source: JobType
+  readonly jobId: string | null
+  readonly sandbox: boolean
+  /** Of which period its credits were set aside; null: the one that it is. */
+  readonly period: number | null
+  /** Credits that are set aside for these and no longer needed. */
+  readonly released: number
+  readonly entries: readonly Entry[]
+}
+
+export type EntryParts = {
+  readonly random: Random
+  readonly plans: ReadonlyMap<string, Plan>
+}
+
+/** Writes history, usage, credits and what is to be told of them; what is simulated stands in the history alone. */
+export async function writeEntries(
+  trx: Trx,
+  parts: EntryParts,
+  o: Entries,
+  now: number,
+): Promise<void> {
+  await addHistory(
+    trx,
+    o.entries.map(entry => toVerification(entry, o, parts.random, now)),
+  )
+  if (o.sandbox) return
+  await countUsage(trx, usageOf(o, now))
+  const used = o.entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
+  if (used === 0 && o.released === 0) return
+  const { accountId, released } = o
+  const period = o.period ?? periodStart(now)
+  const credit = await settleCredits(trx, { accountId, period, released, used })
+  if (used > 0) await warn(trx, parts, credit, now)
+}
+
+/** Tells an account that was refused for want of credits that they are used up, once in a period. */
+export async function tellExhausted(
+  trx: Trx,
+  parts: EntryParts,
+  { accountId, period, limit }: { accountId: string; period: number; limit: number },
+  now: number,
+): Promise<void> {
+  const credit = await readCredit(trx, accountId, period)
+  // What is set aside is as good as used for whoever wants more.
+  const used = credit.used + credit.held
+  if (used >= limit) await warn(trx, parts, { ...credit, used }, now)
+}
+
+/** 103 bits of chance, as IDs of events have. */
+const ID_LENGTH = 20
+
+export const newVerificationId = (random: Random) => `ver_${random.token(ID_LENGTH)}`
+
+function toVerification(
+  { id, result }: Entry,
+  o: Entries,
+  random: Random,
+  created_at: number,
+): Verification {
+  const { verdict, email, cached } = result
+  return {
+    id: id ?? newVerificationId(random),
+    ...{ account_id: o.accountId, key_id: o.keyId },
+    email,
+    valid: Number(verdict.valid),
+    deliverable: Number(verdict.deliverable),
+    risk_level: verdict.risk,
+    reason: verdict.reason,
+    class: classOf(verdict),
+    cached: Number(cached),
+    ...{ source: o.source, job_id: o.jobId, sandbox: Number(o.sandbox), created_at },
+  }
+}
+
+function usageOf({ accountId, keyId, entries }: Entries, now: number): Usage[] {
+  const byClass = new Map<string, Usage>()
+  for (const { result } of entries) {
+    const name = classOf(result.verdict)
+    const usage = byClass.get(name) ?? {
+      ...{ account_id: accountId, key_id: keyId, day: periodStart(now), class: name },
+      ...{ verifications: 0, cached: 0, credits: 0 },
+    }
+    usage.verifications++
+    usage.cached += Number(result.cached)
+    usage.credits += creditsFor(result)
+    byClass.set(name, usage)
+  }
+  return [...byClass.values()]
+}
+
+/** One event for each threshold that was reached, once in a period. */
+async function warn(
+  trx: Trx,
+  { plans, random }: EntryParts,
+  { account_id: accountId, period_start: period, used, warned }: CreditTable,
+  now: number,
+): Promise<void> {
+  const account = await accountIn(trx, accountId)
+  if (account === null) return
+  const { name, creditsPerDay: limit } = planNamed(plans, account.plan)
+  if (limit === null) return
+  const reached = thresholdsReached({ limit, used, warned })
+  for (const thresholdPercent of reached) {
+    const kind = thresholdPercent === 100 ? 'quota.exceeded' : 'quota.warning'
+    const resetsAt = periodEnd(period)
+    const data = quotaData({ plan: name, limit, used, thresholdPercent, resetsAt })
+    await emit(trx, { accountId, kind, data, sandbox: false, now, random })
+  }
+  const last = reached.at(-1)
+  if (last !== undefined) await noteWarned(trx, { accountId, period }, last)
+}

@@ -1,0 +1,22 @@
+import type { Database } from '../../store/database.ts'
+import type { Reason } from '../../verdict/reason.ts'
+import type { Entries } from './entries.ts'
+
+const tallies = new WeakMap<Database, Map<Reason, number>>()
+
+/** How often each reason was concluded by this process, without what was simulated: for who watches the service. */
+export function tallyOf(database: Database): Map<Reason, number> {
+  const tally = tallies.get(database) ?? new Map<Reason, number>()
+  tallies.set(database, tally)
+  return tally
+}
+
+/** Counts what is entered; a commit that fails and is tried again counts twice. */
+export function tallyEntries(database: Database, { entries, sandbox }: Entries): void {
+  if (sandbox) return
+  const tally = tallyOf(database)
+  for (const { result } of entries) {
+    const { reason } = result.verdict
+    tally.set(reason, (tally.get(reason) ?? 0) + 1)
+  }
+}

@@ -1,0 +1,106 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { addHistory } from '../../../src/store/account/history.ts'
+import { type Database, openDatabase, write } from '../../../src/store/database.ts'
+import { createJob, findJob } from '../../../src/store/job/jobs.ts'
+import { addItems, queueJob } from '../../../src/store/job/loading.ts'
+import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { emptyFolder, runEv } from '../run-ev.ts'
+
+const ID = 'job_0123456789abcdef'
+
+/** A list of three rows that came to the service, which does not run. */
+async function homeWithJob(): Promise<{ home: string; database: Database }> {
+  const home = emptyFolder()
+  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+  const now = systemClock.now()
+  await write(database, trx => createAccount(trx, { id: 'acc_1', name: 'Ann', plan: 'free', now }))
+  const owner = { accountId: 'acc_1', keyId: 'key_1', type: 'batch', sandbox: false } as const
+  await createJob(database, {
+    ...{ id: ID, sourceKey: ID, source: '{}', owner: { ...owner, name: 'March list' } },
+  })
+  const rows = [1, 2, 3].map(position => {
+    const text = `a${position}@x.example`
+    return { position, text, dedupeKey: text }
+  })
+  await addItems(database, ID, rows)
+  await queueJob(database, ID)
+  return { home, database }
+}
+
+const jobs = (home: string, ...args: readonly string[]) =>
+  runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
+
+describe.concurrent('ev jobs knows a list of the service', () => {
+  test('by its account, its type, its name and whether the service runs', async () => {
+    const { home, database } = await homeWithJob()
+    const { stdout } = await jobs(home)
+    expect(stdout).toMatch(/stopped .* batch +March list\n$/)
+    const [listed] = JSON.parse((await jobs(home, '--json')).stdout)
+    expect(listed).toMatchObject({
+      ...{ job_id: ID, type: 'batch', name: 'March list', account_id: 'acc_1' },
+      ...{ state: 'stopped', output: null, total: 3 },
+    })
+    const shown = (await jobs(home, 'show', ID)).stdout
+    expect(shown).toMatch(/state +stopped; the next “ev serve” goes on\n/)
+    expect(shown).toMatch(/name +March list\n/)
+    expect(shown).toMatch(/account +Ann\n/)
+    const lock = lockJob(join(home, 'data'), SERVE_LOCK)
+    expect(JSON.parse((await jobs(home, '--json')).stdout)).toMatchObject([{ state: 'queued' }])
+    lock?.release()
+    await database.close()
+  })
+
+  test('which goes on by itself', async () => {
+    const { home, database } = await homeWithJob()
+    const { code, stderr } = await jobs(home, 'resume', ID)
+    expect({ code, stderr }).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/one of the service: “ev serve” goes on with it by itself/),
+    })
+    await database.close()
+  })
+
+  test('and cancels it, and deletes it', async () => {
+    const { home, database } = await homeWithJob()
+    const lock = lockJob(join(home, 'data'), SERVE_LOCK)
+    expect((await jobs(home, 'cancel', ID)).stdout).toMatch(
+      /^Cancelled .*0 of 3 rows were done\. The service asks nothing more for it within seconds\./,
+    )
+    lock?.release()
+    expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })
+    expect((await jobs(home, 'delete', ID)).stdout).toMatch(/^Deleted .* with its 3 rows\.\n$/)
+    expect(await findJob(database, ID)).toBeNull()
+    await database.close()
+  })
+
+  test('and deletes with it what the history has of it', async () => {
+    const { home, database } = await homeWithJob()
+    const row = (id: string, job_id: string | null) => ({
+      ...{ id, job_id, account_id: 'acc_1', key_id: 'key_1', email: 'a1@x.example', sandbox: 0 },
+      ...{ valid: 1, deliverable: 1, risk_level: 'low', reason: 'accepted_email' },
+      ...({
+        class: 'deliverable',
+        cached: 0,
+        source: 'batch',
+        created_at: systemClock.now(),
+      } as const),
+    })
+    await write(database, trx => addHistory(trx, [row('ver_1', ID), row('ver_2', null)]))
+    expect((await jobs(home, 'delete', ID)).stdout).toMatch(/^Deleted /)
+    const left = await database.db.selectFrom('verification').select('id').execute()
+    expect(left).toEqual([{ id: 'ver_2' }])
+    await database.close()
+  })
+
+  test('and when it is completed, ev purge does not call it unfinished', async () => {
+    const { home, database } = await homeWithJob()
+    const now = systemClock.now()
+    await database.db.updateTable('job').set({ state: 'completed', finished_at: now }).execute()
+    await database.close()
+    const { stdout } = await runEv(['purge', '--data-dir', 'data'], { home, offline: true })
+    expect(stdout).toBe('There is nothing to remove.\n')
+  })
+})

@@ -1,0 +1,325 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { rowsIn } from '../../journey/lists.ts'
+import { emptyFolder, type Ran, type Running, runEv, startEv, towards } from '../run-ev.ts'
+
+const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
+const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
+
+/** A folder with a list in it. */
+function homeWith(list: string): string {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), list)
+  return home
+}
+
+const jobs = (home: string, ...args: string[]) =>
+  runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
+
+type JobObject = Readonly<Record<string, unknown>> & { job_id: string; state: string; done: number }
+
+const listed = async (home: string): Promise<JobObject[]> =>
+  JSON.parse((await jobs(home, 'list', '--json')).stdout)
+
+async function only(home: string): Promise<JobObject> {
+  const all = await listed(home)
+  expect(all).toHaveLength(1)
+  return all[0] as JobObject
+}
+
+function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
+  expect(stderr).toMatch(about)
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(stdout).toBe('')
+}
+
+// The runs of a test follow one another: a busy machine takes its time over them.
+describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
+  test('where nothing was begun says so, and makes nothing', async () => {
+    const home = emptyFolder()
+    const { code, stdout } = await jobs(home)
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^No lists in data\. “ev bulk” makes one\.\n$/)
+    expect(JSON.parse((await jobs(home, '--json')).stdout)).toEqual([])
+    expect(readdirSync(join(home, 'data'))).toEqual([])
+  })
+
+  test('lists what was begun, as a table or as JSON; list is what it does by itself', async () => {
+    const home = homeWith(LIST)
+    expect(await runEv(BULK, { home })).toMatchObject({ code: 0 })
+    const { code, stdout } = await jobs(home)
+    const [heading = '', row = '', ...rest] = stdout.split('\n')
+    expect(code).toBe(0)
+    expect(heading).toMatch(/^ID +STATE +ROWS +DONE .*CREATED +TYPE +LIST$/)
+    expect(row).toMatch(
+      /^job_[a-z0-9]{16} +completed +3 +100 % +1 +0 +2 +0 +\d{4}-\d\d-\d\d \d\d:\d\d +list +\/.*list\.csv$/,
+    )
+    expect(rest).toEqual([''])
+    expect((await jobs(home, 'list')).stdout).toBe(stdout)
+    expect(await only(home)).toEqual({
+      job_id: row.slice(0, 20),
+      state: 'completed',
+      ...{ type: 'list', account_id: null, name: null },
+      list: expect.stringMatching(/\/list\.csv$/),
+      output: expect.stringMatching(/\/out\.csv$/),
+      ...{ total: 3, done: 3, progress: 100, duplicates: 1 },
+      ...{ deliverable: 1, risky: 0, undeliverable: 2, unknown: 0 },
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      finished_at: expect.stringMatching(/Z$/),
+      written_at: expect.stringMatching(/Z$/),
+    })
+  })
+
+  test('a job is named by its ID or the beginning of it, with or without job_', async () => {
+    const home = homeWith(LIST)
+    await runEv(BULK, { home })
+    const { job_id } = await only(home)
+    for (const name of [job_id, job_id.slice(0, 10), job_id.slice(4, 9)]) {
+      expect((await jobs(home, 'show', name)).stdout, name).toMatch(new RegExp(`^${job_id}\n`))
+    }
+    const short = await jobs(home, 'show', job_id.slice(0, 6))
+    expect(short.code).toBe(64)
+    expectSentence(short, /too short to name a job: give at least 4 characters/)
+  })
+
+  test.each(['show', 'resume', 'cancel', 'delete'])(
+    '%s of a job that there is not ends with 66 and names ev jobs',
+    async command => {
+      const nothing = await jobs(emptyFolder(), command, 'job_none')
+      const home = homeWith(LIST)
+      await runEv(BULK, { home })
+      for (const ran of [nothing, await jobs(home, command, 'job_none')]) {
+        expect(ran.code).toBe(66)
+        expectSentence(ran, /^ev: There is no job job_none\. “ev jobs” lists those there are\.$/m)
+      }
+    },
+  )
+
+  test('a command that there is not is answered with those there are', async () => {
+    const ran = await jobs(emptyFolder(), 'stop', 'job_x')
+    expect(ran.code).toBe(64)
+    expectSentence(
+      ran,
+      /There is no “ev jobs stop”; there are list, show, resume, cancel, delete\./,
+    )
+  })
+
+  test('a finished job is neither resumed nor cancelled; delete takes it away, not its output', async () => {
+    const home = homeWith(LIST)
+    await runEv(BULK, { home })
+    const { job_id } = await only(home)
+    for (const [command, about] of [
+      ['resume', /is finished, and its output is written/],
+      ['cancel', /is finished: there is nothing to cancel/],
+    ] as const) {
+      const ran = await jobs(home, command, job_id)
+      expect(ran.code).toBe(64)
+      expectSentence(ran, about)
+    }
+    expect(await jobs(home, 'delete', job_id)).toMatchObject({
+      ...{ code: 0, stdout: `Deleted ${job_id} with its 3 rows.\n` },
+    })
+    expect(await listed(home)).toEqual([])
+    expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
+  })
+
+  test('one of which only the output is missing is unwritten, and resume tries to write it', async () => {
+    const home = homeWith(LIST)
+    const full = BULK.map(word => (word === 'out.csv' ? '/dev/full' : word))
+    expect(await runEv(full, { home })).toMatchObject({ code: 73 })
+    expect(await only(home)).toMatchObject({ state: 'unwritten', done: 3, written_at: null })
+    const { job_id } = await only(home)
+    const resumed = await jobs(home, 'resume', job_id)
+    expect(resumed.code, resumed.stderr).toBe(73)
+    // The output that it was given still takes nothing; one that is named anew does.
+    expect(await runEv(BULK, { home })).toMatchObject({ code: 0 })
+    expect(await only(home)).toMatchObject({ job_id, state: 'completed' })
+    expect(rowsIn(join(home, 'out.csv'))).toHaveLength(3)
+  })
+})
+
+describe.concurrent('a list at work', { timeout: 60_000 }, () => {
+  let world: World
+  beforeAll(async () => {
+    world = await startWorld(SCENARIO)
+  })
+  afterAll(() => world.close())
+
+  const args = (...more: string[]) => [
+    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world), ...more],
+  ]
+
+  test('that is killed is stopped, not at work, and resume finishes it with its options', async () => {
+    const home = homeWith(far('kill.test', 300))
+    const running = startEv(args('--only', 'deliverable', '--no-header', ...SLOW), { home })
+    await asked(world, 'mx.kill.test', 10)
+    expect(await only(home)).toMatchObject({ state: 'processing', total: 300 })
+    running.child.kill('SIGKILL')
+    await running.ended
+    const stopped = await only(home)
+    expect(stopped).toMatchObject({ state: 'stopped', written_at: null })
+    const shown = await jobs(home, 'show', stopped.job_id)
+    expect(shown.stdout).toContain(`stopped; “ev jobs resume ${stopped.job_id}” goes on`)
+    const resumed = await runEv(
+      ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...towards(world)],
+      { home },
+    )
+    expect(resumed.code, resumed.stderr).toBe(0)
+    expect(await only(home)).toMatchObject({ state: 'completed', done: 300 })
+    const lines = readFileSync(join(home, 'out.csv'), 'utf8').trimEnd().split('\n')
+    const kept = lines.filter(line => /^(user|gone)/.test(line))
+    expect(kept.every(line => line.includes(',deliverable,'))).toBe(true)
+    expect(kept).toHaveLength(300 - GONE)
+  })
+
+  test('whose file has changed or vanished is not resumed, and nothing of it is lost', async () => {
+    const home = homeWith(far('change.test', 200))
+    const running = startEv(args(...SLOW), { home })
+    await asked(world, 'mx.change.test', 10)
+    running.child.kill('SIGINT')
+    expect((await running.ended).code).toBe(130)
+    const before = await only(home)
+    const resume = () =>
+      runEv(['jobs', 'resume', before.job_id, '--data-dir', 'data', ...towards(world)], { home })
+    writeFileSync(join(home, 'list.csv'), far('change.test', 201))
+    const changed = await resume()
+    expect(changed.code, changed.stderr).toBe(65)
+    expectSentence(changed, /list\.csv is not what it was/)
+    rmSync(join(home, 'list.csv'))
+    const vanished = await resume()
+    expect(vanished.code, vanished.stderr).toBe(66)
+    expectSentence(vanished, /list\.csv cannot be read/)
+    expect(await only(home)).toEqual(before)
+  })
+
+  test('that waits for a greylist tells at whom and until when, and ends within seconds when cancelled', async () => {
+    const home = homeWith('email\nuser1@grey.test\nuser2@grey.test\n')
+    const running = startEv(args(), { home })
+    const { job_id } = await waiting(home)
+    const { stdout } = await jobs(home, 'show', job_id)
+    expect(stdout).toMatch(/state +processing\n/)
+    expect(stdout).toMatch(/WAITING AT +ITEMS +DUE\ngrey\.test +2 +in \d+ (s|min), at \d{4}-/)
+    const shown = JSON.parse((await jobs(home, 'show', job_id, '--json')).stdout)
+    expect(shown).toMatchObject({ job_id, not_looked_at: 0, being_asked: 0 })
+    expect(shown.waiting).toEqual([
+      { operator: 'grey.test', items: 2, due_at: expect.stringMatching(/Z$/) },
+    ])
+    const cancelled = await jobs(home, 'cancel', job_id)
+    expect(cancelled).toMatchObject({ code: 0, stderr: '' })
+    expect(cancelled.stdout).toMatch(/0 of 2 rows were done\. The ev that works on it ends within/)
+    await expectCancelled(running, job_id)
+    expect(existsSync(join(home, 'out.csv'))).toBe(false)
+    expect(await only(home)).toMatchObject({ state: 'cancelled', done: 0 })
+  })
+
+  test('that is cancelled in full work takes no more results, and begins anew the next time', async () => {
+    const home = homeWith(far('cancel.test', 300))
+    const running = startEv(args(...SLOW), { home })
+    await asked(world, 'mx.cancel.test', 10)
+    const { job_id } = await only(home)
+    expect(await jobs(home, 'cancel', job_id)).toMatchObject({ code: 0 })
+    const atCancel = (await only(home)).done
+    await expectCancelled(running, job_id)
+    expect(await only(home)).toMatchObject({ state: 'cancelled', done: atCancel })
+    const refused = await jobs(home, 'resume', job_id)
+    expect(refused.code).toBe(64)
+    expectSentence(refused, /cancelled.*anew/)
+    const anew = await runEv(args(), { home })
+    expect(anew.code, anew.stderr).toBe(0)
+    expect(anew.stderr).not.toContain('Going on')
+    expect(await listed(home)).toMatchObject([
+      { state: 'completed', done: 300 },
+      { job_id, state: 'cancelled' },
+    ])
+  })
+
+  test('is not deleted; once it is stopped it is, with the copy of its stdin', async () => {
+    const home = emptyFolder()
+    const running = startEv(
+      [
+        'bulk',
+        '-',
+        '-o',
+        'out.csv',
+        '--data-dir',
+        'data',
+        ...towards(world),
+        ...SLOW,
+        '--cache',
+        'off',
+      ],
+      { home, stdin: far('delete.test', 200) },
+    )
+    await asked(world, 'mx.delete.test', 10)
+    const { job_id, list } = await only(home)
+    expect(list).toBe('stdin')
+    const refused = await jobs(home, 'delete', job_id)
+    expect(refused.code).toBe(74)
+    expectSentence(refused, /An ev is at work on job .* “ev jobs cancel /)
+    running.child.kill('SIGKILL')
+    await running.ended
+    expect(readdirSync(join(home, 'data/stdin'))).toHaveLength(1)
+    expect(await jobs(home, 'delete', job_id)).toMatchObject({ code: 0 })
+    expect(readdirSync(join(home, 'data/stdin'))).toEqual([])
+    expect(readFileSync(join(home, 'data/ev.sqlite')).includes('@delete.test')).toBe(false)
+  })
+})
+
+async function expectCancelled(running: Running, jobId: string): Promise<void> {
+  const { code, stdout, stderr } = await running.ended
+  expect({ code, stdout }).toEqual({ code: 130, stdout: '' })
+  expect(stderr).toMatch(new RegExp(`The list was cancelled by “ev jobs cancel ${jobId}”`))
+  expect(stderr).not.toMatch(/^ +at /m)
+}
+
+/** The job, once all its items wait. */
+async function waiting(home: string): Promise<JobObject> {
+  for (;;) {
+    const [job] = await listed(home)
+    const { stdout } = await jobs(home, 'show', job?.job_id ?? 'none', '--json')
+    const rest = stdout === '' ? null : JSON.parse(stdout)
+    const due = Date.parse(rest?.waiting?.[0]?.due_at)
+    if (rest?.waiting?.[0]?.items === 2 && due > Date.now() + 5_000) return job as JobObject
+  }
+}
+
+const SCENARIO: Scenario = {
+  roundTripMs: 20,
+  domains: Object.fromEntries(
+    ['kill', 'change', 'cancel', 'delete', 'grey'].map(name => [
+      `${name}.test`,
+      { mx: [[10, `mx.${name}.test`]] as const },
+    ]),
+  ),
+  hosts: {
+    ...Object.fromEntries(
+      ['kill', 'change', 'cancel', 'delete'].map(name => [
+        `mx.${name}.test`,
+        { temper: 'polite' as const },
+      ]),
+    ),
+    'mx.grey.test': { temper: 'greylist', seconds: 300 },
+  },
+}
+
+/** So slow that it is not done before it is looked at: five addresses a second. */
+const SLOW = [
+  ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
+  ...['--recipients-per-session', '5'],
+]
+
+/** Every tenth is unknown there. */
+const GONE = 30
+
+function far(domain: string, rows: number): string {
+  const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
+  return names.map(name => `${name}@${domain}\n`).join('')
+}
+
+async function asked(world: World, host: string, addresses: number): Promise<void> {
+  const known = () => world.counters().hosts[host]?.recipients.size ?? 0
+  while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
+}

@@ -1,0 +1,279 @@
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { hashOf } from '../../../src/account/key.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
+import { counted } from '../../../src/cli/text/counted.ts'
+import { findKeyByHash } from '../../../src/store/account/keys.ts'
+import { type Database, openDatabase } from '../../../src/store/database.ts'
+import { emptyFolder, runEv } from '../run-ev.ts'
+
+const ev = (home: string, ...args: string[]) =>
+  runEv([...args, '--data-dir', 'data'], { home, offline: true })
+
+const read = async (home: string, ...args: string[]) =>
+  JSON.parse((await ev(home, ...args, '--json')).stdout)
+
+async function homeWith(...names: string[]): Promise<string> {
+  const home = emptyFolder()
+  for (const name of names) await ev(home, 'accounts', 'create', '--name', name)
+  return home
+}
+
+async function inDatabase<T>(home: string, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+  return work(database).finally(() => database.close())
+}
+
+const opens = (home: string, text: string) =>
+  inDatabase(home, database => findKeyByHash(database, hashOf(text)))
+
+describe.concurrent('ev keys', { timeout: 60_000 }, () => {
+  test('says how an account is made where there is none, and makes nothing', async () => {
+    const home = emptyFolder()
+    for (const args of [['list'], ['create', '--name', 'CI'], ['revoke', 'key_a']]) {
+      const { code, stdout, stderr } = await ev(home, 'keys', ...args)
+      expect([code, stdout]).toEqual([66, ''])
+      expect(stderr).toContain('There is no account in data yet. Start “ev serve”')
+      expect(stderr).toContain('“ev accounts create --name NAME”')
+    }
+    expect(readdirSync(join(home, 'data'))).toEqual([])
+  })
+
+  test('does not take what it may not look at for what is not there', async () => {
+    const home = emptyFolder()
+    // A way that leads to itself: nobody may be kept from anything where tests run as root.
+    symlinkSync('loop', join(home, 'loop'))
+    const { code, stderr } = await runEv(['keys', '--data-dir', 'loop'], { home, offline: true })
+    expect([code, stderr]).toEqual([
+      74,
+      expect.stringMatching(/^ev: The database .* cannot be looked at: ELOOP.* --data-dir\.\n$/),
+    ])
+  })
+
+  test('shows a key once, as it is made, and its ends alone after that', async () => {
+    const home = await homeWith('Shop')
+    const { code, stdout } = await ev(home, 'keys', 'create', '--name', 'CI')
+    expect(code).toBe(0)
+    const text = /ev_live_\w{38}/.exec(stdout)?.[0] ?? ''
+    expect(await opens(home, text)).toMatchObject({ key: { name: 'CI', scopes: ['*'] } })
+    const listed = (await ev(home, 'keys')).stdout
+    expect(listed).toContain(`${text.slice(0, 12)}…${text.slice(-4)}`)
+    expect(listed).not.toContain(text.slice(0, 14))
+    expect(readFileSync(join(home, 'data/ev.sqlite')).includes(text.slice(12))).toBe(false)
+  })
+
+  test('takes what a key is limited to, and shows it as the HTTP API does', async () => {
+    const home = await homeWith('Shop')
+    const limits = ['--scopes', 'verify:single,jobs:read', '--allow-ip', '203.0.113.0/24, ::1']
+    const more = ['--allow-domain', 'Shop.Example', '--expires', '2035-01-31', '--rate-limit', '30']
+    const key = await read(home, 'keys', 'create', '--name', ' CI ', ...limits, ...more)
+    expect(key).toMatchObject({
+      ...{ name: 'CI', scopes: ['verify:single', 'jobs:read'], rate_limit_per_minute: 30 },
+      ...{ allowed_ips: ['203.0.113.0/24', '::1'], allowed_domains: ['shop.example'] },
+      ...{ expires_at: '2035-01-31T00:00:00.000Z', last_used_at: null },
+    })
+    expect(Object.keys(key).slice(0, 2)).toEqual(['id', 'key'])
+    const { key: _, ...rest } = key
+    expect(await read(home, 'keys')).toEqual([rest])
+  })
+
+  test.each([
+    [['--scopes', 'verify:all'], 'There is no scope “verify:all”; there are verify:single,'],
+    [['--allow-ip', '10.0.0.0/33'], '--allow-ip takes up to 100 IP addresses and CIDRs'],
+    [['--allow-domain', 'https://a.test'], 'not “https://a.test”'],
+    [['--rate-limit', '0'], 'a whole number from 1 to 100000, not “0”'],
+    [['--expires', '2020-01-01'], '--expires takes a time to come'],
+    [['--name', ' '], 'is no name for a key'],
+  ])('refuses %j', async (args, said) => {
+    const { code, stderr } = await ev(emptyFolder(), 'keys', 'create', '--name', 'CI', ...args)
+    expect(stderr).toContain(said)
+    expect(code).toBe(64)
+  })
+
+  test('wants to know which account is meant where there are several', async () => {
+    const home = await homeWith('Shop', 'Club')
+    const create = ['keys', 'create', '--name', 'CI']
+    const { code, stderr } = await ev(home, ...create)
+    expect([code, stderr]).toEqual([64, expect.stringContaining('There are several accounts')])
+    const [shop, club] = await read(home, 'accounts')
+    expect(await read(home, ...create, '--account', 'Club')).toMatchObject({ account_id: club.id })
+    expect(await read(home, ...create, '--account', shop.id)).toMatchObject({ account_id: shop.id })
+    expect(await read(home, 'keys')).toHaveLength(2)
+    expect(await read(home, 'keys', 'list', '--account', 'Shop')).toHaveLength(1)
+    expect((await ev(home, ...create, '--account', 'Pub')).stderr).toContain('no account Pub.')
+  })
+
+  test('rotates a key: both texts open it until the end of the grace', async () => {
+    const home = await homeWith('Shop')
+    const old = await read(home, 'keys', 'create', '--name', 'CI')
+    const { stdout } = await ev(home, 'keys', 'rotate', old.id, '--grace', '30m')
+    expect(stdout).toContain('The text that it had works until 2')
+    const text = /ev_live_\w{38}/.exec(stdout)?.[0] ?? ''
+    const found = await opens(home, old.key)
+    const graceMs = (found?.secretExpiresAt ?? 0) - systemClock.now()
+    expect(graceMs).toBeGreaterThan(28 * 60_000)
+    expect(graceMs).toBeLessThanOrEqual(30 * 60_000)
+    expect(await opens(home, text)).toMatchObject({ key: { id: old.id }, secretExpiresAt: null })
+    const last = await read(home, 'keys', 'rotate', old.id, '--grace', '0')
+    expect(await opens(home, text)).toBeNull()
+    expect(await opens(home, last.key)).not.toBeNull()
+  })
+
+  test('revokes a key, once', async () => {
+    const home = await homeWith('Shop')
+    const { id, key } = await read(home, 'keys', 'create', '--name', 'CI')
+    expect((await ev(home, 'keys', 'revoke', id)).stdout).toContain(`Revoked ${id} “CI”`)
+    expect(await opens(home, key)).toBeNull()
+    const again = await ev(home, 'keys', 'revoke', id)
+    expect(again).toMatchObject({ code: 66, stderr: expect.stringContaining(`no key ${id}.`) })
+    expect((await ev(home, 'keys')).stdout).toContain('There are no keys.')
+  })
+
+  test('knows no other commands', async () => {
+    const { code, stderr } = await ev(emptyFolder(), 'keys', 'show')
+    expect([code, stderr]).toEqual([64, expect.stringContaining('There is no “ev keys show”')])
+  })
+})
+
+describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
+  test('makes an account with the plan of the first one, unless told another', async () => {
+    const home = emptyFolder()
+    expect((await ev(home, 'accounts')).stdout).toContain('No accounts in data.')
+    expect(await read(home, 'accounts', 'create', '--name', 'Shop')).toMatchObject({
+      ...{ name: 'Shop', plan: 'enterprise' },
+    })
+    await ev(home, 'accounts', 'create', '--name', 'Club', '--plan', 'free')
+    const all = await read(home, 'accounts')
+    expect(all.map((one: { plan: string; keys: number }) => [one.plan, one.keys])).toEqual([
+      ['enterprise', 0],
+      ['free', 0],
+    ])
+    const namesake = await ev(home, 'accounts', 'create', '--name', 'Shop')
+    expect(namesake.stderr).toContain('There is an account “Shop” already')
+  })
+
+  test('changes the plan of one, to one of those that there are', async () => {
+    const home = await homeWith('Shop')
+    const plans = { tiny: { requests: 3, per: 'minute' } }
+    writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ plans }))
+    expect(await read(home, 'accounts', 'set-plan', 'Shop', 'tiny')).toMatchObject({ plan: 'tiny' })
+    expect(await read(home, 'accounts')).toMatchObject([{ plan: 'tiny' }])
+    const { code, stderr } = await ev(home, 'accounts', 'set-plan', 'Shop', 'huge')
+    expect(code).toBe(64)
+    expect(stderr).toContain(
+      'no plan “huge”; there are free, starter, professional, enterprise, tiny.',
+    )
+  })
+})
+
+describe.concurrent('ev backup', { timeout: 60_000 }, () => {
+  test('copies the database while another writes, and the copy holds one moment of it', async () => {
+    const home = await homeWith('Shop')
+    const { key } = await read(home, 'keys', 'create', '--name', 'CI')
+    const answer = { remembered: '{}', keep_until: 0 }
+    const running = { done: false }
+    const copied = await inDatabase(home, async ({ db }) => {
+      const write = async () => {
+        for (let n = 0; !running.done; n++) {
+          const both = [`a${n}@x.test`, `b${n}@x.test`].map(address_key => ({
+            address_key,
+            ...answer,
+          }))
+          await db.insertInto('answer').values(both).execute()
+          await new Promise(resolve => setImmediate(resolve))
+        }
+      }
+      const writing = write()
+      const backup = await read(home, 'backup', 'copy/../copy.sqlite')
+      running.done = true
+      await writing
+      return backup
+    })
+    expect(copied).toMatchObject({ accounts: 1, keys: 1, lists: 0, secret_file: null })
+    expect(copied.answers % 2).toBe(0)
+    expect(copied.answers).toBeGreaterThan(0)
+    expect(statSync(join(home, 'copy.sqlite')).mode & 0o777).toBe(0o600)
+    expect(readdirSync(home).filter(name => name.endsWith('.partial'))).toEqual([])
+    writeFileSync(join(home, 'data/ev.sqlite'), readFileSync(join(home, 'copy.sqlite')))
+    for (const end of ['-wal', '-shm']) {
+      if (existsSync(join(home, `data/ev.sqlite${end}`))) throw new Error(`${end} is left`)
+    }
+    expect(await opens(home, key)).not.toBeNull()
+  })
+
+  test('takes the place of a file only when told to', async () => {
+    const home = await homeWith('Shop')
+    writeFileSync(join(home, 'copy'), 'mine')
+    const refused = await ev(home, 'backup', 'copy')
+    expect(refused).toMatchObject({ code: 73, stderr: expect.stringContaining('--force') })
+    expect(readFileSync(join(home, 'copy'), 'utf8')).toBe('mine')
+    const { code, stdout } = await ev(home, 'backup', 'copy', '--force')
+    expect(code).toBe(0)
+    expect(stdout).toContain('1 account with 0 keys and 0 webhooks')
+    expect(stdout).toContain('To restore it: stop every ev')
+    expect(readFileSync(join(home, 'copy'), 'latin1').startsWith('SQLite format 3')).toBe(true)
+    expect((await ev(home, 'backup', 'data/ev.sqlite', '--force')).stderr).toContain('itself')
+  })
+
+  test('says which file the secrets of webhooks need', async () => {
+    const home = await homeWith('Shop')
+    writeFileSync(join(home, 'data/secret'), 'x'.repeat(50))
+    expect((await ev(home, 'backup', 'copy')).stdout).toContain('Keep with it data/secret:')
+  })
+
+  test('of no database, of a damaged one, and into no folder, says so and leaves nothing', async () => {
+    const home = emptyFolder()
+    const absent = await ev(home, 'backup', 'copy')
+    expect(absent).toMatchObject({
+      code: 66,
+      stderr: expect.stringContaining('nothing to back up'),
+    })
+    writeFileSync(join(home, 'data/ev.sqlite'), 'no database at all'.repeat(100))
+    expect(await ev(home, 'backup', 'copy')).toMatchObject({ code: 74 })
+    const well = await homeWith('Shop')
+    expect(await ev(well, 'backup', 'nowhere/copy')).toMatchObject({ code: 73 })
+    expect(readdirSync(home)).toEqual(['data'])
+  })
+})
+
+describe('a length of time', () => {
+  const DAY = 86_400_000
+
+  test.each([
+    ['90d', 90 * DAY],
+    ['12h', DAY / 2],
+    ['1970-01-02', DAY],
+    ['1970-01-01T12:00:00+01:00', 11 * 3_600_000],
+    [undefined, null],
+  ])('%s is until %s', (given, until) => {
+    expect(expiryOf(given, 0)).toBe(until)
+  })
+
+  test.each(['0d', '-1d', 'soon', '90', '1969-12-31', '4000d', '1970-02-31', '1e3d'])(
+    '%s is refused',
+    given => expect(() => expiryOf(given, 0)).toThrow('--expires takes a time to come'),
+  )
+
+  test('of a grace is a week at most, and may be none', () => {
+    expect([graceOf('0', 7 * DAY), graceOf('7d', 7 * DAY)]).toEqual([0, 7 * DAY])
+    for (const given of ['8d', '24', '', '2030-01-01']) {
+      expect(() => graceOf(given, 7 * DAY)).toThrow('--grace takes a length of time from 0 to 7d')
+    }
+  })
+})
+
+test('things are counted in words', () => {
+  expect(['row', 'copy', 'key'].map(thing => counted(2, thing))).toEqual([
+    ...['2 rows', '2 copies', '2 keys'],
+  ])
+  expect(counted(1, 'key')).toBe('1 key')
+})

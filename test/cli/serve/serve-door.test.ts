@@ -1,0 +1,52 @@
+import { hostname } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { baseUrlOf, doorOf, placeOf } from '../../../src/cli/serve/door.ts'
+import { toConfig } from '../../../src/config/config.ts'
+
+const config = (flags: Record<string, string> = {}) =>
+  toConfig({ flags, environment: { HOME: '/home/ann' }, file: null })
+const TLS = { tlsCert: 'cert.pem', tlsKey: 'key.pem' }
+
+describe('where ev serve may listen', () => {
+  test.each(['127.0.0.1:8080', '127.1.2.3:1', 'localhost:8080', '[::1]:8080'])(
+    'by plain HTTP on %s',
+    listen => {
+      const { files, mayBePlain } = doorOf(config({ listen }))
+      expect(files).toBeNull()
+      expect([mayBePlain('127.0.0.1'), mayBePlain('::1'), mayBePlain('192.0.2.1')]).toEqual([
+        ...[true, true, false],
+      ])
+    },
+  )
+
+  test.each(['0.0.0.0:8080', '[::]:8080', '192.0.2.1:80', 'ev.example:80'])(
+    'by TLS alone on %s, unless it is told otherwise',
+    listen => {
+      expect(() => doorOf(config({ listen }))).toThrow(/does not speak plain HTTP/)
+      expect(doorOf(config({ listen, ...TLS })).files).toEqual({
+        ...{ cert: 'cert.pem', key: 'key.pem' },
+      })
+      expect(doorOf(config({ listen, insecureHttp: 'on' })).mayBePlain('192.0.2.9')).toBe(true)
+      const { mayBePlain } = doorOf(config({ listen, trustProxy: '192.0.2.0/24' }))
+      expect(['192.0.2.9', '127.0.0.1', '198.51.100.1'].map(mayBePlain)).toEqual([
+        ...[true, true, false],
+      ])
+    },
+  )
+
+  test('a certificate and its key are given together', () => {
+    expect(() => doorOf(config({ tlsCert: 'cert.pem' }))).toThrow(/--tls-key is not/)
+    expect(() => doorOf(config({ tlsKey: 'key.pem' }))).toThrow(/--tls-cert is not/)
+  })
+})
+
+test.each([
+  [{}, 8080, 'http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+  [{ listen: '[::1]:0' }, 4711, 'http://[::1]:4711', 'http://[::1]:4711'],
+  [{ listen: '0.0.0.0:443', ...TLS }, 443, 'https://0.0.0.0:443', `https://${hostname()}`],
+  [{ baseUrl: 'https://ev.example/' }, 8080, 'http://127.0.0.1:8080', 'https://ev.example'],
+])('%j listens on a place, and is found at an address', (flags, port, place, baseUrl) => {
+  const given = config(flags as Record<string, string>)
+  expect(placeOf(doorOf(given), port)).toBe(place)
+  expect(baseUrlOf(given, doorOf(given), port)).toBe(baseUrl)
+})

@@ -1,0 +1,255 @@
+import { once } from 'node:events'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { isWellFormed } from '../../../src/account/key.ts'
+import { selfSigned } from '../../../src/world/host/certificate.ts'
+import { emptyFolder, type Running, runEv, startEv } from '../run-ev.ts'
+
+const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
+
+type Serving = Running & {
+  readonly home: string
+  readonly url: string
+  /** What was printed on stdout. */
+  readonly key: string
+  ask(path: string, init?: RequestInit): Promise<Response>
+}
+
+/** `ev serve` as it runs, on a port that was free; its log lines are JSON. */
+async function serve(
+  args: readonly string[] = [],
+  { home = emptyFolder(), environment = {} } = {},
+): Promise<Serving> {
+  const ran = startEv(['serve', '--data-dir', 'data', ...ANY_PORT, ...args], { home, environment })
+  let out = ''
+  let log = ''
+  ran.child.stdout?.on('data', text => {
+    out += text
+  })
+  ran.child.stderr?.on('data', text => {
+    log += text
+  })
+  await ran.printed('All paths:', 'stderr')
+  // The two streams of a process come in any order.
+  if (log.includes('The first key is printed')) await ran.printed('\n', 'stdout')
+  const url = /listening on (\S+?)"/.exec(log)?.[1] ?? ''
+  const key = out.trim()
+  const ask: Serving['ask'] = (path, init = {}) =>
+    fetch(`${url}${path}`, {
+      ...init,
+      headers: { authorization: `Bearer ${key}`, ...init.headers },
+    })
+  return { ...ran, home, url, key, ask }
+}
+
+const verify = (headers: Record<string, string> = {}): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', 'x-ev-sandbox': 'true', ...headers },
+  body: JSON.stringify({ email: 'valid@example.com' }),
+})
+
+async function sentence(
+  args: readonly string[],
+  options: { home?: string; environment?: Record<string, string> } = {},
+) {
+  const { home = emptyFolder(), environment = {} } = options
+  const { code, stdout, stderr } = await runEv(['serve', '--data-dir', 'data', ...args], {
+    ...{ home, environment },
+  })
+  expect(stdout).toBe('')
+  expect(stderr).toMatch(/^ev: .+\.\n$/)
+  return { code, said: stderr }
+}
+
+describe.concurrent('the first start', () => {
+  test('makes an account and prints a key that may do everything; the next one prints none', async () => {
+    const first = await serve()
+    expect(isWellFormed(first.key)).toBe(true)
+    expect((await first.ask('/v1/verify/single', verify())).status).toBe(200)
+    expect(await (await first.ask('/v1/credits')).json()).toMatchObject({
+      data: { plan: 'enterprise' },
+    })
+    first.child.kill('SIGTERM')
+    const { code, stdout, stderr } = await first.ended
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${first.key}\n` })
+    expect(stderr).not.toContain(first.key)
+    expect(stderr).toContain('This is plain HTTP')
+    expect(stderr).toMatch(/curl -s http:\/\/127\.0\.0\.1:\d+\/v1\/verify\/single/)
+    for (const line of stderr.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow()
+
+    const again = await serve([], { home: first.home })
+    expect(again.key).toBe('')
+    const headers = { authorization: `Bearer ${first.key}` }
+    expect((await fetch(`${again.url}/v1/credits`, { headers })).status).toBe(200)
+  })
+
+  test('keeps the secret for nobody else to read', async () => {
+    const { home } = await serve()
+    const file = join(home, 'data', 'secret')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(readFileSync(file, 'utf8')).toMatch(/^[a-z0-9]{50}\n$/)
+  })
+
+  test('takes the secret of the environment instead', async () => {
+    const { home } = await serve([], { environment: { EV_SECRET: 'x'.repeat(32) } })
+    expect(statSync(join(home, 'data', 'secret'), { throwIfNoEntry: false })).toBeUndefined()
+  })
+
+  test('gives the account the plan that is asked for', async () => {
+    const { ask } = await serve(['--plan', 'free'])
+    expect(await (await ask('/v1/credits')).json()).toMatchObject({ data: { plan: 'free' } })
+  })
+})
+
+describe.concurrent('a start that is refused says why and what to do:', () => {
+  test('a second service on the same data', async () => {
+    const { home } = await serve()
+    const { code, said } = await sentence(ANY_PORT, { home })
+    expect({ code, said }).toMatchObject({
+      code: 74,
+      said: expect.stringMatching(/Another ev serve is at work in data\. Stop that one first/),
+    })
+  })
+
+  test('plain HTTP for strangers', async () => {
+    const { code, said } = await sentence(['--listen', '0.0.0.0:0'])
+    expect(code).toBe(78)
+    expect(said).toMatch(/plain HTTP on 0\.0\.0\.0:0.*--tls-cert.*--trust-proxy.*--insecure-http/)
+  })
+
+  test('a port that another program has', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void other.close())
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, said } = await sentence(['--listen', `127.0.0.1:${port}`])
+    expect(code).toBe(74)
+    expect(said).toMatch(/cannot listen on 127\.0\.0\.1:\d+: another program does already/)
+  })
+
+  test('a certificate without its key, and files that are not there', async () => {
+    const alone = await sentence(['--tls-cert', 'cert.pem'])
+    expect(alone).toMatchObject({ code: 78, said: expect.stringMatching(/--tls-key is not/) })
+    const missing = await sentence(['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'])
+    expect(missing).toMatchObject({
+      code: 78,
+      said: expect.stringMatching(/cert\.pem cannot be read/),
+    })
+  })
+
+  test('a secret as a flag, without repeating it', async () => {
+    const { code, said } = await sentence(['--metrics-token', 'not-to-be-seen-here'])
+    expect(code).toBe(64)
+    expect(said).toMatch(/EV_METRICS_TOKEN in the environment/)
+    expect(said).not.toContain('not-to-be-seen-here')
+  })
+
+  test('a plan that is not there, or is not whole', async () => {
+    const unknown = await sentence([...ANY_PORT, '--plan', 'gold'])
+    expect(unknown).toMatchObject({ code: 78, said: expect.stringMatching(/no plan “gold”.*free/) })
+    const home = emptyFolder()
+    const file = { plans: { gold: { 'credits-per-day': 5 } } }
+    writeFileSync(join(home, 'ev.config.json'), JSON.stringify(file))
+    const half = await sentence(ANY_PORT, { home })
+    expect(half).toMatchObject({ code: 78, said: expect.stringMatching(/gold.*requests/) })
+  })
+
+  test('a secret file that is named and not there', async () => {
+    const environment = { EV_SECRET_FILE: 'nowhere' }
+    const { code, said } = await sentence(ANY_PORT, { environment })
+    expect({ code, said }).toMatchObject({
+      code: 78,
+      said: expect.stringMatching(/nowhere cannot/),
+    })
+  })
+})
+
+describe.concurrent('a service that is told to stop', () => {
+  test('answers what was asked, is no longer ready, and exits with 0', async () => {
+    const { child, ended, ask } = await serve()
+    const delayed = verify({ 'x-ev-sandbox-delay': '1500' })
+    const asked = ask('/v1/verify/single', delayed)
+    await wait(500)
+    child.kill('SIGTERM')
+    const answer = await asked
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('connection')).toBe('close')
+    const { code, stderr } = await ended
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/stopping: .*\n[\s\S]*"stopped"/)
+  })
+
+  test('ends at once when it is told twice', async () => {
+    const { child, ended, ask } = await serve()
+    const asked = ask('/v1/verify/single', verify({ 'x-ev-sandbox-delay': '20000' })).catch(
+      () => null,
+    )
+    await wait(500)
+    child.kill('SIGTERM')
+    await wait(200)
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(130)
+    expect(await asked).toBeNull()
+  })
+})
+
+describe.concurrent('TLS', () => {
+  test('is read again on SIGHUP', async () => {
+    const home = emptyFolder()
+    const put = (name: string) => {
+      const { cert, key } = selfSigned(name)
+      writeFileSync(join(home, 'cert.pem'), cert)
+      writeFileSync(join(home, 'key.pem'), key)
+    }
+    put('old.example')
+    const { url, child, printed } = await serve(
+      ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'],
+      {
+        home,
+      },
+    )
+    expect(url).toMatch(/^https:/)
+    const nameSeen = async () => {
+      const options = { port: Number(new URL(url).port), host: '127.0.0.1' }
+      const socket = connectTls({ ...options, rejectUnauthorized: false })
+      await once(socket, 'secureConnect')
+      const { CN } = socket.getPeerCertificate().subject
+      socket.destroy()
+      return CN
+    }
+    expect(await nameSeen()).toBe('old.example')
+    put('new.example')
+    child.kill('SIGHUP')
+    await printed('the certificate was read again', 'stderr')
+    expect(await nameSeen()).toBe('new.example')
+  })
+})
+
+describe.concurrent('metrics', () => {
+  test('have a door of their own where one is named', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    await new Promise(resolve => other.close(resolve))
+    await serve(['--metrics-listen', `127.0.0.1:${port}`])
+    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`)
+    expect(await metrics.text()).toContain('ev_jobs 0')
+    expect((await fetch(`http://127.0.0.1:${port}/v1/credits`)).status).toBe(404)
+  })
+})
+
+test('a connection that sends nonsense has the headers of all answers', async () => {
+  const { url } = await serve()
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.write('nonsense\r\n\r\n')
+  const [received] = await once(socket, 'data')
+  expect(String(received)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+  expect(String(received)).toMatch(/X-RateLimit-Limit: 100\r\n/i)
+  expect(String(received)).toMatch(/X-Content-Type-Options: nosniff\r\n/i)
+})

@@ -1,0 +1,223 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { house, type RequestOptions } from '../house.ts'
+import { addRoom } from '../room.ts'
+
+async function sent(o: RequestOptions & { bodyMax?: number }) {
+  const h = await house()
+  addRoom(h, '/v1/room', o.bodyMax === undefined ? {} : { bodyMax: o.bodyMax })
+  const answer = await h.request('/v1/room', { method: 'POST', ...o })
+  const body = (await answer.json()) as { code?: string; error?: string; body?: unknown }
+  return { status: answer.status, ...body }
+}
+
+const chunked = (...chunks: (string | Uint8Array)[]) =>
+  new ReadableStream({
+    pull(controller) {
+      const chunk = chunks.shift()
+      if (chunk === undefined) return controller.close()
+      controller.enqueue(typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk)
+    },
+  })
+
+/** As Node's server hands in a body that announces its length. */
+const measured = (body: string | Uint8Array) => ({
+  body,
+  headers: {
+    'Content-Length': String(Buffer.byteLength(body)),
+    'Content-Type': 'application/json',
+  },
+})
+
+describe('a body', () => {
+  test.each([
+    ['of JSON', '{"a":1}', { a: 1 }],
+    ['with a byte order mark', '\uFEFF{"a":1}', { a: 1 }],
+    ['that is empty', '', {}],
+    ['of blanks', ' \n', {}],
+    ['with a key twice, of which the last counts', '{"a":1,"a":2}', { a: 2 }],
+    ['with signs of all planes', '{"a":"é😀"}', { a: 'é😀' }],
+  ])('is read: %s', async (_, body, value) => {
+    expect(await sent({ body })).toMatchObject({ status: 200, body: value })
+    expect(await sent(measured(body))).toMatchObject({ status: 200, body: value })
+  })
+
+  test('that is none is an empty one', async () => {
+    expect(await sent({})).toMatchObject({ status: 200, body: {} })
+  })
+
+  test('cannot change what objects have in common', async () => {
+    const answer = await sent({
+      body: '{"__proto__":{"admin":true},"constructor":{"prototype":1}}',
+    })
+    expect(answer.status).toBe(200)
+    expect(({} as { admin?: boolean }).admin).toBeUndefined()
+  })
+})
+
+describe('a body that cannot be read says where', () => {
+  test.each([
+    [
+      '{"email": }',
+      /^The body is no JSON: Unexpected token '}', "\{"email": }" is not valid JSON$/,
+    ],
+    ['{"a":1', /position 6/],
+    ['{"a":1} x', /position 8/],
+    ["{'a':1}", /position 1/],
+    ['{"a":1e999x}', /position/],
+  ])('%s', async (body, error) => {
+    const answer = await sent({ body })
+    expect(answer).toMatchObject({ status: 400, code: 'invalid_json' })
+    expect(answer.error).toMatch(error)
+  })
+
+  test.each([
+    ['a lone continuation', [0x7b, 0x80, 0x7d], 1],
+    ['Latin-1', [...Buffer.from('{"a":"caf'), 0xe9, 0x22, 0x7d], 9],
+    ['a surrogate', [...Buffer.from('{"a":"'), 0xed, 0xa0, 0x80, 0x22, 0x7d], 6],
+    ['a sign that is cut off', [...Buffer.from('{"a":"'), 0xf0, 0x9f], 6],
+  ])('where it is not UTF-8: %s', async (_, bytes, at) => {
+    expect(await sent({ body: Uint8Array.from(bytes) })).toMatchObject({
+      status: 400,
+      code: 'invalid_json',
+      error: `The body is not UTF-8, from byte ${at} on`,
+    })
+  })
+
+  test('where it is nested too deep, however deep', async () => {
+    for (const depth of [17, 200_000]) {
+      const body = '['.repeat(depth) + ']'.repeat(depth)
+      expect(await sent({ body, bodyMax: 1_000_000 })).toMatchObject({
+        status: 400,
+        code: 'invalid_json',
+        error: 'The body is nested deeper than 16 levels',
+      })
+    }
+    expect((await sent({ body: '['.repeat(16) + ']'.repeat(16) })).status).toBe(200)
+  })
+
+  test('without breaking the line or the terminal of who reads it', async () => {
+    const { error } = await sent({ body: '{"a\n\u001b[31m' })
+    expect(error).not.toMatch(/\p{Cc}/u)
+  })
+})
+
+describe('a body that is too large', () => {
+  const LARGE = { status: 413, code: 'payload_too_large' }
+
+  test('is refused by what it announces, unread', async () => {
+    const headers = { 'Content-Length': '1001', 'Content-Type': 'application/json' }
+    expect(await sent({ body: '{}', headers })).toMatchObject(LARGE)
+  })
+
+  test('is refused by what arrives, whatever it announced', async () => {
+    const headers = { 'Content-Length': '2', 'Content-Type': 'application/json' }
+    expect(await sent({ body: `"${'x'.repeat(1_000)}"`, headers })).toMatchObject(LARGE)
+  })
+
+  test('is refused in the middle, where it does not end', async () => {
+    let chunks = 0
+    const endless = new ReadableStream({
+      pull: controller => {
+        chunks++
+        controller.enqueue(new Uint8Array(100).fill(0x20))
+      },
+    })
+    const h = await house()
+    addRoom(h, '/v1/room')
+    const request = new Request('http://ev.test/v1/room', {
+      method: 'POST',
+      body: endless,
+      duplex: 'half',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${h.key}` },
+    } as RequestInit)
+    expect((await h.app.request(request)).status).toBe(413)
+    expect(chunks).toBeLessThan(15)
+  })
+
+  test('is not so by one byte', async () => {
+    const body = `"${'x'.repeat(998)}"`
+    expect((await sent({ body })).status).toBe(200)
+    expect((await sent(measured(body))).status).toBe(200)
+    expect((await sent({ body: `${body} ` })).status).toBe(413)
+  })
+})
+
+describe('a body of another kind', () => {
+  const UNSUPPORTED = { status: 415, code: 'unsupported_media_type' }
+
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/json; charset=latin1',
+    'application/jsonp',
+    'text/json, application/json',
+  ])('is refused: %s', async type => {
+    expect(await sent({ body: '{}', headers: { 'Content-Type': type } })).toMatchObject(UNSUPPORTED)
+  })
+
+  test.each([
+    'application/json',
+    'APPLICATION/JSON',
+    'application/json;charset=UTF-8',
+    'application/json; charset="utf-8"',
+    'application/vnd.api+json',
+  ])('is taken: %s', async type => {
+    expect((await sent({ body: '{}', headers: { 'Content-Type': type } })).status).toBe(200)
+  })
+
+  test('is refused where it is compressed: it might be a thousand times as large', async () => {
+    const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
+    expect(await sent({ body: gzipSync('{}'), headers })).toMatchObject(UNSUPPORTED)
+    const plain = { 'Content-Type': 'application/json', 'Content-Encoding': 'identity' }
+    expect((await sent({ body: '{}', headers: plain })).status).toBe(200)
+  })
+})
+
+test('a body that breaks off is a fault of who sent it', async () => {
+  const h = await house()
+  addRoom(h, '/v1/room')
+  const body = new ReadableStream({
+    start: controller => controller.enqueue(new Uint8Array(10)),
+    pull: controller => controller.error(new Error('aborted')),
+  })
+  const request = new Request('http://ev.test/v1/room', {
+    method: 'POST',
+    body,
+    duplex: 'half',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${h.key}` },
+  } as RequestInit)
+  expect((await h.app.request(request)).status).toBe(400)
+  expect(h.lines.filter(({ level }) => level === 'error')).toEqual([])
+})
+
+test('a body in many pieces is read as one', async () => {
+  const h = await house()
+  addRoom(h, '/v1/room')
+  const bytes = new TextEncoder().encode('{"a":"é"}')
+  const request = new Request('http://ev.test/v1/room', {
+    method: 'POST',
+    body: chunked(...[...bytes].map(byte => Uint8Array.of(byte))),
+    duplex: 'half',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${h.key}` },
+  } as RequestInit)
+  expect(await (await h.app.request(request)).json()).toMatchObject({ body: { a: 'é' } })
+})
+
+test('of HTTP/2, which announces none, a body is what goes on after the headers', async () => {
+  const h = await house()
+  addRoom(h, '/v1/room')
+  const send = (endAfterHeaders: boolean) =>
+    h.app.request(
+      '/v1/room',
+      // The adaptor hands in a stream for each POST, though it is empty.
+      {
+        ...{ method: 'POST', body: new Blob([]).stream(), duplex: 'half' },
+        headers: { Authorization: `Bearer ${h.key}` },
+      } as RequestInit,
+      { incoming: { httpVersionMajor: 2, stream: { endAfterHeaders } } },
+    )
+  expect((await send(true)).status).toBe(200)
+  expect((await send(false)).status).toBe(415)
+})

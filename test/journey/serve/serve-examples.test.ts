@@ -1,0 +1,150 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import { emptyFolder, towards } from '../../cli/run-ev.ts'
+import { bareApi, templatesOf } from '../../http/contract/document.ts'
+import { schemaChecks } from '../../http/contract/schemas.ts'
+import { type ServiceProcess, startService } from './service.ts'
+
+// The lines of curl in the README and in docs/ are run as they are printed, one after the other.
+
+const ROOT = join(import.meta.dirname, '../../..')
+const hasCurl = spawnSync('curl', ['--version']).status === 0
+
+let world: WorldProcess
+let service: ServiceProcess
+const home = emptyFolder()
+
+beforeAll(async () => {
+  writeFileSync(join(home, 'world.json'), JSON.stringify(SCENARIO))
+  world = await startWorldProcess(join(home, 'world.json'))
+  service = await startService(home, [...towards(world), '--webhook-allow-ranges', '127.0.0.0/8'])
+}, 60_000)
+
+afterAll(async () => {
+  await service.end('SIGTERM')
+  await world.close()
+})
+
+const SCENARIO = {
+  mailboxes: ['user'],
+  domains: { 'example.com': { mx: [[10, 'mx.example.com']], a: ['127.20.0.9'] } },
+  hosts: { 'mx.example.com': { temper: 'polite' } },
+}
+
+describe.skipIf(!hasCurl)('the README', () => {
+  const block = blocksOf('README.md', 'bash').find(text => text.includes('EV_URL')) ?? ''
+  const lines = block.split('\n').filter(line => /^(export (?!EV_URL)|curl|printf)/.test(line))
+
+  test('has an example of each path of the document', () => {
+    const shown = new Set(
+      lines.flatMap(line => {
+        const asked = askedBy(line)
+        return asked === null ? [] : [`${asked.method} ${asked.template}`]
+      }),
+    )
+    const places = Object.entries(bareApi().document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
+    )
+    expect(places.filter(place => !shown.has(place))).toEqual(UNSHOWN)
+  })
+
+  test('has examples that are answered as the document says', () => {
+    const answers = run(lines)
+    expect(answers).toHaveLength(lines.length)
+    for (const { line, status, type, body } of answers) {
+      const asked = askedBy(line)
+      if (status === null || asked === null) {
+        expect(body, line).not.toContain('"success":false')
+        continue
+      }
+      // The job of the examples is completed before it can be cancelled.
+      const foreseen = line.includes('/cancel') ? [200, 409] : [200, 201, 204]
+      expect(foreseen, `${line}\n${body}`).toContain(status)
+      if (status === 204 || asked.template === null) continue
+      expect(faultOf(asked, { status, type, body }), `${line}\n${body}`).toBe(null)
+    }
+  }, 60_000)
+})
+
+/** PUT is PATCH with all fields, and has no line of its own. */
+const UNSHOWN = ['PUT /v1/webhooks/{id}']
+
+describe.skipIf(!hasCurl)('docs/api.md', () => {
+  test('shows what its line of curl is answered with', () => {
+    const [line = ''] = blocksOf('docs/api.md', '').filter(text => text.startsWith('curl'))
+    const [shown = '{}'] = blocksOf('docs/api.md', 'json')
+    const [answer] = run([line.replaceAll('\\\n', ' ')])
+    expect(answer?.status, answer?.body).toBe(200)
+    expect(shapeOf(JSON.parse(answer?.body ?? ''))).toEqual(shapeOf(JSON.parse(shown)))
+  })
+})
+
+/** The code blocks of a file in a language. */
+function blocksOf(file: string, language: string): string[] {
+  const text = readFileSync(join(ROOT, file), 'utf8')
+  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, name, block = '']) =>
+    name === language ? [block.trim()] : [],
+  )
+}
+
+type Answer = { line: string; status: number | null; type: string; body: string }
+
+/** Runs lines in one shell. Where a line does nothing but ask, its answer has a status. */
+function run(lines: readonly string[]): Answer[] {
+  const script = lines.map((line, n) => {
+    const asks = line.startsWith('curl') && !line.includes(' -o ')
+    return `${asks ? line.replaceAll('http://127.0.0.1:8080', '$EV_URL').replace(/^curl /, `curl -w '\\n${STATUS}%{http_code} %{content_type}' `) : line}\necho; echo '${MARK}${n}'`
+  })
+  const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', script.join('\n')], {
+    cwd: home,
+    env: { PATH: process.env.PATH, EV_URL: service.url, EV_KEY: service.key },
+    encoding: 'utf8',
+  })
+  expect(stderr).toBe('')
+  return stdout
+    .split(new RegExp(`\\n${MARK}\\d+\\n`))
+    .slice(0, -1)
+    .map((said, n) => {
+      const [body = '', told] = said.split(`\n${STATUS}`)
+      const [status, type = ''] = (told ?? '').split(/[ ;]+/)
+      const line = lines[n] ?? ''
+      return { line, status: status ? Number(status) : null, type, body: body.trim() }
+    })
+}
+
+const MARK = '@@@ end of line '
+const STATUS = '@@@ status '
+
+type Asked = { readonly method: string; readonly template: string | null }
+
+/** The operation that a line asks for. */
+function askedBy(line: string): Asked | null {
+  const url = /curl .*?"?(?:\$EV_URL|http:\/\/[\w.:]+)(\/[^\s"?]*)/.exec(line)?.[1]
+  if (url === undefined) return null
+  const method = /-X (\w+)/.exec(line)?.[1] ?? (/ -[dF] /.test(line) ? 'POST' : 'GET')
+  return { method, template: templates.find(({ fits }) => fits.test(url))?.path ?? null }
+}
+
+const { document } = bareApi()
+const templates = templatesOf(document)
+const checks = schemaChecks(document)
+
+/** What is wrong with an answer by the document; null: nothing, or it is no JSON. */
+function faultOf(
+  { method, template }: Asked,
+  { status, type, body }: { status: number; type: string; body: string },
+): string | null {
+  const operation = document.paths[template ?? '']?.[method.toLowerCase()]
+  const media = operation?.responses[status]?.content?.[type]
+  if (media === undefined) return `${status} ${type} is not in the document`
+  return type.endsWith('/json') ? checks.answer(media.schema)(JSON.parse(body)) : null
+}
+
+/** Keys in their order, and kinds of values. */
+function shapeOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return typeof value
+  return Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)])
+}

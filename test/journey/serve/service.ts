@@ -1,0 +1,51 @@
+import { type Ran, type Running, startEv } from '../../cli/run-ev.ts'
+
+/** `ev serve` in a process of its own. */
+export type ServiceProcess = Pick<Running, 'child' | 'ended'> & {
+  /** As it says that it listens. */
+  readonly url: string
+  /** What was printed on stdout: the first key, at the first start. */
+  readonly key: string
+  /** Sends a signal, and resolves when the process has ended. */
+  end(signal: NodeJS.Signals): Promise<Ran>
+}
+
+/** Starts the service in a folder, on a port that is free; its data lie in `data`. */
+export async function startService(
+  home: string,
+  args: readonly string[] = [],
+): Promise<ServiceProcess> {
+  const service = beginService(home, args)
+  await service.isUp
+  return service
+}
+
+/** The same, for who does not wait until it is up. */
+export function beginService(
+  home: string,
+  args: readonly string[] = [],
+): ServiceProcess & { readonly isUp: Promise<void> } {
+  const all = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', ...args]
+  const running = startEv(all, { home })
+  const heard = { out: '', log: '' }
+  running.child.stdout?.on('data', text => {
+    heard.out += text
+  })
+  running.child.stderr?.on('data', text => {
+    heard.log += text
+  })
+  const { child, ended } = running
+  return {
+    ...{ child, ended, isUp: running.printed('All paths:', 'stderr') },
+    get url() {
+      return /listening on (\S+?)"/.exec(heard.log)?.[1] ?? ''
+    },
+    get key() {
+      return heard.out.trim()
+    },
+    end(signal) {
+      child.kill(signal)
+      return ended
+    },
+  }
+}

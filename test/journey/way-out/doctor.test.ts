@@ -1,0 +1,192 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { BLOCKLISTS } from '../../../src/doctor/identity/blocklist-table.ts'
+import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { emptyFolder, type Ran, runEv } from '../../cli/run-ev.ts'
+
+// `ev doctor` as people start it, in worlds where all is well and where hardly anything is.
+
+/** Where the healthy one comes from, and the sick one. */
+const [GOOD, BAD] = ['127.0.0.9', '127.0.0.66']
+
+const DOMAINS: Record<string, DomainPlan> = {
+  ...Object.fromEntries(BLOCKLISTS.map(({ zone }) => [`2.0.0.127.${zone}`, { a: ['127.0.0.2'] }])),
+  '9.0.0.127.in-addr.arpa': { ptr: 'probe.example.com' },
+  'probe.example.com': { a: [GOOD] },
+  'example.com': { mx: [[10, 'mx.one.test']], txt: [`v=spf1 include:_spf.example.com -all`] },
+  '_spf.example.com': { txt: [`v=spf1 ip4:${GOOD}/32 ?all`] },
+  '66.0.0.127.zen.spamhaus.org': { a: ['127.0.0.11'], txt: ['https://blocklist.example/66'] },
+  'nobody.example.com': {},
+}
+const tells = {
+  on: 'EHLO',
+  reply: '250-{host} at your service, [{client}]\n250 PIPELINING',
+} as const
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({
+    domains: DOMAINS,
+    hosts: {
+      'mx.one.test': { temper: 'polite', rules: [tells] },
+      'mx.two.test': { temper: 'polite', rules: [tells] },
+      'mx.hostile.test': { temper: 'blocks-us' },
+      'mx.dead.test': { temper: 'dead' },
+    },
+  })
+})
+afterAll(() => world.close())
+
+const HEALTHY = [
+  ...['--source-address', GOOD, '--helo', 'probe.example.com'],
+  ...['--mail-from', 'probe@example.com', '--ask', 'mx.one.test,mx.two.test,127.20.0.1'],
+]
+
+function doctor(args: readonly string[], home = emptyFolder()): Promise<Ran> {
+  chmodSync(join(home, 'data'), 0o700)
+  const { dnsAddress, smtpPort } = world
+  // Of a flag that is given twice the last counts.
+  const towards = ['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--special-domains']
+  const settings = [...towards, '--allow-ranges', '127.0.0.0/8', '--data-dir', join(home, 'data')]
+  return runEv(['doctor', ...settings, ...args], { home })
+}
+
+type Report = { ok: boolean; checks: Record<'check' | 'state' | 'says' | 'todo', string>[] }
+const reportOf = ({ stdout }: Ran): Report => JSON.parse(stdout)
+const statesOf = (ran: Ran) =>
+  Object.fromEntries(reportOf(ran).checks.map(({ check, state }) => [check, state]))
+
+describe.concurrent('ev doctor where all is well', () => {
+  test('says so line by line, and ends with 0', async () => {
+    const before = world.counters().hosts['mx.two.test']?.connections ?? 0
+    const { code, stdout, stderr } = await doctor(HEALTHY)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const lines = stdout.split('\n')
+    expect(lines.slice(0, 12).map(line => line.slice(0, 17).trimEnd())).toEqual([
+      '✔ dns',
+      '✔ port 25',
+      '✔ address',
+      '✔ ptr',
+      '✔ helo',
+      '✔ mail from',
+      '✔ spf',
+      '✔ blocklists',
+      '✔ clock',
+      '✔ disk',
+      '✔ open files',
+      '✔ data directory',
+    ])
+    expect(stdout).toContain(`we come from ${GOOD} (as 3 servers say)`)
+    expect(stdout).toContain('3 of 3 mail servers greeted us')
+    expect(lines.at(-2)).toBe('This machine is fit to ask mail servers.')
+    expect(world.counters().hosts['mx.two.test']?.connections).toBeGreaterThan(before)
+  })
+
+  test('speaks nothing but EHLO and QUIT', async () => {
+    await doctor(HEALTHY)
+    const spoken = Object.entries(world.counters().total.commands).filter(([, times]) => times > 0)
+    expect(spoken.map(([verb]) => verb).toSorted()).toEqual(['EHLO', 'QUIT'])
+  })
+
+  test('--json has each finding with its state and what to do', async () => {
+    const ran = await doctor([...HEALTHY, '--json'])
+    expect(ran.code).toBe(0)
+    const { ok, checks } = reportOf(ran)
+    expect(ok).toBe(true)
+    expect(checks).toHaveLength(12)
+    expect(checks[0]).toEqual({
+      check: 'dns',
+      egress: null,
+      state: 'ok',
+      says: expect.stringContaining(world.dnsAddress),
+      todo: null,
+    })
+  })
+})
+
+describe.concurrent('ev doctor where it is not', () => {
+  test('tells each thing that must be mended and how, and ends with 1', async () => {
+    const ran = await doctor([
+      ...['--source-address', BAD, '--helo', 'gone.example.com', '--smtp-port', '1'],
+      ...['--mail-from', 'probe@example.com', '--ask', 'mx.one.test,mx.dead.test', '--json'],
+    ])
+    expect(ran.code).toBe(1)
+    expect(reportOf(ran).ok).toBe(false)
+    const failed = reportOf(ran).checks.filter(({ state }) => state === 'fail')
+    expect(Object.fromEntries(failed.map(({ check, todo }) => [check, todo]))).toEqual({
+      'port-25': expect.stringMatching(/firewall.*port 1: open it there/),
+      ptr: expect.stringContaining(`Set a PTR record for ${BAD}`),
+      helo: expect.stringContaining('Give gone.example.com an address record'),
+      spf: expect.stringContaining(`Add ip4:${BAD} to the SPF record of example.com`),
+      blocklists: expect.stringMatching(/PTR record.*PBL.*--proxy/),
+    })
+    expect(failed.find(({ check }) => check === 'blocklists')?.says).toContain(
+      'https://blocklist.example/66',
+    )
+  })
+
+  test('a sender to whom nobody can answer must be mended', async () => {
+    const ran = await doctor([...HEALTHY, '--mail-from', 'probe@nobody.example.com', '--json'])
+    expect(ran.code).toBe(1)
+    expect(statesOf(ran)).toMatchObject({ 'mail-from': 'fail', 'port-25': 'ok', ptr: 'ok' })
+  })
+
+  test('servers that refuse our address are heard', async () => {
+    const ran = await doctor([...HEALTHY, '--ask', 'mx.hostile.test'])
+    expect(ran.code).toBe(1)
+    expect(ran.stdout).toContain('✘ port 25')
+    expect(ran.stdout).toContain(
+      `mx.hostile.test said “554 5.7.1 Service unavailable; Client host [${GOOD}] blocked`,
+    )
+    // And tell where we come from.
+    expect(ran.stdout).toContain(`we come from ${GOOD} (as one server says)`)
+    expect(ran.stdout).toMatch(/\n {18}to do: They refuse our address/)
+    expect(ran.stdout).toMatch(/\n1 thing must be mended before mail servers can be asked\.\n$/)
+  })
+
+  test('a dead DNS server is no reason to wait, and not taken for a verdict on the rest', async () => {
+    const ran = await doctor([...HEALTHY, '--dns', '127.0.0.1:1', '--json'])
+    expect(ran.code).toBe(1)
+    expect(statesOf(ran)).toMatchObject({
+      dns: 'fail',
+      'port-25': 'warn', // One server of three was called, by its address: the port is open.
+      address: 'ok',
+      ptr: 'warn',
+      'mail-from': 'warn',
+      spf: 'warn',
+      blocklists: 'warn',
+      disk: 'ok',
+    })
+  })
+
+  test('each egress of the config file is looked at by its name', async () => {
+    const home = emptyFolder()
+    const egresses = [
+      { name: 'well', 'source-address': GOOD, helo: 'probe.example.com' },
+      { name: 'ill', 'source-address': BAD, helo: 'probe.example.com' },
+    ]
+    writeFileSync(join(home, 'ev.config.json'), JSON.stringify({ egresses }))
+    const { code, stdout } = await doctor(['--ask', 'mx.one.test'], home)
+    expect(code).toBe(1)
+    expect(stdout).toMatch(new RegExp(`✔ ptr +well: ${GOOD} is called`))
+    expect(stdout).toMatch(new RegExp(`✘ ptr +ill: ${BAD} has no name`))
+    expect(stdout.match(/^. disk/gm)).toHaveLength(1)
+  })
+
+  test('a warning alone ends with 0', async () => {
+    const ran = await doctor([...HEALTHY, '--dns', `${world.dnsAddress},127.0.0.1:1`])
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toMatch(/\n! dns +127\.0\.0\.1:1 answers nothing/)
+    expect(ran.stdout).toMatch(/\nThis machine can ask mail servers; 1 thing could be better\.\n$/)
+  })
+
+  test('what --ask does not take is told, with 64', async () => {
+    const ran = await doctor(['--ask', 'mx.one.test,http://x'])
+    expect(ran).toMatchObject({ code: 64, stdout: '' })
+    expect(ran.stderr).toBe(
+      'ev: --ask takes names or IP addresses of mail servers, such as mx.example.com,192.0.2.25; “http://x” is neither.\n',
+    )
+  })
+})

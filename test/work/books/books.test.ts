@@ -1,0 +1,302 @@
+import { describe, expect, test } from 'vitest'
+import { type Plan, planNamed, plansWith } from '../../../src/account/plan.ts'
+import { DAY } from '../../../src/base/clock.ts'
+import type { Log, LogFields } from '../../../src/base/log.ts'
+import { readCredit } from '../../../src/store/account/credits.ts'
+import { historyPage } from '../../../src/store/account/history.ts'
+import { usageOf } from '../../../src/store/account/usage.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { type Books, createBooks, type Hold, type Settled } from '../../../src/work/books/books.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { addAccount } from '../../store/account/house.ts'
+import { tempDatabase } from '../../store/temp-database.ts'
+import { resultOf } from '../results.ts'
+
+const PLANS = plansWith({ free: { creditsPerDay: 20 } })
+const FREE = planNamed(PLANS, 'free')
+const ENTERPRISE = planNamed(PLANS, 'enterprise')
+/** Of the day on which the fake clock starts. */
+const TODAY = Date.UTC(2026, 5, 1)
+
+/** Books of an account that wants to be told of its quota. */
+async function house(plan = 'free') {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await addAccount(database, 'acc_a', plan)
+  await write(database, trx =>
+    createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://hook.test/', active: true },
+      ...{ events: ['quota.warning', 'quota.exceeded'], description: null, secret: 's' },
+      ...{ secretHint: 's', createdAt: 0 },
+    }),
+  )
+  const said: [string, LogFields | undefined][] = []
+  const error: Log['error'] = (message, fields) => void said.push([message, fields])
+  const log = { debug() {}, info() {}, warn() {}, error }
+  const parts = { database, clock, log, random: countedRandom(), plans: PLANS }
+  return { clock, database, said, parts, books: createBooks(parts) }
+}
+
+const settled = (hold: Hold | null, facts: Partial<Settled> = {}): Settled => ({
+  ...{ accountId: 'acc_a', keyId: 'key_a', source: 'single', sandbox: false, hold },
+  entry: { result: resultOf('accepted_email') },
+  ...facts,
+})
+
+async function held(books: Books, plan: Plan = FREE, amount = 1): Promise<Hold> {
+  const hold = await books.hold('acc_a', plan, amount)
+  if (hold === null) throw new Error('there are no credits left')
+  return hold
+}
+
+/** Uses so many credits up, one by one. */
+async function use(books: Books, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) books.settle(settled(await held(books)))
+  await books.flushed()
+}
+
+const creditOf = (database: Database, period = TODAY) => readCredit(database, 'acc_a', period)
+const historyOf = (database: Database, sandbox = false) =>
+  historyPage(database, { accountId: 'acc_a', sandbox, before: null, max: 100 })
+
+async function toldOf(database: Database) {
+  const events = await database.db.selectFrom('event').selectAll().orderBy('id').execute()
+  return events.map(({ body }) => {
+    const { event, data } = JSON.parse(body)
+    return `${event} ${data.threshold_percent} % ${data.used}/${data.limit} ${data.remaining} left`
+  })
+}
+
+describe('a single verification', () => {
+  test('holds a credit while it is under way, and uses it when it is settled', async () => {
+    const { clock, database, books } = await house()
+    const hold = await held(books)
+    expect(hold).toEqual({ period: TODAY, amount: 1 })
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 1 })
+    books.settle(settled(hold))
+    await clock.advance(50)
+    await books.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('stands in the history under the ID that it was given, and in the usage', async () => {
+    const { clock, database, books } = await house()
+    const entry = { id: 'ver_told', result: resultOf('catch_all') }
+    books.settle(settled(await held(books), { entry }))
+    books.settle(settled(await held(books), { entry: { result: resultOf('timeout') } }))
+    await books.flushed()
+    const [one, other] = (await historyOf(database)).toSorted((a, b) => (a.id < b.id ? 1 : -1))
+    expect(one).toEqual({
+      ...{ id: 'ver_told', account_id: 'acc_a', key_id: 'key_a', email: 'ann@good.test' },
+      ...{ valid: 1, deliverable: 0, risk_level: 'medium', reason: 'catch_all', class: 'risky' },
+      ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: clock.now() },
+    })
+    expect(other).toMatchObject({ id: expect.stringMatching(/^ver_[0-9a-z]{20}$/) })
+    const usage = await usageOf(database, { accountId: 'acc_a', from: TODAY, to: TODAY + DAY })
+    expect(usage.map(row => [row.class, row.verifications, row.credits])).toEqual([
+      ['risky', 1, 1],
+      ['unknown', 1, 0],
+    ])
+  })
+
+  test.each([
+    ['unknown', resultOf('timeout')],
+    ['cached', resultOf('accepted_email', { cached: true })],
+    ['no address', resultOf('invalid_email')],
+  ])('that is %s gives its credit back', async (_, result) => {
+    const { database, books } = await house()
+    books.settle(settled(await held(books), { entry: { result } }))
+    await books.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
+    expect(await historyOf(database)).toHaveLength(1)
+  })
+
+  test('that ended without a result gives its credit back', async () => {
+    const { database, books } = await house()
+    books.giveBack('acc_a', await held(books))
+    await books.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
+    expect(await historyOf(database)).toEqual([])
+  })
+
+  test('that is simulated costs nothing, and stands in its own history alone', async () => {
+    const { database, books } = await house()
+    books.settle(settled(null, { sandbox: true }))
+    await books.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 0, held: 0 })
+    expect(await historyOf(database)).toEqual([])
+    expect(await historyOf(database, true)).toHaveLength(1)
+    const usage = await usageOf(database, { accountId: 'acc_a', from: 0, to: TODAY + DAY })
+    expect(usage).toEqual([])
+  })
+
+  test('that goes on beyond midnight is settled on the day on which it began', async () => {
+    const { clock, database, books } = await house()
+    clock.jump(DAY / 2 - 1_000)
+    const hold = await held(books)
+    clock.jump(2_000)
+    books.settle(settled(hold))
+    books.settle(settled(await held(books)))
+    await books.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+    expect(await creditOf(database, TODAY + DAY)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('of a plan without a limit writes nothing before its answer, and is counted after it', async () => {
+    const { database, books } = await house('enterprise')
+    const hold = await held(books, ENTERPRISE)
+    expect(await database.db.selectFrom('credit').selectAll().execute()).toEqual([])
+    books.settle(settled(hold))
+    await books.flushed()
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0, warned: 0 })
+    expect(await toldOf(database)).toEqual([])
+  })
+})
+
+describe('the last credit', () => {
+  test('goes to one of a hundred who ask at once', async () => {
+    const { database, books } = await house()
+    await use(books, 19)
+    const holds = await Promise.all(Array.from({ length: 100 }, () => books.hold('acc_a', FREE, 1)))
+    expect(holds.filter(hold => hold !== null)).toHaveLength(1)
+    expect(await creditOf(database)).toMatchObject({ used: 19, held: 1 })
+  })
+
+  test('comes back when its verification comes to nothing', async () => {
+    const { books } = await house()
+    await use(books, 19)
+    const hold = await held(books)
+    expect(await books.hold('acc_a', FREE, 1)).toBeNull()
+    books.giveBack('acc_a', hold)
+    await books.flushed()
+    expect(await books.hold('acc_a', FREE, 1)).not.toBeNull()
+  })
+})
+
+describe('an account is told', () => {
+  test('at 80, 95 and 100 per cent, once each', async () => {
+    const { database, books } = await house()
+    await use(books, 15)
+    expect(await toldOf(database)).toEqual([])
+    await use(books, 1)
+    expect(await toldOf(database)).toEqual(['quota.warning 80 % 16/20 4 left'])
+    await use(books, 4)
+    await books.hold('acc_a', FREE, 1)
+    expect(await toldOf(database)).toEqual([
+      'quota.warning 80 % 16/20 4 left',
+      'quota.warning 95 % 20/20 0 left',
+      'quota.exceeded 100 % 20/20 0 left',
+    ])
+  })
+
+  test('when it is refused while all that is left is set aside, and not again in that period', async () => {
+    const { clock, database, books } = await house()
+    await held(books, FREE, 20)
+    for (let n = 0; n < 3; n++) expect(await books.hold('acc_a', FREE, 1)).toBeNull()
+    const told = await toldOf(database)
+    expect(told.filter(text => text.startsWith('quota.exceeded'))).toEqual([
+      'quota.exceeded 100 % 20/20 0 left',
+    ])
+    clock.jump(DAY)
+    await held(books, FREE, 20)
+    await books.hold('acc_a', FREE, 1)
+    expect(await toldOf(database)).toHaveLength(2 * told.length)
+  })
+
+  test('nothing when it wanted more at once than is left', async () => {
+    const { database, books } = await house()
+    await use(books, 10)
+    expect(await books.hold('acc_a', FREE, 11)).toBeNull()
+    expect(await toldOf(database)).toEqual([])
+  })
+})
+
+test('results of a list are written in the transaction that they come in', async () => {
+  const { database, books } = await house()
+  await held(books, FREE, 5)
+  const entries = [resultOf('accepted_email'), resultOf('timeout')].map(result => ({ result }))
+  const list = { accountId: 'acc_a', keyId: 'key_a', source: 'batch', jobId: 'job_a' } as const
+  const of = { ...list, sandbox: false, period: TODAY, released: 2, entries }
+  const undone = write(database, async trx => {
+    await books.record(trx, of)
+    throw new Error('undone')
+  })
+  await expect(undone).rejects.toThrow('undone')
+  expect(await historyOf(database)).toEqual([])
+  await write(database, trx => books.record(trx, of))
+  expect(await historyOf(database)).toMatchObject([{ job_id: 'job_a' }, { source: 'batch' }])
+  expect(await creditOf(database)).toMatchObject({ used: 1, held: 3 })
+})
+
+describe('while nothing can be written', () => {
+  /** From now on a write to the history fails, as on a full disk. */
+  const breakDisk = (database: Database) =>
+    database.db.schema.alterTable('verification').renameTo('gone').execute()
+  const mendDisk = (database: Database) =>
+    database.db.schema.alterTable('gone').renameTo('verification').execute()
+
+  test('verifications wait, and are written when that is over', async () => {
+    const { clock, database, books, said } = await house()
+    await breakDisk(database)
+    books.settle(settled(await held(books)))
+    await clock.advance(2_500)
+    expect(said.map(([text]) => text)).toEqual(Array(3).fill('books: not written, tried again'))
+    await mendDisk(database)
+    await clock.advance(1_000)
+    expect(await historyOf(database)).toHaveLength(1)
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('what fails for ever is given up, and the log says so', async () => {
+    const { clock, database, books, said } = await house()
+    await breakDisk(database)
+    books.settle(settled(await held(books)))
+    await clock.advance(10_000)
+    expect(said.at(-1)).toEqual([
+      'books: not written, lost',
+      { entries: 1, tries: 5, why: 'no such table: verification' },
+    ])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a group that was durable in spite of its failure is not counted again', async () => {
+    const { clock, database, books, parts } = await house()
+    books.settle(
+      settled(await held(books), { entry: { id: 'ver_a', result: resultOf('timeout') } }),
+    )
+    books.settle(settled(await held(books)))
+    await books.flushed()
+    // The same two come again, the first try of which fails after its commit.
+    const again = createBooks({ ...parts, database: failingOnce(database) })
+    again.settle(
+      settled(await held(books), { entry: { id: 'ver_b', result: resultOf('timeout') } }),
+    )
+    again.settle(settled(await held(books)))
+    await clock.advance(2_000)
+    await again.flushed()
+    expect(await historyOf(database)).toHaveLength(4)
+    expect(await creditOf(database)).toMatchObject({ used: 2, held: 0 })
+  })
+})
+
+/** The database, but for its first transaction, of which the commit fails after it was made. */
+function failingOnce(database: Database): Database {
+  let failed = false
+  const db = Object.create(database.db, {
+    transaction: {
+      value: () => ({
+        execute: async (
+          work: Parameters<ReturnType<typeof database.db.transaction>['execute']>[0],
+        ) => {
+          const result = await database.db.transaction().execute(work)
+          if (failed) return result
+          failed = true
+          throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
+        },
+      }),
+    },
+  })
+  return { ...database, db }
+}
