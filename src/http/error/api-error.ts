@@ -44,7 +44,11 @@ export class ApiError extends Error {
     message: string,
     options: { retryAfterS?: number; cause?: unknown } = {},
   ) {
+    // It is an answer: where it was thrown tells nothing, and to find that out costs as much as all limits.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(message, { cause: options.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.retryAfterS = options.retryAfterS ?? null
   }
