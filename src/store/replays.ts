@@ -1,5 +1,9 @@
+import { DAY } from '../base/clock.ts'
 import type { Database, Trx } from './database.ts'
 import type { ReplayTable } from './schema.ts'
+
+/** How long an answer can be had again. */
+export const REPLAY_MS = DAY
 
 export type Replayed = ReplayTable
 

@@ -8,6 +8,7 @@ import {
   forgetAnswersBefore,
 } from '../store/care/expiry.ts'
 import { type Database, write } from '../store/database.ts'
+import { REPLAY_MS } from '../store/replays.ts'
 
 /** What goes by its age, and before which time it goes, epoch ms. */
 export type Retention = {
@@ -16,7 +17,6 @@ export type Retention = {
   readonly before: number
 }
 
-const REPLAYS_KEPT_MS = DAY
 /** Seven days from its last try, which comes within two. */
 const EVENTS_KEPT_MS = 9 * DAY
 /** Credits are counted by the day; what is older is asked for by nobody. */
@@ -24,7 +24,7 @@ const CREDITS_KEPT_MS = 40 * DAY
 
 export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'history', expiry: deleteHistoryBefore, before: now - keepHistoryMs },
-  { name: 'replays', expiry: deleteReplaysBefore, before: now - REPLAYS_KEPT_MS },
+  { name: 'replays', expiry: deleteReplaysBefore, before: now - REPLAY_MS },
   { name: 'events', expiry: deleteEventsBefore, before: now - EVENTS_KEPT_MS },
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_KEPT_MS },
   { name: 'answers', expiry: forgetAnswersBefore, before: now },

@@ -2,7 +2,7 @@ import { periodStart } from '../account/plan.ts'
 import { breathe } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
 import { isAddress, toEntry } from '../job/submission.ts'
-import { holdCredits, readCredit } from '../store/account/credits.ts'
+import { creditsLeft, holdCredits } from '../store/account/credits.ts'
 import type { Database, Trx } from '../store/database.ts'
 import { createJob, findJob, type Job } from '../store/job/jobs.ts'
 import {
@@ -100,7 +100,7 @@ export async function queueLoaded(
   if (hold !== null) {
     const limit = o.creditsPerDay
     if (!(await holdCredits(trx, { accountId, ...hold, limit }))) {
-      return { creditsLeft: await creditsLeft(trx, accountId, period, limit) }
+      return { creditsLeft: await creditsLeft(trx, { accountId, period, limit: limit ?? 0 }) }
     }
   }
   const counted = { total, duplicates }
@@ -125,16 +125,6 @@ export const toJob = (id: string, { source, ...submission }: Submission) => {
   const { accountId, keyId, type, name, sandbox } = submission
   // Lists of the service are never resumed by their content: each is its own source.
   return { id, sourceKey: id, source, owner: { accountId, keyId, type, name, sandbox } }
-}
-
-async function creditsLeft(
-  trx: Trx,
-  accountId: string,
-  period: number,
-  limit: number | null,
-): Promise<number> {
-  const { used, held } = await readCredit(trx, accountId, period)
-  return Math.max(0, (limit ?? 0) - used - held)
 }
 
 class Loading {

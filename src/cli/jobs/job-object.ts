@@ -1,5 +1,5 @@
-import type { Job } from '../../store/job/jobs.ts'
-import { placesOf, progressOf, type Standing } from './kept-job.ts'
+import { type Job, progressOf } from '../../store/job/jobs.ts'
+import { placesOf, type Standing } from './kept-job.ts'
 import { isoTimeOrNull } from './time-text.ts'
 
 /** A job for programs; a list that is still loading has no rows yet. */

@@ -55,12 +55,6 @@ export function placesOf(job: Job): { list: string; output: string | null } {
   }
 }
 
-/** Per cent, never 100 before all is done. */
-export function progressOf({ state, done, total }: Job): number {
-  if (total === 0) return state === 'completed' ? 100 : 0
-  return Math.floor((100 * done) / total)
-}
-
 /** Runs `work` on the database and the one job that an ID, or the beginning of one, names. */
 export async function withJob<T>(
   config: Config,

@@ -1,10 +1,10 @@
 import { listJobs } from '../../store/job/job-list.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import { type Job, progressOf } from '../../store/job/jobs.ts'
 import { openKept } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
-import { placesOf, progressOf, type Standing, standingOf } from './kept-job.ts'
+import { placesOf, type Standing, standingOf } from './kept-job.ts'
 import { timeText } from './time-text.ts'
 
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }

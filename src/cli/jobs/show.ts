@@ -2,20 +2,12 @@ import { SECOND, systemClock } from '../../base/clock.ts'
 import { cleanText } from '../../base/text.ts'
 import { type Account, findAccount } from '../../store/account/accounts.ts'
 import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import { type Job, progressOf } from '../../store/job/jobs.ts'
 import { duration } from '../bulk/progress.ts'
 import { readConfig } from '../settings/settings.ts'
 import { table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
-import {
-  isAtWork,
-  isOfService,
-  placesOf,
-  progressOf,
-  type Standing,
-  standingOf,
-  withJob,
-} from './kept-job.ts'
+import { isAtWork, isOfService, placesOf, type Standing, standingOf, withJob } from './kept-job.ts'
 import type { ListFlags } from './list.ts'
 import { isoTimeOrNull, timeText } from './time-text.ts'
 

@@ -3,6 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { EvError, messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { isOfStorage } from '../../store/database.ts'
 import type { Env } from '../context.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
 
@@ -19,7 +20,7 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   if (thrown instanceof HTTPException) return ofHono(thrown)
   const cause = { cause: thrown }
-  if (/^SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN)/.test(sqliteCodeOf(thrown))) {
+  if (isOfStorage(thrown)) {
     return new ApiError('service_unavailable', 'The service cannot store anything now: try again', {
       ...cause,
       retryAfterS: STORE_RETRY_S,
@@ -65,9 +66,6 @@ function ofHono(thrown: HTTPException): ApiError {
   if (thrown.status < 500) return new ApiError('invalid_request', thrown.message, cause)
   return new ApiError('server_error', 'Something inside the service failed: try again later', cause)
 }
-
-const sqliteCodeOf = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
 
 function report(log: Log, error: ApiError, requestId: string): void {
   const cause = error.cause === undefined ? error : error.cause

@@ -1,8 +1,7 @@
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { DAY } from '../../base/clock.ts'
 import { type Trx, write } from '../../store/database.ts'
-import { keepReplay } from '../../store/replays.ts'
+import { keepReplay, REPLAY_MS } from '../../store/replays.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
@@ -61,7 +60,7 @@ async function keep(
     answer: seal.seal(JSON.stringify(kept)),
     created_at: now,
   }
-  if (await keepReplay(trx, row, now - DAY)) return
+  if (await keepReplay(trx, row, now - REPLAY_MS)) return
   // Another process of the service was as fast: whatever it did is told to who asks again.
   throw new ApiError(
     'idempotency_in_progress',

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Context, MiddlewareHandler } from 'hono'
-import { DAY } from '../../base/clock.ts'
-import { findReplay, type Replayed } from '../../store/replays.ts'
+import { findReplay, REPLAY_MS, type Replayed } from '../../store/replays.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
@@ -59,9 +58,6 @@ export async function isAnswered(c: Context<Env>, service: Service): Promise<boo
   const key = c.req.header('Idempotency-Key')
   return key !== undefined && (await findKept(c, service, key)) !== null
 }
-
-/** How long an answer can be had again. */
-export const REPLAY_MS = DAY
 
 function findKept(c: Context<Env>, { database, clock }: Service, key: string) {
   const since = clock.now() - REPLAY_MS

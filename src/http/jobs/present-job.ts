@@ -1,6 +1,6 @@
 import { isoTime } from '../../engine/result/present.ts'
 import { JOB_FAILED } from '../../hook/event-data.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import { type Job, progressOf } from '../../store/job/jobs.ts'
 import type { Service } from '../service.ts'
 import { estimatedTime, inWords } from '../verify/estimate.ts'
 
@@ -32,12 +32,6 @@ export function presentJob(service: Service, job: Job) {
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/download` : null
   return { ...status, type: typeOf(job), name: job.name, data: { ...data, download_url } }
-}
-
-/** 100 is kept for `completed`: who polls for it must find everything there. */
-export function progressOf({ state, done, total }: Job): number {
-  if (state === 'completed') return 100
-  return total === 0 ? 0 : Math.min(99, Math.floor((100 * done) / total))
 }
 
 /**

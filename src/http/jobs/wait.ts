@@ -1,8 +1,7 @@
 import { SECOND, sleep } from '../../base/clock.ts'
 import { accountJob } from '../../store/job/account-jobs.ts'
-import type { Job } from '../../store/job/jobs.ts'
+import { type Job, progressOf } from '../../store/job/jobs.ts'
 import type { Service } from '../service.ts'
-import { progressOf } from './present-job.ts'
 
 /** Longer ones are cut off by many a proxy. */
 export const WAIT_S_MAX = 60

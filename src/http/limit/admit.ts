@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { periodEnd, periodStart } from '../../account/plan.ts'
 import { MINUTE } from '../../base/clock.ts'
-import { readCredit } from '../../store/account/credits.ts'
+import { creditsLeft } from '../../store/account/credits.ts'
 import type { BucketState } from '../../store/limits.ts'
 import type { Caller, Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
@@ -68,9 +68,9 @@ async function creditState(
 ): Promise<BucketState | null> {
   if (plan.creditsPerDay === null) return null
   const now = clock.now()
-  const { used, held } = await readCredit(database, account.id, periodStart(now))
-  const remaining = Math.max(0, plan.creditsPerDay - used - held)
-  return { limit: plan.creditsPerDay, remaining, resetAt: periodEnd(now) }
+  const limit = plan.creditsPerDay
+  const credits = { accountId: account.id, period: periodStart(now), limit }
+  return { limit, remaining: await creditsLeft(database, credits), resetAt: periodEnd(now) }
 }
 
 function refuseCredits(service: Service, { limit, resetAt }: BucketState): never {

@@ -73,6 +73,15 @@ export async function readCredit(
   return credit ?? { account_id: accountId, period_start: period, used: 0, held: 0, warned: 0 }
 }
 
+/** How many credits of a limited plan can still be had. */
+export async function creditsLeft(
+  from: Parameters<typeof readCredit>[0],
+  { accountId, period, limit }: CreditsOf & { readonly limit: number },
+): Promise<number> {
+  const { used, held } = await readCredit(from, accountId, period)
+  return Math.max(0, limit - used - held)
+}
+
 /** At a start: single verifications that were under way are lost, so only what open jobs hold stays held. */
 export async function releaseLostHolds(trx: Transaction<Schema>): Promise<void> {
   await sql`

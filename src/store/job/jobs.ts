@@ -92,3 +92,9 @@ export async function openJobIn(trx: Kysely<Schema>, jobId: string): Promise<Job
   // One that is being removed has items no more that results could belong to.
   return job.state === 'loading' ? null : job
 }
+
+/** Per cent. 100 is kept for `completed`: who polls for it must find everything there. */
+export function progressOf({ state, done, total }: Job): number {
+  if (state === 'completed') return 100
+  return total === 0 ? 0 : Math.min(99, Math.floor((100 * done) / total))
+}

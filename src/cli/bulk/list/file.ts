@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
+import { rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EvError, messageOf } from '../../../base/error.ts'
-import { detectDialect, HEAD_BYTES_MAX, type ListDialect } from '../../../job/csv.ts'
+import { detectDialect, type ListDialect } from '../../../job/csv.ts'
+import { readHead } from '../../../job/list-head.ts'
 
 /** A list on disk, read twice: for its addresses, and again when its rows are written with their results. */
 export type ListFile = {
@@ -91,18 +92,6 @@ function dialectOptions({ column, header }: ListFileOptions) {
   return {
     ...(column === undefined ? {} : { column: /^\d+$/.test(column) ? Number(column) : column }),
     ...(header === undefined ? {} : { header }),
-  }
-}
-
-async function readHead(path: string): Promise<{ head: Uint8Array; complete: boolean }> {
-  const file = await open(path)
-  try {
-    const buffer = new Uint8Array(HEAD_BYTES_MAX)
-    const { bytesRead } = await file.read(buffer, 0, HEAD_BYTES_MAX, 0)
-    const { size } = await file.stat()
-    return { head: buffer.subarray(0, bytesRead), complete: bytesRead >= size }
-  } finally {
-    await file.close()
   }
 }
 

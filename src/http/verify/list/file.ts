@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
 import type { Context } from 'hono'
 import { cleanText } from '../../../base/text.ts'
-import { detectDialect, HEAD_BYTES_MAX, type ListDialect, readList } from '../../../job/csv.ts'
+import { detectDialect, type ListDialect, readList } from '../../../job/csv.ts'
+import { readHead } from '../../../job/list-head.ts'
 import type { Row } from '../../../work/submit.ts'
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
@@ -53,18 +53,6 @@ async function dialectOf(path: string, fields: ReadonlyMap<string, string>): Pro
 
 /** A number is one, and anything else a name. */
 const asColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text)
-
-async function readHead(path: string): Promise<{ head: Uint8Array; complete: boolean }> {
-  const file = await open(path)
-  try {
-    const buffer = new Uint8Array(HEAD_BYTES_MAX)
-    const { bytesRead } = await file.read(buffer, 0, HEAD_BYTES_MAX, 0)
-    const { size } = await file.stat()
-    return { head: buffer.subarray(0, bytesRead), complete: bytesRead >= size }
-  } finally {
-    await file.close()
-  }
-}
 
 async function* rowsOf(path: string, dialect: ListDialect): AsyncGenerator<readonly Row[]> {
   for await (const batch of readList(createReadStream(path), dialect)) {

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { periodStart } from '../../../account/plan.ts'
-import { readCredit } from '../../../store/account/credits.ts'
+import { creditsLeft } from '../../../store/account/credits.ts'
 import type { Job } from '../../../store/job/jobs.ts'
 import {
   dropLoading,
@@ -34,7 +34,7 @@ export async function queueList(
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
-  const askedMax = owner.sandbox ? null : await creditsLeft(c, service)
+  const askedMax = owner.sandbox ? null : await askedMaxOf(c, service)
   const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
   if (loaded === null) {
     await tellRefused(c, service)
@@ -103,11 +103,11 @@ export const linksOf = ({ id }: Job) => ({
 })
 
 /** Null: any number. A list that needs more is refused before all of it is stored. */
-async function creditsLeft(c: Context<Env>, { database, clock }: Service): Promise<number | null> {
+async function askedMaxOf(c: Context<Env>, { database, clock }: Service): Promise<number | null> {
   const { account, plan } = c.get('caller')
   if (plan.creditsPerDay === null) return null
-  const { used, held } = await readCredit(database, account.id, periodStart(clock.now()))
-  return Math.max(0, plan.creditsPerDay - used - held)
+  const period = periodStart(clock.now())
+  return creditsLeft(database, { accountId: account.id, period, limit: plan.creditsPerDay })
 }
 
 async function queueIn(
