@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import SqliteDatabase from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
 import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
@@ -372,7 +373,7 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     const args = ['--data-dir', 'data', ...towards(world)]
     const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', ...args], { home })
     await askedAbout(world, 'mx.busy.test', 20)
-    first.child.kill('SIGSTOP')
+    await stopBetweenWrites(first.child, join(home, 'data/ev.sqlite'))
     const [second, third, fourth] = await Promise.all([
       runEv(['bulk', 'list.csv', '-o', 'out2.csv', ...args], { home }),
       runEv(['bulk', 'another.csv', '-o', 'out.csv', ...args], { home }),
@@ -487,4 +488,30 @@ function askedAt(world: World, host: string): Map<string, number> {
 
 async function askedAbout(world: World, host: string, addresses: number): Promise<void> {
   while (askedAt(world, host).size < addresses) await setTimeout(5)
+}
+
+/** Stops a process where it does not hold the lock of its database, which others would wait for as long as it is stopped. */
+async function stopBetweenWrites(child: ChildProcess, file: string): Promise<void> {
+  const sqlite = new SqliteDatabase(file, { timeout: 0 })
+  try {
+    for (;;) {
+      child.kill('SIGSTOP')
+      // It stops when it next meets the kernel.
+      await setImmediate()
+      if (mayBeWritten(sqlite)) return
+      child.kill('SIGCONT')
+      await setImmediate()
+    }
+  } finally {
+    sqlite.close()
+  }
+}
+
+function mayBeWritten(sqlite: SqliteDatabase.Database): boolean {
+  try {
+    sqlite.exec('begin immediate; rollback')
+    return true
+  } catch {
+    return false
+  }
 }
