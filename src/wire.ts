@@ -18,6 +18,8 @@ import { Places } from './probe/places.ts'
 import { Prober } from './probe/probe.ts'
 import { type Dial, tcpDial } from './smtp/dial.ts'
 import { addressJudge } from './smtp/public-address.ts'
+import type { Notify } from './work/notify/notify.ts'
+import type { Post } from './work/post/post.ts'
 
 /** The doors to the world; what is left out is the real one. */
 export type Doors = {
@@ -26,6 +28,8 @@ export type Doors = {
   readonly resolver?: Resolver
   /** One for all egresses, or one for each. */
   readonly dial?: Dial | ((egress: EgressConfig) => Dial)
+  readonly post?: Post
+  readonly notify?: Notify
   readonly log: Log
 }
 

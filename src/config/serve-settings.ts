@@ -1,6 +1,17 @@
 import { DAY } from '../base/clock.ts'
 import { type Setting, secretSetting, setting } from './setting.ts'
-import { baseUrl, days, endpoint, onOff, ranges, secret, text, word } from './values.ts'
+import {
+  baseUrl,
+  days,
+  endpoint,
+  mailbox,
+  onOff,
+  ranges,
+  secret,
+  smtpUrl,
+  text,
+  word,
+} from './values.ts'
 
 /** What only the service uses. */
 export type ServeSettings = {
@@ -19,6 +30,13 @@ export type ServeSettings = {
   /** Plan of the first account. */
   readonly plan: string
   readonly webhookAllowRanges: readonly string[]
+  /** PEM of an authority whose certificates receivers of webhooks may have, beside the well-known ones. */
+  readonly webhookCaFile: string | null
+  /** `smtp://` or `smtps://` URL of the server that notices are handed to; null: they are lines of the log. */
+  readonly notifySmtp: string | null
+  readonly notifyFrom: string | null
+  /** Who is told where an account has no address of its own. */
+  readonly notifyTo: string | null
   /** HOST:PORT of a door of its own for metrics. */
   readonly metricsListen: string | null
   readonly metricsToken: string | null
@@ -57,6 +75,28 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     'non-public addresses that webhooks may name',
     ranges,
     [],
+  ),
+  setting(
+    'webhookCaFile',
+    '--webhook-ca-file F',
+    'authority that receivers of webhooks may be certified by, PEM',
+    text,
+    null,
+  ),
+  setting(
+    'notifySmtp',
+    '--notify-smtp URL',
+    'mail server for notices, smtp://host (default: the log)',
+    smtpUrl,
+    null,
+  ),
+  setting('notifyFrom', '--notify-from ADDRESS', 'sender of notices', mailbox, null),
+  setting(
+    'notifyTo',
+    '--notify-to ADDRESS',
+    'who gets notices of accounts without an address',
+    mailbox,
+    null,
   ),
   setting('metricsListen', '--metrics-listen HOST:PORT', 'own door for /metrics', endpoint, null),
   secretSetting(

@@ -126,6 +126,23 @@ export function sender(given: string): string {
   return bare
 }
 
+/** An address of a person, as it goes into a mail of ours. */
+export function mailbox(given: string): string {
+  if (!/^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(given)) {
+    throw new Expected('an address such as ops@example.com')
+  }
+  return given
+}
+
+/** A mail server that takes mail of ours; it may ask for a name and a password. */
+export function smtpUrl(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : null
+  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
+    throw new Expected('smtp://host:port or smtps://user:password@host:port')
+  }
+  return given
+}
+
 export function databaseUrl(given: string): string {
   if (!/^sqlite:./.test(given)) throw new Expected('sqlite:FILE')
   return given

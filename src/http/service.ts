@@ -8,6 +8,8 @@ import type { Engine } from '../engine/engine.ts'
 import type { Database } from '../store/database.ts'
 import type { LimitStore } from '../store/limits.ts'
 import type { Books } from '../work/books/books.ts'
+import type { Deliveries } from '../work/deliver/deliveries.ts'
+import type { Post } from '../work/post/post.ts'
 import type { JobWorker } from '../work/worker.ts'
 
 /** What the paths of the service work with; built in `wire-service.ts`, and by tests with fakes. */
@@ -24,6 +26,9 @@ export type Service = {
   readonly limits: LimitStore
   readonly seal: Seal
   readonly resolver: Resolver
+  /** For the one request that tries an endpoint out. */
+  readonly post: Post
+  readonly deliveries: Pick<Deliveries, 'wake' | 'status'>
   readonly settings: ServiceSettings
   /** True from the first signal to stop: nothing new is begun. */
   readonly isStopping: () => boolean

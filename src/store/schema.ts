@@ -12,6 +12,8 @@ export type Schema = {
   event: EventTable
   webhook: WebhookTable
   delivery: DeliveryTable
+  attempt: AttemptTable
+  notice: NoticeTable
   replay: ReplayTable
 }
 
@@ -100,7 +102,14 @@ export type AnswerTable = {
 }
 
 /** A tenant: what it owns nobody else sees. */
-export type AccountTable = { id: string; name: string; plan: string; created_at: number }
+export type AccountTable = {
+  id: string
+  name: string
+  plan: string
+  /** Who is written to when something is wrong; null: whoever runs the service. */
+  email: string | null
+  created_at: number
+}
 
 /** A key of the API; its texts stand in `key_secret`, of which it has two while it is being rotated. */
 export type ApiKeyTable = {
@@ -196,20 +205,75 @@ export type WebhookTable = {
   secret: string
   /** Its last characters, to be shown. */
   secret_hint: string
+  /** Sealed: the secret before this one, with which is signed beside it until then; null: there is none. */
+  previous_secret: string | null
+  previous_until: number | null
   created_at: number
   updated_at: number
   disabled_reason: string | null
+  /** When the first of the attempts failed that failed one after the other until now; null: the last one did not. */
+  failing_since: number | null
+  /** Deleted: its deliveries go in steps, and it goes with the last of them. */
+  deleted_at: number | null
 }
+
+export type DeliveryState = 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+/** Why it is sent: an event happened, somebody asked for it once more, or somebody tries the endpoint out. */
+export type DeliveryTrigger = 'scheduled' | 'manual' | 'test'
 
 /** One event on its way to one webhook. */
 export type DeliveryTable = {
   id: string
   event_id: string
   webhook_id: string
-  state: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+  /** That of the event. */
+  kind: string
+  state: DeliveryState
+  trigger: DeliveryTrigger
+  /** Attempts of this round; asking for it once more begins another. */
   attempt: number
   due_at: number
   created_at: number
+  /** Of the last attempt. */
+  status_code: number | null
+  duration_ms: number | null
+  error: string | null
+  /** When it is forgotten; null while it is on its way. */
+  expires_at: number | null
+}
+
+/** One request to a webhook, and what came of it. */
+export type AttemptTable = {
+  delivery_id: string
+  /** 1 for the first of its delivery. */
+  number: number
+  trigger: DeliveryTrigger
+  url: string
+  started_at: number
+  duration_ms: number
+  /** Null: no answer. */
+  status_code: number | null
+  /** JSON: headers of the answer; null: no answer. */
+  headers: string | null
+  /** The beginning of the body of the answer, cleaned. */
+  excerpt: string | null
+  /** What was wrong, in a sentence; null: nothing. */
+  error: string | null
+}
+
+/** What the owner of a webhook is to be told; one row for each webhook that was ever in trouble. */
+export type NoticeTable = {
+  webhook_id: string
+  account_id: string
+  /** Events that were given up since the last notice. */
+  failed_events: number
+  last_error: string | null
+  /** Why it was switched off since the last notice; null: it was not. */
+  disabled_reason: string | null
+  /** When the next notice goes out; null: there is nothing to tell. */
+  due_at: number | null
+  /** When the last one went out. */
+  sent_at: number | null
 }
 
 /** What a request with an Idempotency-Key was answered with. */

@@ -15,6 +15,7 @@ import { openLimits } from '../../src/store/limits.ts'
 import { createBooks } from '../../src/work/books/books.ts'
 import type { JobWorker } from '../../src/work/worker.ts'
 import { house as engineHouse } from '../engine/house.ts'
+import { fakePost } from '../fake/post.ts'
 import { countedRandom } from '../fake/random.ts'
 import { tempDatabase, tempFolder } from '../store/temp-database.ts'
 import { underContract } from './contract/contract.ts'
@@ -50,10 +51,13 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
   const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const books = createBooks({ database, clock, random, log, plans })
   const worker = idleWorker()
+  const post = fakePost()
   let stopping = false
   const service: Service = {
     ...{ clock, random, log, database, engine, books, limits, worker },
     resolver: zone,
+    post,
+    deliveries: { wake: () => {}, status: () => ({ ...IDLE }) },
     seal: createSeal('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS },
@@ -103,7 +107,7 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
     return app.request(path, init, { incoming: { socket: { remoteAddress: ip } } })
   }
   return {
-    ...{ app, service, database, clock, zone, mx, random, books, worker, lines, key },
+    ...{ app, service, database, clock, zone, mx, random, books, worker, post, lines, key },
     ...{ request, addKey, addAccount },
     /** Lets time pass until a promise settles: for what asks mail servers. */
     settled,
@@ -116,6 +120,8 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
     },
   }
 }
+
+const IDLE = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
 
 /** A worker that does nothing, and knows what it was told. */
 export function idleWorker(): JobWorker & { readonly taken: string[]; readonly dropped: string[] } {

@@ -9,14 +9,15 @@ export type NewAccount = {
   readonly id: string
   readonly name: string
   readonly plan: string
+  readonly email?: string | null
   readonly now: number
 }
 
 export async function createAccount(
   trx: Transaction<Schema>,
-  { id, name, plan, now }: NewAccount,
+  { id, name, plan, email = null, now }: NewAccount,
 ): Promise<Account> {
-  const account = { id, name, plan, created_at: now }
+  const account = { id, name, plan, email, created_at: now }
   await trx.insertInto('account').values(account).execute()
   return account
 }

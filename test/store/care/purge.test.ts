@@ -113,7 +113,8 @@ async function serviceKeeps(database: Database, address: string, n: number) {
     .values({ ...event, id: `evt_${n}`, body })
     .execute()
   const delivery = { event_id: `evt_${n}`, webhook_id: 'wh_a', state: 'pending' as const }
-  const due = { attempt: 0, due_at: n, created_at: n }
+  const why = { kind: 'batch.completed', trigger: 'scheduled' as const }
+  const due = { ...why, attempt: 0, due_at: n, created_at: n }
   await db
     .insertInto('delivery')
     .values({ ...delivery, ...due, id: `dlv_${n}` })
