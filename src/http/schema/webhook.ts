@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
 import { EVENT_KINDS, isEventKind } from '../../hook/event.ts'
 
 // Webhook endpoints as they are asked for and shown.
@@ -23,7 +24,12 @@ const events = z
   })
   .openapi({ type: 'array', items: { type: 'string', enum: [...EVENT_KINDS] }, minItems: 1 })
 
-const description = z.string().trim().max(500).nullable().openapi({ description: 'For people.' })
+const description = z
+  .string()
+  .trim()
+  .max(DESCRIPTION_LENGTH_MAX)
+  .nullable()
+  .openapi({ description: 'For people.' })
 
 export const NewWebhookRequest = z
   .object({

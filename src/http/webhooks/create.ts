@@ -1,4 +1,5 @@
 import { createRoute } from '@hono/zod-openapi'
+import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from '../../hook/endpoint.ts'
 import { countWebhooks, createWebhook, listWebhooks } from '../../store/event/webhooks.ts'
 import { ApiError } from '../error/api-error.ts'
 import { commit } from '../guard/commit.ts'
@@ -66,15 +67,15 @@ export function webhookCreateRoutes(service: Service) {
       await checkUrl(service, body.url)
       const { random, clock, seal } = service
       const accountId = c.get('caller').account.id
-      const secret = `whsec_${random.token(SECRET_LENGTH)}`
+      const secret = newSigningSecret(random)
       return (await commit(c, service, async trx => {
         refuseTooMany(await countWebhooks(trx, accountId))
         const webhook = await createWebhook(trx, {
-          ...{ id: `wh_${random.token(ID_LENGTH)}`, accountId, ...body },
-          ...{ secret: seal.seal(secret), secretHint: secret.slice(-HINT_LENGTH) },
+          ...{ id: newWebhookId(random), accountId, ...body },
+          ...{ secret: seal.seal(secret.text), secretHint: secret.hint },
           createdAt: clock.now(),
         })
-        const data = presentCreated(webhook, secret)
+        const data = presentCreated(webhook, secret.text)
         const headers = { Location: `/v1/webhooks/${webhook.id}` }
         return { status: 201, body: { success: true, data }, headers }
       })) as never
@@ -89,12 +90,6 @@ const CREATION_FAULTS = [
 
 /** The longest URL, a description and all events, with room. */
 export const WEBHOOK_BODY_MAX = 16 * 1024
-/** Each event is sent to all of them. */
-const WEBHOOKS_MAX = 50
-const ID_LENGTH = 16
-/** 165 bits of chance, in letters that are base64 too: 24 bytes to whoever decodes it. */
-const SECRET_LENGTH = 32
-const HINT_LENGTH = 4
 
 function refuseTooMany(count: number): void {
   if (count < WEBHOOKS_MAX) return
