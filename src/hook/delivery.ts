@@ -1,4 +1,4 @@
-import { DAY, HOUR, MINUTE } from '../base/clock.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../base/clock.ts'
 
 /** After the first attempt come these, each so long after the one before it failed (spec 3.2). */
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const
@@ -18,3 +18,44 @@ export type Next =
   | { readonly state: 'delivered'; readonly expiresAt: number }
   | { readonly state: 'retry_scheduled'; readonly dueAt: number }
   | { readonly state: 'failed'; readonly expiresAt: number }
+
+export type Attempted = {
+  /** Attempts of its round before this one. */
+  readonly attempt: number
+  readonly trigger: 'scheduled' | 'manual' | 'test'
+  readonly outcome: Outcome
+  /** When it ended, epoch ms. */
+  readonly now: number
+}
+
+/** What becomes of a delivery after an attempt. */
+export function afterAttempt({ attempt, trigger, outcome, now }: Attempted): Next {
+  const { status, retryAfterMs } = outcome
+  if (isDelivered(status)) return { state: 'delivered', expiresAt: now + KEPT_MS }
+  // Whoever tries an endpoint out waits for what comes of it, and one that is gone does not come back.
+  const delayMs = trigger === 'test' || status === GONE ? undefined : RETRY_DELAYS_MS[attempt]
+  if (delayMs === undefined) return { state: 'failed', expiresAt: now + KEPT_MS }
+  const askedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS)
+  return { state: 'retry_scheduled', dueAt: now + Math.max(delayMs, askedMs) }
+}
+
+export const isDelivered = (status: number | null): boolean =>
+  status !== null && status >= 200 && status <= 299
+
+/** The receiver says that nothing is wanted here any more (Standard Webhooks: stop sending). */
+export const GONE = 410
+
+/** A receiver that asks for more is asked again after this: by then it may have changed its mind. */
+const RETRY_AFTER_MAX_MS = 24 * HOUR
+
+/** What a Retry-After header asks for (RFC 9110 §10.2.3: seconds, or a date); null: nothing that can be read. */
+export function retryAfterMs(header: string | undefined, now: number): number | null {
+  const text = header?.trim() ?? ''
+  if (/^\d+$/.test(text)) return Number(text) * SECOND
+  if (!HTTP_DATE.test(text)) return null
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? null : Math.max(0, at - now)
+}
+
+/** RFC 9110 §5.6.7, and the older form with a long name of the day; the oldest has no time zone, and nobody sends it. */
+const HTTP_DATE = /^[A-Z][a-z]{2,8}, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/

@@ -12,10 +12,18 @@ export type EventKind = (typeof EVENT_KINDS)[number]
 export const isEventKind = (text: string): text is EventKind =>
   (EVENT_KINDS as readonly string[]).includes(text)
 
+/** What an endpoint is tried out with: sent to it whatever it subscribed to. */
+export const TEST_KIND = 'webhook.test'
+
+/** What is sent, and what the log of deliveries knows. */
+export const SENT_KINDS = [...EVENT_KINDS, TEST_KIND] as const
+
+export type SentKind = (typeof SENT_KINDS)[number]
+
 export type NewEvent = {
   /** `evt_…` */
   readonly id: string
-  readonly kind: EventKind
+  readonly kind: SentKind
   /** When it happened, epoch ms. */
   readonly at: number
   readonly data: object
