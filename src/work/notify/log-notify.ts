@@ -1,0 +1,10 @@
+import type { Log } from '../../base/log.ts'
+import type { Notify } from './notify.ts'
+
+/** Where no mail server is set, and where nobody is named: a notice is a line of the log. */
+export const logNotify = (log: Log): Notify => ({
+  async send({ subject, text }) {
+    log.warn(subject, { notice: text })
+  },
+  close() {},
+})
