@@ -19,6 +19,10 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2
 }
 
+/** The least that this share of them do not exceed. */
+export const percentile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
+
 export const HEADINGS = [
   'round trip',
   'way',

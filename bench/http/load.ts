@@ -1,4 +1,4 @@
-import { median } from '../engine/figures.ts'
+import { median, percentile } from '../engine/figures.ts'
 import type { Served } from './servers.ts'
 
 /** The largest list that may be sent in one request. */
@@ -51,9 +51,6 @@ async function singles(served: Served, domains: number, name: string): Promise<n
   })
   return Promise.all(asked)
 }
-
-const percentile = (values: readonly number[], share: number) =>
-  values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
 
 type Answer = Readonly<Record<string, string | number>>
 

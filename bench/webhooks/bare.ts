@@ -1,0 +1,47 @@
+// What ours is held to: the same requests over as many connections, and nothing stored, signed or looked up.
+import { Pool } from 'undici'
+import { systemRandom } from '../../src/base/random.ts'
+import { eventBody } from '../../src/hook/event.ts'
+import { DATA, KIND } from './event.ts'
+import { CONNECTIONS_MAX, type Cost, type Errand, mannerOf } from './plan.ts'
+import { answer, busyMs, peakRssMiB } from './process.ts'
+
+const { plan, places }: Errand = JSON.parse(process.argv[2] ?? '')
+let busyBefore = 0
+
+answer({
+  begin() {
+    const bodies = Array.from({ length: plan.events }, bodyOf)
+    busyBefore = busyMs()
+    const healthy = places.urls.filter((_, n) => mannerOf(n) === 'healthy')
+    for (const url of healthy) sendAll(new URL(url), bodies)
+  },
+  cost: (): Cost => ({ cpuMs: busyMs() - busyBefore, peakRssMiB: peakRssMiB() }),
+})
+
+function bodyOf(): string {
+  const id = `evt_${systemRandom.token(20)}`
+  return eventBody({ id, kind: KIND, data: DATA, at: Date.now(), sandbox: false })
+}
+
+function sendAll({ origin, pathname }: URL, bodies: readonly string[]): void {
+  const pool = new Pool(origin, { connections: CONNECTIONS_MAX, connect: { ca: places.ca } })
+  let next = 0
+  const send = async () => {
+    for (let body = bodies[next++]; body !== undefined; body = bodies[next++]) {
+      const request = { method: 'POST', path: pathname, headers: HEADERS, body } as const
+      await (await pool.request(request)).body.dump()
+    }
+  }
+  for (let n = 0; n < CONNECTIONS_MAX; n++) void send()
+}
+
+/** As many, and as long, as ours. */
+const HEADERS = {
+  'content-type': 'application/json',
+  'user-agent': 'ev/1.0.0',
+  'x-ev-signature': 'f'.repeat(64),
+  'webhook-id': `evt_${'0'.repeat(20)}`,
+  'webhook-timestamp': '1790000000',
+  'webhook-signature': `v1,${'A'.repeat(43)}=`,
+}

@@ -1,0 +1,105 @@
+// The endpoints, in a process of their own: an HTTPS server for each, that counts what comes in and keeps nothing.
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { certify, makeAuthority } from '../../src/base/certificate.ts'
+import { DAY } from '../../src/base/clock.ts'
+import { systemRandom as random } from '../../src/base/random.ts'
+import { percentile } from '../engine/figures.ts'
+import { type Manner, mannerOf, type Received, SLOW_MS } from './plan.ts'
+import { answer } from './process.ts'
+
+type Endpoint = {
+  readonly manner: Manner
+  readonly events: Set<string>
+  requests: number
+  connections: number
+  connectionsMost: number
+}
+
+const endpoints = Array.from({ length: Number(process.argv[2]) }, (_, n): Endpoint => {
+  const none = { requests: 0, connections: 0, connectionsMost: 0 }
+  return { manner: mannerOf(n), events: new Set(), ...none }
+})
+const healthy = endpoints.filter(({ manner }) => manner === 'healthy')
+let latenciesMs: number[] = []
+let [firstAt, lastAt] = [0, 0]
+
+const now = Date.now()
+const authority = makeAuthority({ name: 'bench', now, days: 1, random })
+const identity = certify(authority, {
+  ...{ names: ['127.0.0.1'], notBefore: now - DAY, notAfter: now + DAY, random },
+})
+const urls = await Promise.all(endpoints.map(listen))
+answer({
+  places: () => ({ urls, ca: authority.cert }),
+  arrived,
+  figures,
+  forget,
+})
+
+async function listen(endpoint: Endpoint): Promise<string> {
+  const server = serverOf(endpoint).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
+}
+
+function serverOf(endpoint: Endpoint): Server {
+  const server = createServer({ ...identity, keepAliveTimeout: 60_000 }, (request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', text => {
+      body += text
+    })
+    request.on('end', () => {
+      note(endpoint, body)
+      if (endpoint.manner === 'dead') return
+      const end = () => response.writeHead(204).end()
+      if (endpoint.manner === 'slow') setTimeout(end, SLOW_MS)
+      else end()
+    })
+  })
+  server.on('connection', socket => {
+    endpoint.connectionsMost = Math.max(endpoint.connectionsMost, ++endpoint.connections)
+    socket.on('close', () => endpoint.connections--)
+  })
+  return server
+}
+
+function note(endpoint: Endpoint, body: string): void {
+  const { event_id, timestamp } = JSON.parse(body) as { event_id: string; timestamp: string }
+  endpoint.requests++
+  endpoint.events.add(event_id)
+  if (endpoint.manner !== 'healthy') return
+  lastAt = Date.now()
+  if (firstAt === 0) firstAt = lastAt
+  latenciesMs.push(lastAt - Date.parse(timestamp))
+}
+
+/** Different events at each healthy endpoint, added up. */
+function arrived(): number {
+  return healthy.reduce((sum, { events }) => sum + events.size, 0)
+}
+
+function figures(): Received {
+  const most = (manner: Manner) =>
+    Math.max(...endpoints.filter(one => one.manner === manner).map(one => one.connectionsMost))
+  const latency = (share: number) => percentile(latenciesMs, share)
+  return {
+    events: arrived(),
+    repeated: healthy.reduce((sum, { requests, events }) => sum + requests - events.size, 0),
+    latencyMs: { p50: latency(0.5), p95: latency(0.95), p99: latency(0.99) },
+    seconds: (lastAt - firstAt) / 1_000,
+    connectionsMost: { dead: most('dead'), slow: most('slow'), healthy: most('healthy') },
+  }
+}
+
+/** The next run begins; connections of the last one are closed by then. */
+function forget(): void {
+  latenciesMs = []
+  firstAt = lastAt = 0
+  for (const endpoint of endpoints) {
+    endpoint.events.clear()
+    endpoint.requests = 0
+    endpoint.connectionsMost = endpoint.connections
+  }
+}
