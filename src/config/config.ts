@@ -74,7 +74,7 @@ function settingOf(one: Setting, raw: RawSettings): unknown {
   const given = givenFor(one, raw)
   switch (given.by) {
     case 'flag':
-      if (one.isSecret) throw secretAsFlag(one)
+      if (isSecretIn(one, given.value)) throw secretAsFlag(one)
       return readFrom(one, given.value, given.place, 'usage')
     case 'environment':
       return readFrom(one, given.value, given.place, 'bad_config')
@@ -84,6 +84,10 @@ function settingOf(one: Setting, raw: RawSettings): unknown {
       return one.fallback(raw.environment)
   }
 }
+
+/** What stands before an @ may be a password, also in a URL that is wrong. */
+const isSecretIn = (one: Setting, value: unknown) =>
+  one.isSecret || (one.mayHoldPassword && `${value}`.includes('@'))
 
 /** Where a setting comes from, and what stands there. */
 export type Given =
@@ -122,7 +126,7 @@ function readFrom(one: Setting, value: unknown, place: string, code: 'usage' | '
 }
 
 const what = (one: Setting, value: unknown) =>
-  one.isSecret ? 'is not right' : `is ${shown(value, one.value === 'URL')}`
+  one.isSecret || one.mayHoldPassword ? 'is not right' : `is ${shown(value, one.value === 'URL')}`
 
 const secretAsFlag = (one: Setting) =>
   new EvError(

@@ -1,5 +1,5 @@
 import { DAY } from '../base/clock.ts'
-import { type Setting, secretSetting, setting } from './setting.ts'
+import { passwordSetting, type Setting, secretSetting, setting } from './setting.ts'
 import {
   baseUrl,
   days,
@@ -83,7 +83,7 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     text,
     null,
   ),
-  setting(
+  passwordSetting(
     'notifySmtp',
     '--notify-smtp URL',
     'mail server for notices, smtp://host (default: the log)',

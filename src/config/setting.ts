@@ -12,6 +12,8 @@ export type Setting<K extends keyof Settings = keyof Settings> = {
   readonly fallback: (environment: Environment) => Settings[K]
   /** Neither taken as a flag, as lists of processes show flags, nor ever shown. */
   readonly isSecret: boolean
+  /** A URL that may hold a password: with one it is not taken as a flag, and one that is faulty is never repeated. */
+  readonly mayHoldPassword: boolean
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -34,6 +36,7 @@ export function setting<K extends keyof Settings>(
     read,
     fallback: typeof fallback === 'function' ? fallback : () => fallback,
     isSecret: false,
+    mayHoldPassword: false,
   }
 }
 
@@ -42,4 +45,11 @@ export function secretSetting<K extends keyof Settings>(
   ...given: Parameters<typeof setting<K>>
 ): Setting<K> {
   return { ...setting<K>(...given), isSecret: true }
+}
+
+/** One that flags may hold as long as there is no password in it. */
+export function passwordSetting<K extends keyof Settings>(
+  ...given: Parameters<typeof setting<K>>
+): Setting<K> {
+  return { ...setting<K>(...given), mayHoldPassword: true }
 }

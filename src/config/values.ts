@@ -107,10 +107,11 @@ export function ip(given: string): string {
   return given
 }
 
+const HOST_NAME = /^(?=.{1,255}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i
+
 /** RFC 5321 §4.1.1.1: a domain name or an address literal; checked here, as it goes on the wire. */
 export function heloName(given: string): string {
-  const name = /^(?=.{1,255}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i
-  if (!name.test(given) && !/^\[[0-9a-f:.IPv]+\]$/i.test(given)) {
+  if (!HOST_NAME.test(given) && !/^\[[0-9a-f:.IPv]+\]$/i.test(given)) {
     throw new Expected('a host name such as probe.example.com')
   }
   return given
@@ -126,21 +127,40 @@ export function sender(given: string): string {
   return bare
 }
 
-/** An address of a person, as it goes into a mail of ours. */
+/** An address of a person, as it goes into the head of a mail of ours: nothing in it needs quoting there. */
 export function mailbox(given: string): string {
-  if (!/^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(given)) {
-    throw new Expected('an address such as ops@example.com')
-  }
+  const atoms = /^(?=.{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@(.+)$/
+  const [, , domain = ''] = atoms.exec(given) ?? []
+  if (!HOST_NAME.test(domain)) throw new Expected('an address such as ops@example.com')
   return given
 }
 
 /** A mail server that takes mail of ours; it may ask for a name and a password. */
 export function smtpUrl(given: string): string {
   const url = URL.canParse(given) ? new URL(given) : null
-  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
-    throw new Expected('smtp://host:port or smtps://user:password@host:port')
+  if (url === null || !isMailServer(url)) {
+    throw new Expected(
+      'smtp://host:port or smtps://user:password@host:port, with %23 for a # in a password, %2F for a /, and so on',
+    )
   }
   return given
+}
+
+/** A character of a password that was left as it is, such as # or /, makes another URL: one with a path or the like. */
+function isMailServer({ protocol, hostname, pathname, search, hash, username, password }: URL) {
+  const isHost = HOST_NAME.test(hostname) || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0
+  const isBare = (pathname === '' || pathname === '/') && search === '' && hash === ''
+  const isLogin = (username === '') === (password === '')
+  return /^smtps?:$/.test(protocol) && isHost && isBare && isLogin && isEncoded(username + password)
+}
+
+/** Whether each % stands before what it encodes, and nothing in it would end a line. */
+function isEncoded(text: string): boolean {
+  try {
+    return !/\p{Cc}/u.test(decodeURIComponent(text))
+  } catch {
+    return false
+  }
 }
 
 export function databaseUrl(given: string): string {

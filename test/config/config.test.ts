@@ -20,6 +20,25 @@ const MS: Row['bad'] = [
   ['-1', /whole number/],
 ]
 const SOME_TEXT: Row['bad'] = [[' ', /some text/]]
+const MAILBOX: Pick<Row, 'good' | 'bad'> = {
+  good: [
+    ['ops@example.com', 'ops@example.com'],
+    ["o'neil+ev@mail.example.com", "o'neil+ev@mail.example.com"],
+    ['root@localhost', 'root@localhost'],
+  ],
+  bad: [
+    ['ops', /ops@example\.com/],
+    ['Ops <ops@example.com>', /ops@example\.com/],
+    ['ops@example.com\r\nBcc: ann@example.com', /ops@example\.com/], // It goes into a head.
+    ['ops@example.com,ann@example.com', /ops@example\.com/],
+    ['ops,ann@example.com', /ops@example\.com/],
+    ['ops@ann@example.com', /ops@example\.com/],
+    ['"a b"@example.com', /ops@example\.com/],
+    ['.ops@example.com', /ops@example\.com/],
+    ['ops@-example.com', /ops@example\.com/],
+    [`${'a'.repeat(65)}@example.com`, /ops@example\.com/],
+  ],
+}
 const SWITCH: readonly (readonly [string, boolean])[] = [
   ['on', true],
   ['off', false],
@@ -211,6 +230,27 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [['localhost', /CIDRs such as/]],
     fallback: [],
   },
+  webhookCaFile: { good: [['ca.pem', 'ca.pem']], bad: SOME_TEXT, fallback: null },
+  notifySmtp: {
+    good: [
+      ['smtp://mail.example.com', 'smtp://mail.example.com'],
+      ['smtps://[2001:db8::25]:465/', 'smtps://[2001:db8::25]:465/'],
+      ['smtp://localhost:25', 'smtp://localhost:25'],
+    ],
+    bad: [
+      ['mail.example.com', /smtp:\/\/host:port or smtps:\/\/user:password@host:port/],
+      ['https://mail.example.com', /smtp:\/\/host:port/],
+      ['smtp://', /smtp:\/\/host:port/],
+      ['smtp://a b.example', /smtp:\/\/host:port/],
+      ['smtp://mail.example.com/?tls=off', /smtp:\/\/host:port/],
+      // A password with # or / in it, unencoded: the rest is no host.
+      ['smtp://ann:12#3', /%23 for a #/],
+      ['smtp://ann:12/3', /%2F for a \//],
+    ],
+    fallback: null,
+  },
+  notifyFrom: { good: MAILBOX.good, bad: MAILBOX.bad, fallback: null },
+  notifyTo: { good: MAILBOX.good, bad: MAILBOX.bad, fallback: null },
   metricsListen: {
     good: [['127.0.0.1:9090', '127.0.0.1:9090']],
     bad: [['9090', /HOST:PORT such as/]],
@@ -415,6 +455,49 @@ describe('flags, environment and file', () => {
     )
     expect(fault.message).toContain('EV_PROXY is "…@192.0.2.9"')
     expect(fault.message).not.toContain('s3cret')
+  })
+
+  describe('a mail server with a name and a password', () => {
+    const url = 'smtps://ann%40shop:s3cr%23t@mail.example.com'
+
+    test('is taken from the environment and the file', () => {
+      expect(toConfig(raw({ environment: { EV_NOTIFY_SMTP: url } })).notifySmtp).toBe(url)
+      expect(toConfig(raw({ file: file({ 'notify-smtp': url }) })).notifySmtp).toBe(url)
+    })
+
+    test.each([url, 'ann:s3cr%23t@mail.example.com', 'smtp://ann@mail.example.com'])(
+      'is refused as the flag %s, as flags are seen by all, and not repeated',
+      given => {
+        const fault = faultOf(raw({ flags: { notifySmtp: given } }))
+        expect(fault).toMatchObject({ code: 'usage' })
+        expect(fault.message).toMatch(
+          /^--notify-smtp would show a secret .* EV_NOTIFY_SMTP in .* "notify-smtp" in the config/s,
+        )
+        expect(fault.message).not.toMatch(/ann|s3cr/)
+      },
+    )
+
+    test.each([
+      'ann:s3cret@mail.example.com',
+      'smtp://ann:s3cret', // The host was forgotten.
+      'smtp://ann:99#s3cret@mail.example.com',
+      'smtp://ann:99/s3cret@mail.example.com',
+      'smtp://ann:99?s3cret@mail.example.com',
+      'smtp://ann:100%s3cret@mail.example.com',
+      'smtp://ann:s3cret%0D%0A@mail.example.com',
+      'smtp://ann:s3cret@',
+      'smtp://ann@mail.example.com',
+      'smtp://:s3cret@mail.example.com',
+    ])('is not repeated where it is wrong: %s', given => {
+      for (const where of [
+        { environment: { ...HOME, EV_NOTIFY_SMTP: given } },
+        { file: file({ 'notify-smtp': given }) },
+      ]) {
+        const fault = faultOf(raw(where))
+        expect(fault.message).toMatch(/notify.smtp"? .*is not right; it takes smtp:/i)
+        expect(fault.message).not.toMatch(/ann|s3cret/)
+      }
+    })
   })
 
   test('the data directory is that of the system when it names one', () => {

@@ -109,6 +109,21 @@ describe.concurrent('ev config', () => {
     }
   })
 
+  test('shows the mail server for notices without its password, which no flag may hold', async () => {
+    const url = 'smtps://ann:s3cr%23t@mail.example.com:465'
+    const environment = { EV_NOTIFY_SMTP: url, EV_NOTIFY_FROM: 'ev@example.com' }
+    const { code, stdout } = await run([], { environment })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^notify-smtp +smtps:\/\/…@mail\.example\.com:465 +EV_NOTIFY_SMTP$/m)
+    expect(stdout).not.toMatch(/ann|s3cr/)
+    const { settings } = await json([], { file: { 'notify-smtp': url } })
+    expect(settings['notify-smtp'].value).toBe('smtps://…@mail.example.com:465')
+    const asFlag = await run(['--notify-smtp', url])
+    expect(asFlag).toMatchObject({ code: 64, stdout: '' })
+    expect(asFlag.stderr).toMatch(/^ev: --notify-smtp would show a secret/)
+    expect(asFlag.stderr).not.toMatch(/ann|s3cr/)
+  })
+
   test('keeps secrets back', async () => {
     const environment = { EV_SECRET: 'not-to-be-seen-01', EV_METRICS_TOKEN: 'not-to-be-seen-02' }
     expect((await run([], { environment })).stdout).toMatch(/^metrics-token +… +EV_METRICS_TOKEN$/m)
