@@ -39,11 +39,12 @@ export async function verifyWebhook(
   if (standard === null && options.requireTimestamp === true) {
     throw new EvWebhookError('The request does not tell its time: it has no webhook-* headers.')
   }
-  // Each signature that is there must hold: none is a way around the other.
-  if (own !== null && !(await isOwnSigned(subtle, own, bytes, secrets))) {
+  // Where they are there, the headers of Standard Webhooks decide, which also tell the time: while a secret is being
+  // replaced they hold by the old one too, X-EV-Signature by the new one alone.
+  if (standard !== null) await checkStandard(subtle, standard, bytes, secrets, options)
+  else if (!(await isOwnSigned(subtle, own ?? '', bytes, secrets))) {
     throw new EvWebhookError('X-EV-Signature is not of this body and this secret.')
   }
-  if (standard !== null) await checkStandard(subtle, standard, bytes, secrets, options)
   return parseEvent(bytes)
 }
 

@@ -21,6 +21,8 @@ export type GuardRule = {
   readonly bodyMax: number
   /** `stream`: the handler reads the body. */
   readonly body?: 'json' | 'stream'
+  /** True: in the sandbox too it does what others notice, so the limits of requests hold there as well. */
+  readonly isReal?: boolean
 }
 
 /** More verifications at a time are refused at once, as nobody would wait for their answers. */
@@ -42,9 +44,10 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       checkBodyHeaders(c, bodyRule)
       const counted = rule.counts !== null && !sandbox && !(await isAnswered(c, service))
       if (counted && state.verifying >= VERIFYING_MAX) throw crowded(service)
-      const admitted = sandbox
-        ? await simulate(c, service)
-        : await admit(c, service, { caller, counts: counted ? rule.counts : null })
+      const admitted =
+        sandbox && rule.isReal !== true
+          ? await simulate(c, service)
+          : await admit(c, service, { caller, counts: counted ? rule.counts : null })
       if (bodyRule.kind === 'json') await readJson(c, bodyRule).catch(refusing(admitted))
       if (!counted) return next()
       state.verifying++

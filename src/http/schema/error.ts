@@ -30,6 +30,12 @@ export const BODY_FAULTS = [
   'unsupported_media_type',
 ] as const satisfies readonly ApiCode[]
 
+/** What an operation that takes an Idempotency-Key may answer beside. */
+export const REPLAY_FAULTS = [
+  'idempotency_in_progress',
+  'idempotency_mismatch',
+] as const satisfies readonly ApiCode[]
+
 /** The error responses of an operation with a key: those that each of them may have, and these. */
 export const errorResponses = (...codes: ApiCode[]) => responsesOf(codes, ErrorBody)
 

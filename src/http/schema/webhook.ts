@@ -1,5 +1,10 @@
 import { z } from '@hono/zod-openapi'
-import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
+import { SECOND } from '../../base/clock.ts'
+import {
+  DESCRIPTION_LENGTH_MAX,
+  SECRET_GRACE_MAX_MS,
+  SECRET_GRACE_MS,
+} from '../../hook/endpoint.ts'
 import { EVENT_KINDS, isEventKind } from '../../hook/event.ts'
 
 // Webhook endpoints as they are asked for and shown.
@@ -51,6 +56,17 @@ export const WebhookPatchRequest = z
   })
   .openapi('WebhookPatch')
 
+export const SecretRotation = z
+  .strictObject({
+    grace_period_seconds: z
+      .int()
+      .min(0)
+      .max(SECRET_GRACE_MAX_MS / SECOND)
+      .default(SECRET_GRACE_MS / SECOND)
+      .openapi({ description: 'For how long is signed with the secret that it has, too.' }),
+  })
+  .openapi('SecretRotation')
+
 const fields = {
   id: z.string(),
   url: z.string(),
@@ -65,29 +81,45 @@ const rest = {
   disabled_reason: z.string().nullable().openapi({
     description: 'Why the service switched it off; null: it did not.',
   }),
+  failing_since: time.nullable().openapi({
+    description:
+      'Since when each attempt failed; null: the last one did not. After five days it is switched off.',
+  }),
 }
+
+const previous_secret_expires_at = time.openapi({
+  description:
+    'Until then `webhook-signature` has a signature of the secret before as well; there once the secret was replaced.',
+})
 
 const Webhook = z
   .object({
     ...fields,
     secret_hint: z.string().openapi({ description: 'The last characters of its secret.' }),
     ...rest,
+    previous_secret_expires_at: previous_secret_expires_at.optional(),
   })
   .openapi('Webhook')
 
+const withSecret = {
+  ...fields,
+  secret: z.string().openapi({
+    description:
+      'What is sent is signed with it (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Shown this once.',
+  }),
+  ...rest,
+}
+
 export const CreatedWebhook = z
+  .object({ success: z.literal(true), data: z.object(withSecret) })
+  .openapi('CreatedWebhook')
+
+export const RotatedWebhook = z
   .object({
     success: z.literal(true),
-    data: z.object({
-      ...fields,
-      secret: z.string().openapi({
-        description:
-          'What is sent is signed with it (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Shown this once.',
-      }),
-      ...rest,
-    }),
+    data: z.object({ ...withSecret, previous_secret_expires_at }),
   })
-  .openapi('CreatedWebhook')
+  .openapi('RotatedWebhook')
 
 export const WebhookAnswer = z
   .object({ success: z.literal(true), data: Webhook })
@@ -124,7 +156,7 @@ const example = {
 }
 const exampleRest = {
   ...{ created_at: '2026-03-21T10:30:00.000Z', updated_at: '2026-03-21T10:30:00.000Z' },
-  disabled_reason: null,
+  ...{ disabled_reason: null, failing_since: null },
 }
 const shown = { ...example, secret_hint: 'LaSw', ...exampleRest }
 
@@ -135,6 +167,14 @@ export const NEW_WEBHOOK_EXAMPLE = {
 export const CREATED_WEBHOOK_EXAMPLE = {
   success: true as const,
   data: { ...example, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', ...exampleRest },
+}
+export const SECRET_ROTATION_EXAMPLE = { grace_period_seconds: 86_400 }
+export const ROTATED_WEBHOOK_EXAMPLE = {
+  success: true as const,
+  data: {
+    ...CREATED_WEBHOOK_EXAMPLE.data,
+    previous_secret_expires_at: '2026-03-22T10:30:00.000Z',
+  },
 }
 export const WEBHOOK_EXAMPLE = { success: true as const, data: shown }
 export const WEBHOOK_LIST_EXAMPLE = {

@@ -1,15 +1,11 @@
-import { createRoute, z } from '@hono/zod-openapi'
-import type { Context } from 'hono'
+import { createRoute, type z } from '@hono/zod-openapi'
 import { write } from '../../store/database.ts'
 import {
   deleteWebhook,
-  findWebhook,
   updateWebhook,
   type Webhook,
   type WebhookPatch,
 } from '../../store/event/webhooks.ts'
-import type { Env } from '../context.ts'
-import { ApiError } from '../error/api-error.ts'
 import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -23,6 +19,7 @@ import {
 } from '../schema/webhook.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
+import { foundWebhook, noSuchWebhook, webhookParams as params } from './found-webhook.ts'
 import { presentWebhook } from './present.ts'
 import { checkUrl } from './url.ts'
 
@@ -85,14 +82,15 @@ export function webhookChangeRoutes(service: Service) {
       return c.json(answer(await changed(service, webhook, c.req.valid('json'))), 200)
     })
     .openapi(remove, async c => {
-      const [{ account }, { id }] = [c.get('caller'), c.req.valid('param')]
-      const isGone = await write(service.database, trx => deleteWebhook(trx, account.id, id))
+      const [{ account }, now] = [c.get('caller'), service.clock.now()]
+      const { id } = c.req.valid('param')
+      const isGone = await write(service.database, trx =>
+        deleteWebhook(trx, account.id, id, service.clock.now()),
+      )
       if (!isGone) noSuchWebhook()
       return c.body(null, 204)
     })
 }
-
-const params = z.object({ id: z.string().max(100).openapi({ example: 'wh_8f3a2c1d' }) })
 
 const CHANGE_FAULTS = [
   ...(['invalid_request', 'not_found', 'invalid_webhook_url', 'invalid_event'] as const),
@@ -106,14 +104,6 @@ const bodyOf = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schem
 
 const answer = (webhook: Webhook) => ({ success: true as const, data: presentWebhook(webhook) })
 
-async function foundWebhook(c: Context<Env>, { database }: Service, id: string): Promise<Webhook> {
-  return (await findWebhook(database, c.get('caller').account.id, id)) ?? noSuchWebhook()
-}
-
-function noSuchWebhook(): never {
-  throw new ApiError('not_found', 'There is no such webhook endpoint')
-}
-
 async function changed(
   service: Service,
   { id, accountId, url }: Webhook,
@@ -124,5 +114,7 @@ async function changed(
   const { url: to, events, active, description } = patch
   const fields = { url: to, events, active, description, now: service.clock.now() }
   const webhook = await write(service.database, trx => updateWebhook(trx, accountId, id, fields))
+  // What waited while it was off goes on.
+  if (active === true) service.deliveries.wake()
   return webhook ?? noSuchWebhook()
 }

@@ -7,7 +7,7 @@ import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
 import {
   CREATED_WEBHOOK_EXAMPLE,
   CreatedWebhook,
@@ -17,7 +17,7 @@ import {
   WebhookList,
 } from '../schema/webhook.ts'
 import type { Service } from '../service.ts'
-import { presentCreated, presentWebhook } from './present.ts'
+import { presentWebhook, presentWithSecret } from './present.ts'
 import { checkUrl } from './url.ts'
 
 /** Listing the endpoints, and registering one. */
@@ -75,7 +75,7 @@ export function webhookCreateRoutes(service: Service) {
           ...{ secret: seal.seal(secret.text), secretHint: secret.hint },
           createdAt: clock.now(),
         })
-        const data = presentCreated(webhook, secret.text)
+        const data = presentWithSecret(webhook, secret.text)
         const headers = { Location: `/v1/webhooks/${webhook.id}` }
         return { status: 201, body: { success: true, data }, headers }
       })) as never
@@ -85,7 +85,7 @@ export function webhookCreateRoutes(service: Service) {
 const CREATION_FAULTS = [
   ...(['invalid_webhook_url', 'invalid_event'] as const),
   ...BODY_FAULTS,
-  ...(['idempotency_in_progress', 'idempotency_mismatch'] as const),
+  ...REPLAY_FAULTS,
 ]
 
 /** The longest URL, a description and all events, with room. */

@@ -6,10 +6,11 @@ export const presentWebhook = (webhook: Webhook) => ({
   ...fieldsOf(webhook),
   secret_hint: webhook.secretHint,
   ...restOf(webhook),
+  ...graceOf(webhook),
 })
 
-/** An endpoint as it is shown once. */
-export const presentCreated = (webhook: Webhook, secret: string) => ({
+/** An endpoint as it is shown once: when it is registered, and when it gets another secret. */
+export const presentWithSecret = (webhook: Webhook, secret: string) => ({
   ...fieldsOf(webhook),
   secret,
   ...restOf(webhook),
@@ -19,8 +20,13 @@ const fieldsOf = ({ id, url, events, active, description }: Webhook) => ({
   ...{ id, url, events: [...events], active, description },
 })
 
-const restOf = ({ createdAt, updatedAt, disabledReason }: Webhook) => ({
+const restOf = ({ createdAt, updatedAt, disabledReason, failingSince }: Webhook) => ({
   created_at: isoTime(createdAt),
   updated_at: isoTime(updatedAt),
   disabled_reason: disabledReason,
+  failing_since: failingSince === null ? null : isoTime(failingSince),
 })
+
+/** Once it was given another secret. */
+const graceOf = ({ previousSecret }: Webhook) =>
+  previousSecret === null ? {} : { previous_secret_expires_at: isoTime(previousSecret.until) }

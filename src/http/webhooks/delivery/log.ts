@@ -1,0 +1,78 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { deliveryPage, findDelivery } from '../../../store/event/delivery-log.ts'
+import { pageOf, pageQuery, placeOf } from '../../cursor.ts'
+import { ApiError } from '../../error/api-error.ts'
+import { guard } from '../../guard/guard.ts'
+import { newRouter } from '../../router.ts'
+import { json } from '../../schema/answers.ts'
+import {
+  DELIVERY_DETAIL_EXAMPLE,
+  DELIVERY_PAGE_EXAMPLE,
+  DeliveryDetailAnswer,
+  DeliveryPage,
+  deliveryFilters,
+} from '../../schema/delivery.ts'
+import { errorResponses, SECURITY } from '../../schema/error.ts'
+import type { Service } from '../../service.ts'
+import { foundWebhook, webhookParams } from '../found-webhook.ts'
+import { presentDelivery, presentDetail } from './present.ts'
+
+/** What was sent to an endpoint, and what came of it. */
+export function deliveryLogRoutes(service: Service) {
+  const common = { tags: ['Webhooks'], security: SECURITY }
+  const middleware = guard(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 })
+  const list = createRoute({
+    ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries' },
+    operationId: 'listDeliveries',
+    summary: 'What was sent to a webhook endpoint, the newest first',
+    description:
+      'One row for each event, with what came of its last attempt. What is over is kept for seven days.',
+    middleware,
+    request: { params: webhookParams, query: z.object({ ...pageQuery, ...deliveryFilters }) },
+    responses: {
+      200: json(DeliveryPage, 'One page of it', DELIVERY_PAGE_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  })
+  const read = createRoute({
+    ...{ ...common, method: 'get' as const, path: '/v1/webhooks/{id}/deliveries/{delivery_id}' },
+    operationId: 'getDelivery',
+    summary: 'One delivery, with what was sent and answered',
+    middleware,
+    request: { params: deliveryParams },
+    responses: {
+      200: json(DeliveryDetailAnswer, 'The delivery', DELIVERY_DETAIL_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  })
+  return newRouter()
+    .openapi(list, async c => {
+      const { limit, cursor, status, event } = c.req.valid('query')
+      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
+      const found = await deliveryPage(service.database, {
+        ...{ webhookId: webhook.id, before: placeOf(cursor), max: limit + 1 },
+        ...(status === undefined ? {} : { status }),
+        ...(event === undefined ? {} : { event }),
+      })
+      const { rows, next } = pageOf(found, limit)
+      const items = rows.map(row => presentDelivery(row, webhook))
+      const data = { items, next_cursor: next, has_more: next !== null }
+      return c.json({ success: true as const, data }, 200)
+    })
+    .openapi(read, async c => {
+      const { id, delivery_id } = c.req.valid('param')
+      const webhook = await foundWebhook(c, service, id)
+      const found = await findDelivery(service.database, webhook.id, delivery_id)
+      const data = presentDetail(found ?? noSuchDelivery(), webhook)
+      return c.json({ success: true as const, data }, 200)
+    })
+}
+
+/** What the path of a delivery names. */
+export const deliveryParams = webhookParams.extend({
+  delivery_id: z.string().max(100).openapi({ example: 'dlv_01' }),
+})
+
+export function noSuchDelivery(): never {
+  throw new ApiError('not_found', 'There is no such delivery to this webhook endpoint')
+}

@@ -1,0 +1,59 @@
+import { isoTime } from '../../../engine/result/present.ts'
+import type { SentKind } from '../../../hook/event.ts'
+import type { LoggedDelivery } from '../../../store/event/delivery-log.ts'
+import type { Webhook } from '../../../store/event/webhooks.ts'
+import type { AttemptTable, DeliveryTable } from '../../../store/schema.ts'
+
+/** A delivery as a row of the log. */
+export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
+  ...{ id: row.id, webhook_id: row.webhook_id, event_id: row.event_id },
+  event: row.kind as SentKind,
+  status: row.state,
+  ...{ attempt: row.attempt, trigger: row.trigger },
+  ...{ status_code: row.status_code, duration_ms: row.duration_ms, error: row.error },
+  // What waits at an endpoint that is off waits until somebody switches it on.
+  next_attempt_at: isOpen(row) && active ? isoTime(row.due_at) : null,
+  created_at: isoTime(row.created_at),
+  expires_at: row.expires_at === null ? null : isoTime(row.expires_at),
+})
+
+/** A delivery with all that was sent and answered. */
+export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webhook: Webhook) => ({
+  ...presentDelivery(delivery, webhook),
+  request: presentRequest(delivery, { body, url: webhook.url, last: attempts.at(-1) }),
+  response: responseOf(attempts.at(-1)),
+  attempts: attempts.map(presentAttempt),
+})
+
+const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
+
+/** Of the last attempt; before the first one, of what will be sent. Signatures are left out: they are as good as the secret for who replays them. */
+const presentRequest = (
+  { event_id }: DeliveryTable,
+  { body, url, last }: { body: string; url: string; last: AttemptTable | undefined },
+) => ({
+  url: last?.url ?? url,
+  headers: {
+    'Content-Type': 'application/json',
+    'webhook-id': event_id,
+    ...(last && { 'webhook-timestamp': String(Math.floor(last.started_at / 1_000)) }),
+  },
+  body,
+})
+
+const responseOf = (last: AttemptTable | undefined) =>
+  last === undefined || last.status_code === null
+    ? null
+    : {
+        status_code: last.status_code,
+        headers: JSON.parse(last.headers ?? '{}') as Record<string, string>,
+        body: last.excerpt ?? '',
+      }
+
+const presentAttempt = (attempt: AttemptTable) => ({
+  ...{ number: attempt.number, trigger: attempt.trigger },
+  started_at: isoTime(attempt.started_at),
+  ...{ url: attempt.url, status_code: attempt.status_code, duration_ms: attempt.duration_ms },
+  error: attempt.error,
+  response_excerpt: attempt.excerpt,
+})

@@ -1,0 +1,63 @@
+import { createRoute } from '@hono/zod-openapi'
+import { SECOND } from '../../base/clock.ts'
+import { isoTime } from '../../engine/result/present.ts'
+import { newSigningSecret, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
+import { rotateSecret } from '../../store/event/webhooks.ts'
+import { commit } from '../guard/commit.ts'
+import { guard } from '../guard/guard.ts'
+import { idempotent } from '../guard/idempotent.ts'
+import { newRouter } from '../router.ts'
+import { json } from '../schema/answers.ts'
+import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
+import {
+  ROTATED_WEBHOOK_EXAMPLE,
+  RotatedWebhook,
+  SECRET_ROTATION_EXAMPLE,
+  SecretRotation,
+} from '../schema/webhook.ts'
+import type { Service } from '../service.ts'
+import { WEBHOOK_BODY_MAX } from './create.ts'
+import { noSuchWebhook, webhookParams } from './found-webhook.ts'
+import { presentWithSecret } from './present.ts'
+
+/** Giving an endpoint another secret. */
+export function webhookSecretRoutes(service: Service) {
+  const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
+  const rotate = createRoute({
+    ...{ method: 'post', path: '/v1/webhooks/{id}/secret', operationId: 'rotateWebhookSecret' },
+    summary: 'Give a webhook endpoint another secret',
+    description:
+      'It is shown in this answer and never again. `X-EV-Signature` is made with it from now on; until the end of the grace period `webhook-signature` holds by the secret before, too.',
+    tags: ['Webhooks'],
+    security: SECURITY,
+    middleware: [...guard(service, rule), idempotent(service)],
+    request: {
+      params: webhookParams,
+      body: {
+        content: {
+          'application/json': { schema: SecretRotation, example: SECRET_ROTATION_EXAMPLE },
+        },
+        required: false,
+      },
+    },
+    responses: {
+      200: json(RotatedWebhook, 'The endpoint with its new secret', ROTATED_WEBHOOK_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS),
+    },
+  } as const)
+  return newRouter().openapi(rotate, async c => {
+    const [{ account }, { id }] = [c.get('caller'), c.req.valid('param')]
+    const secret = newSigningSecret(service.random)
+    const now = service.clock.now()
+    // Without a body no default of its schema is there.
+    const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
+    const graceMs = graceS * SECOND
+    const sealed = { secret: service.seal.seal(secret.text), secretHint: secret.hint }
+    return (await commit(c, service, async trx => {
+      const webhook = await rotateSecret(trx, account.id, id, { ...sealed, graceMs, now })
+      const data = presentWithSecret(webhook ?? noSuchWebhook(), secret.text)
+      const previous_secret_expires_at = isoTime(now + graceMs)
+      return { status: 200, body: { success: true, data: { ...data, previous_secret_expires_at } } }
+    })) as never
+  })
+}
