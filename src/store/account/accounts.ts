@@ -45,6 +45,20 @@ export async function setPlan(
   return numUpdatedRows === 1n
 }
 
+/** Who is written to from now on; false when there is no such account. */
+export async function setEmail(
+  trx: Transaction<Schema>,
+  id: string,
+  email: string | null,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('account')
+    .set({ email })
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
 export async function countAccounts({ db }: Database): Promise<number> {
   const { count } = await db
     .selectFrom('account')

@@ -1,4 +1,4 @@
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { type EventKind, isEventKind } from '../../hook/event.ts'
 import type { Database } from '../database.ts'
 import type { Schema, WebhookTable } from '../schema.ts'
@@ -20,9 +20,16 @@ export type Webhook = {
   readonly updatedAt: number
   /** Why ev switched it off; null: it did not. */
   readonly disabledReason: string | null
+  /** The secret before this one, sealed, with which is signed beside it until then; null: there is none. */
+  readonly previousSecret: { readonly secret: string; readonly until: number } | null
+  /** Since when all attempts have failed, epoch ms; null: the last one did not. */
+  readonly failingSince: number | null
 }
 
-export type NewWebhook = Omit<Webhook, 'updatedAt' | 'disabledReason'>
+export type NewWebhook = Omit<
+  Webhook,
+  'updatedAt' | 'disabledReason' | 'previousSecret' | 'failingSince'
+>
 
 export async function createWebhook(
   trx: Transaction<Schema>,
@@ -54,6 +61,7 @@ export async function listWebhooks({ db }: Database, accountId: string): Promise
     .selectFrom('webhook')
     .selectAll()
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
     .orderBy('created_at')
     .orderBy('id')
     .execute()
@@ -65,6 +73,7 @@ export async function countWebhooks(db: Kysely<Schema>, accountId: string): Prom
     .selectFrom('webhook')
     .select(eb => eb.fn.countAll<number>().as('count'))
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
     .executeTakeFirstOrThrow()
   return Number(count)
 }
@@ -80,6 +89,7 @@ export async function findWebhook(
     .selectAll()
     .where('id', '=', id)
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
     .executeTakeFirst()
   return row === undefined ? null : toWebhook(row)
 }
@@ -88,7 +98,7 @@ export type WebhookPatch = {
   readonly [Field in 'url' | 'events' | 'active' | 'description']?: Webhook[Field] | undefined
 } & { readonly now: number }
 
-/** Changes what the patch names. One that is switched on again has no reason for being off any more. */
+/** Changes what the patch names. One that is switched on again begins anew: nothing is held against it any more. */
 export async function updateWebhook(
   trx: Transaction<Schema>,
   accountId: string,
@@ -104,29 +114,65 @@ export async function updateWebhook(
       ...(events === undefined ? {} : { events: JSON.stringify(events) }),
       ...(description === undefined ? {} : { description }),
       ...(active === undefined ? {} : { active: active ? 1 : 0 }),
-      ...(active ? { disabled_reason: null } : {}),
+      ...(active ? { disabled_reason: null, failing_since: FAILING_UNLESS_OFF } : {}),
     })
     .where('id', '=', id)
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
     .returningAll()
     .executeTakeFirst()
   return row === undefined ? null : toWebhook(row)
 }
 
-/** Removes a webhook, and what was on its way to it: nothing is sent after this. */
+/** One that was on all the time is asked nothing new by “switch it on”. */
+const FAILING_UNLESS_OFF = sql<number | null>`case when active = 1 then failing_since end`
+
+export type NewSecret = {
+  /** Sealed. */
+  readonly secret: string
+  readonly secretHint: string
+  /** How long the secret before it still signs; 0: not at all. */
+  readonly graceMs: number
+  readonly now: number
+}
+
+/** Gives a webhook another secret. Of those before it one alone is kept, the last. */
+export async function rotateSecret(
+  trx: Transaction<Schema>,
+  accountId: string,
+  id: string,
+  { secret, secretHint, graceMs, now }: NewSecret,
+): Promise<Webhook | null> {
+  const row = await trx
+    .updateTable('webhook')
+    .set(eb => ({
+      ...{ secret, secret_hint: secretHint, updated_at: now },
+      previous_secret: graceMs > 0 ? eb.ref('secret') : null,
+      previous_until: graceMs > 0 ? now + graceMs : null,
+    }))
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst()
+  return row === undefined ? null : toWebhook(row)
+}
+
+/** Removes a webhook: nothing of it is shown or sent after this. What was on its way to it goes later, in steps. */
 export async function deleteWebhook(
   trx: Transaction<Schema>,
   accountId: string,
   id: string,
+  now: number,
 ): Promise<boolean> {
-  const { numDeletedRows } = await trx
-    .deleteFrom('webhook')
+  const { numUpdatedRows } = await trx
+    .updateTable('webhook')
+    .set({ deleted_at: now })
     .where('id', '=', id)
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
     .executeTakeFirstOrThrow()
-  if (numDeletedRows === 0n) return false
-  await trx.deleteFrom('delivery').where('webhook_id', '=', id).execute()
-  return true
+  return numUpdatedRows === 1n
 }
 
 /** The IDs of the active webhooks of an account that subscribed to this kind of event. */
@@ -140,13 +186,14 @@ export async function subscribers(
     .select(['id', 'events'])
     .where('account_id', '=', accountId)
     .where('active', '=', 1)
+    .where('deleted_at', 'is', null)
     .orderBy('created_at')
     .orderBy('id')
     .execute()
   return rows.filter(row => kindsOf(row.events).includes(kind)).map(({ id }) => id)
 }
 
-const toWebhook = (row: WebhookTable): Webhook => ({
+export const toWebhook = (row: WebhookTable): Webhook => ({
   id: row.id,
   accountId: row.account_id,
   url: row.url,
@@ -158,7 +205,12 @@ const toWebhook = (row: WebhookTable): Webhook => ({
   createdAt: row.created_at,
   updatedAt: row.updated_at,
   disabledReason: row.disabled_reason,
+  previousSecret: previousOf(row),
+  failingSince: row.failing_since,
 })
+
+const previousOf = ({ previous_secret: secret, previous_until: until }: WebhookTable) =>
+  secret === null || until === null ? null : { secret, until }
 
 /** A kind that a later ev knew is passed over. */
 const kindsOf = (events: string): EventKind[] =>

@@ -133,7 +133,7 @@ describe('webhooks', () => {
       updateWebhook(trx, 'acc_b', 'wh_a', { active: false, now }),
     )
     expect(await changed).toBeNull()
-    expect(await write(database, trx => deleteWebhook(trx, 'acc_b', 'wh_a'))).toBe(false)
+    expect(await write(database, trx => deleteWebhook(trx, 'acc_b', 'wh_a', 0))).toBe(false)
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({ active: true })
     expect(await countWebhooks(database.db, 'acc_a')).toBe(1)
   })
@@ -172,7 +172,7 @@ describe('webhooks', () => {
     await add(database, { id: 'wh_a' })
     await add(database, { id: 'wh_b' })
     await emitOne(database, 'quota.warning')
-    expect(await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a'))).toBe(true)
+    expect(await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 0))).toBe(true)
     expect((await deliveries(database)).map(row => row.webhook_id)).toEqual(['wh_b'])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toBeNull()
   })

@@ -1,0 +1,140 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Database } from '../database.ts'
+import type { DeliveryTable, DeliveryTrigger, Schema } from '../schema.ts'
+import { toWebhook, type Webhook } from './webhooks.ts'
+
+export { type NewAttempt, type NewTest, recordAttempts, recordTest } from './attempts.ts'
+
+// States that choose rows are literals, so that the partial index of what is open is used.
+
+/** An event that is to be sent to a webhook now. */
+export type DueDelivery = {
+  readonly id: string
+  readonly eventId: string
+  readonly kind: string
+  /** The bytes of the event. */
+  readonly body: string
+  readonly trigger: DeliveryTrigger
+  /** Attempts of this round so far. */
+  readonly attempt: number
+  /** As it stands now. */
+  readonly webhook: Webhook
+}
+
+/** The active webhooks that have something due by now, epoch ms, in the order of their IDs. */
+export async function dueWebhooks({ reader }: Database, now: number): Promise<string[]> {
+  // From webhook to webhook by the index: one that has nothing open costs nothing, and a long line no more than a short one.
+  const { rows } = await sql<{ id: string }>`
+    with recursive waiting(id) as (
+      select min(webhook_id) from delivery where ${IS_OPEN}
+      union all
+      select (select min(webhook_id) from delivery where ${IS_OPEN} and webhook_id > waiting.id)
+      from waiting where waiting.id is not null)
+    select webhook.id as id from waiting join webhook on webhook.id = waiting.id
+    where webhook.active = 1 and webhook.deleted_at is null and exists (
+      select 1 from delivery
+      where webhook_id = webhook.id and ${IS_OPEN} and due_at <= ${now})
+    order by webhook.id`.execute(reader)
+  return rows.map(({ id }) => id)
+}
+
+/** What a webhook is to be sent next: the earliest due, but for those under way. Null also while it is off, or when it is gone. */
+export async function nextDelivery(
+  { reader }: Database,
+  webhookId: string,
+  { now, except }: { readonly now: number; readonly except: readonly string[] },
+): Promise<DueDelivery | null> {
+  const row = await openOf(reader, webhookId, except)
+    .innerJoin('event', 'event.id', 'delivery.event_id')
+    .selectAll('webhook')
+    .select(['delivery.id as delivery_id', 'delivery.event_id', 'delivery.kind', 'event.body'])
+    .select(['delivery.trigger', 'delivery.attempt'])
+    .where('delivery.due_at', '<=', now)
+    .orderBy('delivery.due_at')
+    .orderBy('delivery.created_at')
+    .orderBy('delivery.id')
+    .limit(1)
+    .executeTakeFirst()
+  if (row === undefined) return null
+  const { delivery_id: id, event_id: eventId, kind, body, trigger, attempt } = row
+  return { id, eventId, kind, body, trigger, attempt, webhook: toWebhook(row) }
+}
+
+/** When the next delivery of a webhook is due, but for those under way, epoch ms; null: none is, or it is off or gone. */
+export async function nextDueAt(
+  { reader }: Database,
+  webhookId: string,
+  except: readonly string[],
+): Promise<number | null> {
+  const row = await openOf(reader, webhookId, except)
+    .select('delivery.due_at')
+    .orderBy('delivery.due_at')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.due_at ?? null
+}
+
+/** What is on its way to a webhook that is on. */
+const openOf = (db: Kysely<Schema>, webhookId: string, except: readonly string[]) =>
+  db
+    .selectFrom('webhook')
+    .innerJoin('delivery', 'delivery.webhook_id', 'webhook.id')
+    .where('webhook.id', '=', webhookId)
+    .where('webhook.active', '=', 1)
+    .where('webhook.deleted_at', 'is', null)
+    .where(IS_OPEN)
+    .$if(except.length > 0, query => query.where('delivery.id', 'not in', [...except]))
+
+const IS_OPEN = sql<boolean>`delivery.state in ('pending', 'retry_scheduled')`
+
+export type DeliveryRow = DeliveryTable
+
+/**
+ * Begins a new round of attempts at once, whatever came of those before. One that is still to be sent for the first
+ * time in its round stays as it is: it is due already. Null when the webhook has no such delivery.
+ */
+export async function retryDelivery(
+  trx: Transaction<Schema>,
+  webhookId: string,
+  deliveryId: string,
+  now: number,
+): Promise<DeliveryRow | null> {
+  const begun = await trx
+    .updateTable('delivery')
+    .set(newRound(now))
+    .where('id', '=', deliveryId)
+    .where('webhook_id', '=', webhookId)
+    .where('state', '<>', 'pending')
+    .returningAll()
+    .executeTakeFirst()
+  if (begun !== undefined) return begun
+  const pending = await trx
+    .selectFrom('delivery')
+    .selectAll()
+    .where('id', '=', deliveryId)
+    .where('webhook_id', '=', webhookId)
+    .executeTakeFirst()
+  return pending ?? null
+}
+
+/** Begins a new round for all that failed and was made since a time, epoch ms, but for tests; gives how many they are. */
+export async function recoverDeliveries(
+  trx: Transaction<Schema>,
+  webhookId: string,
+  { since, now }: { readonly since: number; readonly now: number },
+): Promise<number> {
+  const { numUpdatedRows } = await trx
+    .updateTable('delivery')
+    .set(newRound(now))
+    .where('webhook_id', '=', webhookId)
+    .where('state', '=', 'failed')
+    .where('trigger', '<>', 'test')
+    .where('created_at', '>=', since)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows)
+}
+
+const newRound = (now: number) => ({
+  ...{ state: 'pending' as const, trigger: 'manual' as const },
+  ...{ attempt: 0, due_at: now, expires_at: null },
+})

@@ -1,0 +1,62 @@
+import { sql } from 'kysely'
+import type { Database } from '../database.ts'
+import type { AttemptTable, DeliveryState, DeliveryTable } from '../schema.ts'
+
+export type DeliveryQuery = {
+  readonly webhookId: string
+  readonly status?: DeliveryState | undefined
+  /** A kind of event. */
+  readonly event?: string | undefined
+  /** The last of the page before; null: from the newest on. */
+  readonly before: { readonly createdAt: number; readonly id: string } | null
+  readonly max: number
+}
+
+/** What was sent to a webhook, and what is to be, the newest first. */
+export function deliveryPage({ reader }: Database, o: DeliveryQuery): Promise<DeliveryTable[]> {
+  let query = reader.selectFrom('delivery').selectAll().where('webhook_id', '=', o.webhookId)
+  if (o.status !== undefined) query = query.where('state', '=', o.status)
+  if (o.event !== undefined) query = query.where('kind', '=', o.event)
+  if (o.before !== null) {
+    const { createdAt, id } = o.before
+    query = query.where(sql<boolean>`(created_at, id) < (${createdAt}, ${id})`)
+  }
+  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
+}
+
+export type LoggedDelivery = {
+  readonly delivery: DeliveryTable
+  /** The bytes that are sent. */
+  readonly body: string
+  /** The first first. */
+  readonly attempts: AttemptTable[]
+}
+
+/** Attempts shown of one delivery, the last: each time that somebody asks for it once more there may be six. */
+const ATTEMPTS_MAX = 60
+
+/** One delivery to a webhook, with all that came of it; null when the webhook has no such delivery. */
+export async function findDelivery(
+  { reader }: Database,
+  webhookId: string,
+  id: string,
+): Promise<LoggedDelivery | null> {
+  const row = await reader
+    .selectFrom('delivery')
+    .innerJoin('event', 'event.id', 'delivery.event_id')
+    .selectAll('delivery')
+    .select('event.body')
+    .where('delivery.id', '=', id)
+    .where('delivery.webhook_id', '=', webhookId)
+    .executeTakeFirst()
+  if (row === undefined) return null
+  const attempts = await reader
+    .selectFrom('attempt')
+    .selectAll()
+    .where('delivery_id', '=', id)
+    .orderBy('number', 'desc')
+    .limit(ATTEMPTS_MAX)
+    .execute()
+  const { body, ...delivery } = row
+  return { delivery, body, attempts: attempts.reverse() }
+}
