@@ -1,0 +1,111 @@
+import { type Clock, MINUTE, SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { KEPT_MS } from '../../hook/delivery.ts'
+import { type Database, write } from '../../store/database.ts'
+import {
+  type DueNotice,
+  dueNotices,
+  noticeSent,
+  postponeNotice,
+} from '../../store/event/notices.ts'
+import { logNotify } from './log-notify.ts'
+import { noticeMail } from './notice-text.ts'
+import type { Notify } from './notify.ts'
+
+export type NoticeParts = {
+  readonly database: Database
+  readonly notify: Notify
+  readonly clock: Clock
+  readonly log: Log
+  /** Our address for clients, without a slash at its end. */
+  readonly baseUrl: string
+  /** Who is told where an account has no address of its own; null: the log. */
+  readonly notifyTo: string | null
+}
+
+export type Notices = {
+  /** Gives up the mail that is on its way, and closes the way: what was not sent goes out after the next start. */
+  stop(): Promise<void>
+}
+
+/** Nobody sits and waits for a notice. */
+export const LOOK_MS = 10 * SECOND
+/** After this a server that did not take a notice is asked again, … */
+export const NOTICE_RETRY_MS = 5 * MINUTE
+/** … and after this no more: the events that it tells of are gone by then. */
+export const GIVE_UP_MS = KEPT_MS
+
+/** Tells the owners of webhooks what could not be delivered, and what was switched off. */
+export function startNotices(parts: NoticeParts): Notices {
+  const { clock, log, notify } = parts
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const desk = { ...parts, signal, troubledSince: new Map<string, number>() }
+  const run = async () => {
+    while (!signal.aborted) {
+      try {
+        await sendDue(desk)
+      } catch (error) {
+        log.error('notices about webhooks could not be looked after', { why: messageOf(error) })
+      }
+      await sleep(clock, LOOK_MS, signal)
+    }
+  }
+  const running = run()
+  return {
+    stop() {
+      stopping.abort()
+      notify.close()
+      return running
+    },
+  }
+}
+
+type Desk = NoticeParts & {
+  readonly signal: AbortSignal
+  /** By webhook: since when its notice has not been taken, in ticks of the clock. */
+  readonly troubledSince: Map<string, number>
+}
+
+async function sendDue(desk: Desk): Promise<void> {
+  for (const notice of await dueNotices(desk.database, desk.clock.now())) {
+    if (desk.signal.aborted) return
+    await sendOne(desk, notice)
+  }
+}
+
+/** Puts a notice off before it is tried: where that cannot be written, nobody gets the same mail every ten seconds. */
+async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
+  const { database, clock, log } = desk
+  const { webhookId, accountId, failedEvents, disabledReason } = notice
+  await write(database, trx => postponeNotice(trx, webhookId, clock.now() + NOTICE_RETRY_MS))
+  try {
+    await hand(desk, notice)
+    log.debug('told of a webhook', { webhookId, accountId, failedEvents })
+  } catch (error) {
+    if (desk.signal.aborted || mayTryAgain(desk, notice, error)) return
+  }
+  desk.troubledSince.delete(webhookId)
+  const told = { failedEvents, disabledReason }
+  await write(database, trx => noticeSent(trx, webhookId, told, clock.now()))
+}
+
+/** To the account's own address, else to whoever the settings name, else to the log. */
+function hand({ notify, log, baseUrl, notifyTo, clock }: Desk, notice: DueNotice): Promise<void> {
+  const to = notice.email ?? notifyTo
+  const way = to === null ? logNotify(log) : notify
+  return way.send(noticeMail(notice, to ?? '', { baseUrl, now: clock.now() }))
+}
+
+function mayTryAgain({ clock, log, troubledSince }: Desk, notice: DueNotice, error: unknown) {
+  const { webhookId, accountId } = notice
+  const since = troubledSince.get(webhookId) ?? clock.ticks()
+  troubledSince.set(webhookId, since)
+  const mayTry = clock.ticks() - since < GIVE_UP_MS
+  const then = mayTry ? 'it is tried again' : 'it is given up'
+  log.warn(`a notice about a webhook could not be sent: ${then}`, {
+    ...{ webhookId, accountId, why: messageOf(error) },
+  })
+  return mayTry
+}
