@@ -508,6 +508,10 @@ export interface Webhook {
   updated_at: string
   /** Why the service switched it off; null: it did not. */
   disabled_reason: string | null
+  /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
+  failing_since: string | null
+  /** Until then `webhook-signature` has a signature of the secret before as well; there once the secret was replaced. */
+  previous_secret_expires_at?: string
 }
 
 export interface CreatedWebhook {
@@ -530,6 +534,8 @@ export interface CreatedWebhook {
     updated_at: string
     /** Why the service switched it off; null: it did not. */
     disabled_reason: string | null
+    /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
+    failing_since: string | null
   }
 }
 
@@ -590,6 +596,179 @@ export interface WebhookPatch {
   active?: boolean
   /** For people. */
   description?: string | null
+}
+
+export interface RotatedWebhook {
+  success: true
+  data: {
+    id: string
+    url: string
+    events: (
+      | 'batch.completed'
+      | 'batch.failed'
+      | 'verification.completed'
+      | 'quota.warning'
+      | 'quota.exceeded'
+    )[]
+    active: boolean
+    description: string | null
+    /** What is sent is signed with it (`X-EV-Signature`: HMAC-SHA256 of the body, keyed with this whole text). Shown this once. */
+    secret: string
+    created_at: string
+    updated_at: string
+    /** Why the service switched it off; null: it did not. */
+    disabled_reason: string | null
+    /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
+    failing_since: string | null
+    /** Until then `webhook-signature` has a signature of the secret before as well; there once the secret was replaced. */
+    previous_secret_expires_at: string
+  }
+}
+
+export interface SecretRotation {
+  /** For how long is signed with the secret that it has, too. */
+  grace_period_seconds?: number
+}
+
+export interface WebhookTest {
+  success: true
+  data: {
+    delivery_id: string
+    event_id: string
+    event: 'webhook.test'
+    status: 'delivered' | 'failed'
+    /** Of the answer; null: none came. */
+    status_code: number | null
+    duration_ms: number
+    /** What was wrong; null: nothing. */
+    error: string | null
+    response_excerpt: string | null
+  }
+}
+
+export interface DeliveryPage {
+  success: true
+  data: {
+    items: Delivery[]
+    next_cursor: string | null
+    has_more: boolean
+  }
+}
+
+export interface Delivery {
+  id: string
+  webhook_id: string
+  /** The same at each attempt and each endpoint. */
+  event_id: string
+  event:
+    | 'batch.completed'
+    | 'batch.failed'
+    | 'verification.completed'
+    | 'quota.warning'
+    | 'quota.exceeded'
+    | 'webhook.test'
+  status: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+  /** How many attempts were made; asking for it once more begins anew with 0. */
+  attempt: number
+  /** `scheduled`: the event happened. `manual`: it was asked for once more. `test`: the endpoint was tried out. */
+  trigger: 'scheduled' | 'manual' | 'test'
+  /** Of the answer; null: none came. */
+  status_code: number | null
+  duration_ms: number | null
+  /** What was wrong; null: nothing. */
+  error: string | null
+  /** null: it is over, or the endpoint is switched off. */
+  next_attempt_at: string | null
+  created_at: string
+  /** When it is forgotten, and can be sent again no more; null: it is not over. */
+  expires_at: string | null
+}
+
+export interface DeliveryDetailAnswer {
+  success: true
+  data: DeliveryDetail
+}
+
+export interface DeliveryDetail {
+  id: string
+  webhook_id: string
+  /** The same at each attempt and each endpoint. */
+  event_id: string
+  event:
+    | 'batch.completed'
+    | 'batch.failed'
+    | 'verification.completed'
+    | 'quota.warning'
+    | 'quota.exceeded'
+    | 'webhook.test'
+  status: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+  /** How many attempts were made; asking for it once more begins anew with 0. */
+  attempt: number
+  /** `scheduled`: the event happened. `manual`: it was asked for once more. `test`: the endpoint was tried out. */
+  trigger: 'scheduled' | 'manual' | 'test'
+  /** Of the answer; null: none came. */
+  status_code: number | null
+  duration_ms: number | null
+  /** What was wrong; null: nothing. */
+  error: string | null
+  /** null: it is over, or the endpoint is switched off. */
+  next_attempt_at: string | null
+  created_at: string
+  /** When it is forgotten, and can be sent again no more; null: it is not over. */
+  expires_at: string | null
+  request: {
+    url: string
+    /** Those of the last attempt, without signatures. */
+    headers: {
+      [k: string]: string
+    }
+    /** The very text that is sent and signed. */
+    body: string
+  }
+  /** Of the last attempt; null: no answer came. */
+  response: {
+    status_code: number
+    headers: {
+      [k: string]: string
+    }
+    /** The beginning of it. */
+    body: string
+  } | null
+  /** The first one first; of more than 60 the last. */
+  attempts: DeliveryAttempt[]
+}
+
+export interface DeliveryAttempt {
+  number: number
+  /** `scheduled`: the event happened. `manual`: it was asked for once more. `test`: the endpoint was tried out. */
+  trigger: 'scheduled' | 'manual' | 'test'
+  started_at: string
+  url: string
+  /** Of the answer; null: none came. */
+  status_code: number | null
+  duration_ms: number
+  /** What was wrong; null: nothing. */
+  error: string | null
+  /** The beginning of the body of the answer; null: no answer came. */
+  response_excerpt: string | null
+}
+
+export interface DeliveryAnswer {
+  success: true
+  data: Delivery
+}
+
+export interface Recovered {
+  success: true
+  data: {
+    /** How many are sent again. */
+    recovered: number
+  }
+}
+
+export interface Recovery {
+  /** Events from this time on are sent again. */
+  since: string
 }
 
 export interface HistoryPage {
@@ -940,6 +1119,22 @@ export interface DownloadJobQuery {
   raw?: 'true' | 'false' | '1' | '0'
   /** true: what is there already, also of a job that is not completed. */
   partial?: 'true' | 'false' | '1' | '0'
+}
+
+/** Of: What was sent to a webhook endpoint, the newest first */
+export interface ListDeliveriesQuery {
+  /** How many rows, at most. */
+  limit?: number
+  /** `next_cursor` of the page before; left out, the newest come first. */
+  cursor?: string
+  status?: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+  event?:
+    | 'batch.completed'
+    | 'batch.failed'
+    | 'verification.completed'
+    | 'quota.warning'
+    | 'quota.exceeded'
+    | 'webhook.test'
 }
 
 /** Of: What was verified, the newest first */

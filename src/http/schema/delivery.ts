@@ -74,7 +74,9 @@ const DeliveryDetail = z
       })
       .nullable()
       .openapi({ description: 'Of the last attempt; null: no answer came.' }),
-    attempts: z.array(Attempt).openapi({ description: 'All of them, the first one first.' }),
+    attempts: z
+      .array(Attempt)
+      .openapi({ description: 'The first one first; of more than 60 the last.' }),
   })
   .openapi('DeliveryDetail')
 

@@ -84,9 +84,7 @@ export function webhookChangeRoutes(service: Service) {
     .openapi(remove, async c => {
       const [{ account }, now] = [c.get('caller'), service.clock.now()]
       const { id } = c.req.valid('param')
-      const isGone = await write(service.database, trx =>
-        deleteWebhook(trx, account.id, id, service.clock.now()),
-      )
+      const isGone = await write(service.database, trx => deleteWebhook(trx, account.id, id, now))
       if (!isGone) noSuchWebhook()
       return c.body(null, 204)
     })

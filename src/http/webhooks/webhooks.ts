@@ -3,6 +3,8 @@ import type { Service } from '../service.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { webhookChangeRoutes } from './change.ts'
 import { webhookCreateRoutes } from './create.ts'
+import { deliveryLogRoutes } from './delivery/log.ts'
+import { redeliveryRoutes } from './delivery/redelivery.ts'
 import { webhookSecretRoutes } from './secret.ts'
 import { webhookTestRoutes } from './test-event.ts'
 
@@ -15,5 +17,7 @@ export function webhookRoutes(service: Service) {
   router.route('/', webhookChangeRoutes(service))
   router.route('/', webhookSecretRoutes(service))
   router.route('/', webhookTestRoutes(service))
+  router.route('/', deliveryLogRoutes(service))
+  router.route('/', redeliveryRoutes(service))
   return router
 }

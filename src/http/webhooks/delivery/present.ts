@@ -1,3 +1,4 @@
+import { SECOND } from '../../../base/clock.ts'
 import { isoTime } from '../../../engine/result/present.ts'
 import type { SentKind } from '../../../hook/event.ts'
 import type { LoggedDelivery } from '../../../store/event/delivery-log.ts'
@@ -27,18 +28,17 @@ export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webh
 
 const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
 
-/** Of the last attempt; before the first one, of what will be sent. Signatures are left out: they are as good as the secret for who replays them. */
+/** Of the last attempt; before the first one, of what will be sent. */
 const presentRequest = (
   { event_id }: DeliveryTable,
   { body, url, last }: { body: string; url: string; last: AttemptTable | undefined },
-) => ({
-  url: last?.url ?? url,
-  headers: {
-    'Content-Type': 'application/json',
-    'webhook-id': event_id,
-    ...(last && { 'webhook-timestamp': String(Math.floor(last.started_at / 1_000)) }),
-  },
-  body,
+) => ({ url: last?.url ?? url, headers: headersOf(event_id, last), body })
+
+/** Without signatures, by which whoever may only look could send the same as we do. */
+const headersOf = (eventId: string, last: AttemptTable | undefined): Record<string, string> => ({
+  'Content-Type': 'application/json',
+  'webhook-id': eventId,
+  ...(last && { 'webhook-timestamp': String(Math.floor(last.started_at / SECOND)) }),
 })
 
 const responseOf = (last: AttemptTable | undefined) =>
