@@ -1,14 +1,10 @@
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Hono } from 'hono'
 import { IP_LIMITS, plansWith } from './account/plan.ts'
-import { type Clock, systemClock } from './base/clock.ts'
-import { EvError, messageOf } from './base/error.ts'
+import { systemClock } from './base/clock.ts'
 import { systemRandom } from './base/random.ts'
 import { createSeal } from './base/seal.ts'
 import type { Config } from './config/settings.ts'
-import type { Resolver } from './dns/resolver.ts'
 import type { Lists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
 import { closeApp, createApp } from './http/app.ts'
@@ -18,7 +14,6 @@ import type { Service } from './http/service.ts'
 import { clearUploads } from './http/verify/list/upload.ts'
 import { metricsApp } from './http/watch/metrics-app.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
-import { addressJudge } from './smtp/public-address.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
 import { type Database, openDatabase, write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
@@ -26,11 +21,10 @@ import { deleteLoadingJobs } from './store/job/loading.ts'
 import { openLimits } from './store/limits.ts'
 import { readSecret } from './store/secret.ts'
 import { type Doors, wireEngine, wireResolver } from './wire.ts'
+import { readAuthority, wirePost } from './wire-post.ts'
 import { createBooks } from './work/books/books.ts'
 import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
-import { httpsPost } from './work/post/https-post.ts'
-import type { Post } from './work/post/post.ts'
 import { startWorker } from './work/start-worker.ts'
 import { watchWithdrawals } from './work/withdrawal.ts'
 
@@ -66,7 +60,7 @@ export async function wireService(
 ): Promise<ServiceHouse> {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { dataDir } = config
-  const ca = config.webhookCaFile === null ? null : readAuthority(config.webhookCaFile)
+  const ca = readAuthority(config)
   const plans = plansWith(config.plans)
   const seal = createSeal(readSecret(config, random), random)
   const database = await openDatabase(parts.databaseUrl, clock)
@@ -146,30 +140,4 @@ async function takeUp(database: Database, { worker, log, settings }: Service): P
   const open = await openJobs(database)
   for (const { id } of open) worker.take(id)
   if (open.length > 0) log.info('open jobs go on', { jobs: open.length })
-}
-
-/** Requests to webhooks go to addresses that anybody may have, and to those that whoever runs the service lets in. */
-function wirePost(
-  config: Config,
-  o: { clock: Clock; resolver: Resolver; ca: string | null },
-): Post {
-  const mayDial = addressJudge(config.webhookAllowRanges)
-  const { clock, resolver, ca } = o
-  return httpsPost({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
-}
-
-/** Read once, at the start: one that is missing is told then, not with the first event. */
-function readAuthority(file: string): string {
-  try {
-    const pem = readFileSync(file, 'utf8')
-    // Throws for what is no certificate.
-    new X509Certificate(pem)
-    return pem
-  } catch (cause) {
-    throw new EvError(
-      'bad_config',
-      `The authority for receivers of webhooks cannot be read from ${file}: ${messageOf(cause)}. Name a file with its certificate in PEM, or leave --webhook-ca-file out.`,
-      { cause },
-    )
-  }
 }

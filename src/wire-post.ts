@@ -1,0 +1,39 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Clock } from './base/clock.ts'
+import { EvError, messageOf } from './base/error.ts'
+import type { Config } from './config/settings.ts'
+import type { Resolver } from './dns/resolver.ts'
+import { addressJudge } from './smtp/public-address.ts'
+import { httpsPost } from './work/post/https-post.ts'
+import type { Post } from './work/post/post.ts'
+
+export type PostParts = {
+  readonly clock: Clock
+  readonly resolver: Resolver
+  /** What `readAuthority` gave. */
+  readonly ca: string | null
+}
+
+/** Requests to webhooks go to addresses that anybody may have, and to those that whoever runs the service lets in. */
+export function wirePost(config: Config, { clock, resolver, ca }: PostParts): Post {
+  const mayDial = addressJudge(config.webhookAllowRanges)
+  return httpsPost({ clock, resolver, mayDial, ...(ca === null ? {} : { ca }) })
+}
+
+/** Read once, at the start: one that is missing is told then, not with the first event. Null: none is set. */
+export function readAuthority({ webhookCaFile: file }: Config): string | null {
+  if (file === null) return null
+  try {
+    const pem = readFileSync(file, 'utf8')
+    // Throws for what is no certificate.
+    new X509Certificate(pem)
+    return pem
+  } catch (cause) {
+    throw new EvError(
+      'bad_config',
+      `The authority for receivers of webhooks cannot be read from ${file}: ${messageOf(cause)}. Name a file with its certificate in PEM, or leave --webhook-ca-file out.`,
+      { cause },
+    )
+  }
+}
