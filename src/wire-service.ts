@@ -25,6 +25,10 @@ import { readAuthority, wirePost } from './wire-post.ts'
 import { createBooks } from './work/books/books.ts'
 import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
+import { logNotify } from './work/notify/log-notify.ts'
+import { startNotices } from './work/notify/notices.ts'
+import type { Notify } from './work/notify/notify.ts'
+import { smtpNotify } from './work/notify/smtp-notify.ts'
 import { startWorker } from './work/start-worker.ts'
 import { watchWithdrawals } from './work/withdrawal.ts'
 
@@ -106,6 +110,10 @@ export async function wireService(
     isStopping: () => isStopping,
   }
   await takeUp(database, service)
+  const notices = startNotices({
+    ...{ database, clock, log, notify: doors.notify ?? wireNotify(config, log) },
+    ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo },
+  })
   const janitor = startJanitor({ ...config, database, clock, log })
   const endWatch = watchWithdrawals(database, worker, log)
   return {
@@ -123,7 +131,7 @@ export async function wireService(
       await Promise.all([worker.stop(), janitor.stop(), closeApp(service)])
       await books.stop()
       await deliveries.stop()
-      await post.close()
+      await Promise.all([notices.stop(), post.close()])
       await Promise.all([engine.close(), sandbox.close()])
       closeResolver()
       limits.close()

@@ -45,6 +45,32 @@ export const isDelivered = (status: number | null): boolean =>
 /** The receiver says that nothing is wanted here any more (Standard Webhooks: stop sending). */
 export const GONE = 410
 
+/** Statuses of a receiver that has too much to do: with a Retry-After, all that is on its way to it waits. */
+export const TOLD_TO_WAIT: ReadonlySet<number> = new Set([429, 503])
+
+export type Failing = {
+  /** Of the answer; null: there was none. */
+  readonly status: number | null
+  /** When the first of the attempts failed that failed one after the other until now; null: there was none before. */
+  readonly failingSince: number | null
+  /** How long this process has seen them fail, by time that passed. */
+  readonly seenMs: number
+  readonly now: number
+}
+
+/** Why a webhook is switched off with an attempt that failed, in a sentence; null: it is not. */
+export function disabledReason({ status, failingSince, seenMs, now }: Failing): string | null {
+  if (status === GONE) return 'It answered 410 Gone, which says that nothing is wanted there.'
+  // A machine that slept, or a service that was stopped, for five days has not tried for five days.
+  if (failingSince === null || seenMs < SEEN_FAILING_MIN_MS) return null
+  return now - failingSince < FAILING_MAX_MS ? null : 'All attempts failed for 5 days.'
+}
+
+/** Nobody seems to look after an endpoint that was not reached once for so long (as Svix does). */
+const FAILING_MAX_MS = 5 * DAY
+/** Time for a network to come back after a start. */
+const SEEN_FAILING_MIN_MS = HOUR
+
 /** A receiver that asks for more is asked again after this: by then it may have changed its mind. */
 const RETRY_AFTER_MAX_MS = 24 * HOUR
 

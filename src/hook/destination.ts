@@ -7,14 +7,48 @@ export type Judges = {
 }
 
 /**
- * What is wrong with a URL as the place where events are sent, in a sentence; null: nothing. A name is looked up, and
- * all its addresses must be public: whoever sends must judge again the address that it dials, as names change.
+ * What is wrong with a URL as the place where events are sent, in a sentence; null: nothing. Whoever sends judges
+ * again, with `readDestination` and `judgedAddresses`, as names change.
  */
 export async function faultOfDestination(text: string, judges: Judges): Promise<string | null> {
-  const given = urlOf(text)
-  if (typeof given === 'string') return given
-  return faultOfShape(given) ?? faultOfHost(given.hostname, judges)
+  const url = readDestination(text)
+  if (typeof url === 'string') return url
+  const addresses = await judgedAddresses(url.hostname, judges)
+  return typeof addresses === 'string' ? addresses : null
 }
+
+/** A URL whose shape is that of a destination, or what is wrong with it, in a sentence. */
+export function readDestination(text: string): URL | string {
+  const given = urlOf(text)
+  return typeof given === 'string' ? given : (faultOfShape(given) ?? given)
+}
+
+/**
+ * The addresses of a URL's host, all of which may be dialled, or what is wrong, in a sentence: one that may not is
+ * enough, as nobody knows which of them will be dialled elsewhere.
+ */
+export async function judgedAddresses(
+  hostname: string,
+  { resolver, mayDial }: Judges,
+  signal?: AbortSignal,
+): Promise<readonly string[] | string> {
+  const literal = literalOf(hostname)
+  const host = literal ?? nameOf(hostname)
+  const addresses = literal === null ? await addressesOf(host, resolver, signal) : [literal]
+  if (typeof addresses === 'string') return addresses
+  const inside = addresses.find(ip => !mayDial(ip))
+  return inside === undefined ? addresses : notPublic(host, inside)
+}
+
+/**
+ * The IP address that a URL's host is written as; null: it is a name. The URL standard has already written every odd
+ * form of an IPv4 address (octal, hexadecimal, short, full-width) as four numbers.
+ */
+export const literalOf = (hostname: string): string | null =>
+  /^\[(.+)\]$/.exec(hostname)?.[1] ?? /^[\d.]+$/.exec(hostname)?.[0] ?? null
+
+/** The name of a URL's host as certificates have it: without the dot of the root. */
+export const nameOf = (hostname: string) => hostname.replace(/\.$/, '')
 
 /** Longer ones are refused by many servers. */
 export const URL_LENGTH_MAX = 2_048
@@ -48,24 +82,17 @@ const OTHER_SERVICES = new Set([
   ...[9042, 9200, 9300, 10080, 11211, 27017],
 ])
 
-/** The URL standard has already written every odd form of an IPv4 address (octal, hexadecimal, short, full-width) as four numbers. */
-async function faultOfHost(
-  hostname: string,
-  { resolver, mayDial }: Judges,
-): Promise<string | null> {
-  const literal = /^\[(.+)\]$/.exec(hostname)?.[1] ?? /^[\d.]+$/.exec(hostname)?.[0]
-  if (literal !== undefined) return mayDial(literal) ? null : notPublic(hostname, literal)
-  const name = hostname.replace(/\.$/, '')
-  const addresses = await addressesOf(name, resolver)
-  if (typeof addresses === 'string') return addresses
-  const inside = addresses.find(ip => !mayDial(ip))
-  return inside === undefined ? null : notPublic(name, inside)
-}
-
-async function addressesOf(name: string, resolver: Resolver): Promise<readonly string[] | string> {
+async function addressesOf(
+  name: string,
+  resolver: Resolver,
+  signal?: AbortSignal,
+): Promise<readonly string[] | string> {
   // RFC 6761 §6.3: these names mean this machine, and are no question for the DNS.
   if (/^(.+\.)?localhost$/.test(name)) return ['127.0.0.1']
-  const answers = await Promise.all([resolver.resolve(name, 'A'), resolver.resolve(name, 'AAAA')])
+  const answers = await Promise.all([
+    resolver.resolve(name, 'A', signal),
+    resolver.resolve(name, 'AAAA', signal),
+  ])
   const found = answers.flatMap(answer => ('records' in answer ? answer.records : []))
   const isUnsure = answers.some(
     answer => 'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout'),

@@ -1,3 +1,5 @@
+import type { Random } from '../base/random.ts'
+
 /** What a webhook can subscribe to (spec section 6). */
 export const EVENT_KINDS = [
   'batch.completed',
@@ -43,3 +45,11 @@ export function eventBody({ id, kind, at, data, sandbox }: NewEvent): string {
     data,
   })
 }
+
+export const newEventId = (random: Random): string => `evt_${random.token(ID_LENGTH)}`
+
+/** Of one event on its way to one webhook. */
+export const newDeliveryId = (random: Random): string => `dlv_${random.token(ID_LENGTH)}`
+
+/** 103 bits of chance: IDs of events are for telling them apart, for ever. */
+const ID_LENGTH = 20

@@ -1,7 +1,7 @@
 import type { Transaction } from 'kysely'
 import type { Random } from '../../base/random.ts'
 import { plainResult } from '../../engine/result/present.ts'
-import { type EventKind, eventBody } from '../../hook/event.ts'
+import { type EventKind, eventBody, newDeliveryId, newEventId } from '../../hook/event.ts'
 import { batchCompleted, batchFailed } from '../../hook/event-data.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import type { Job } from '../job/jobs.ts'
@@ -26,23 +26,20 @@ export async function emit(trx: Transaction<Schema>, o: Emission): Promise<strin
   const webhooks = await subscribers(trx, o.accountId, o.kind)
   if (webhooks.length === 0) return null
   const { now, random } = o
-  const id = `evt_${random.token(ID_LENGTH)}`
+  const id = newEventId(random)
   const body = eventBody({ id, kind: o.kind, at: now, data: o.data, sandbox: o.sandbox })
   await trx
     .insertInto('event')
     .values({ id, account_id: o.accountId, kind: o.kind, body, created_at: now })
     .execute()
   const deliveries = webhooks.map(webhook_id => ({
-    ...{ id: `dlv_${random.token(ID_LENGTH)}`, event_id: id, webhook_id, kind: o.kind },
+    ...{ id: newDeliveryId(random), event_id: id, webhook_id, kind: o.kind },
     trigger: 'scheduled' as const,
     ...{ state: 'pending' as const, attempt: 0, due_at: now, created_at: now },
   }))
   await trx.insertInto('delivery').values(deliveries).execute()
   return id
 }
-
-/** 103 bits of chance: IDs of events are for telling them apart, for ever. */
-const ID_LENGTH = 20
 
 /**
  * Tells of a job that has just ended, in the transaction that ends it. Nothing is told of lists of the command

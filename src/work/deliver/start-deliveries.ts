@@ -1,11 +1,16 @@
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
 import type { Seal } from '../../base/seal.ts'
 import type { Queue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
+import { dueWebhooks } from '../../store/event/deliveries.ts'
 import type { Post } from '../post/post.ts'
+import { attemptRecorder } from './attempt-recorder.ts'
 import type { Deliveries } from './deliveries.ts'
+import { endpointMemory } from './endpoints.ts'
+import { Turn } from './turn.ts'
 
 export type DeliveryParts = {
   readonly database: Database
@@ -19,11 +24,94 @@ export type DeliveryParts = {
   readonly version: string
 }
 
-/** Carries events to webhooks from now on. */
-export function startDeliveries(_parts: DeliveryParts): Deliveries {
+const KIND = 'deliver'
+/**
+ * Webhooks that are served at the same time: one that does not answer keeps its place for half a minute. With
+ * CONNECTIONS_MAX for each there are 1,024 connections at most.
+ */
+export const TURNS_MAX = 256
+/** How often is looked for what has become due. */
+const DUE_LOOK_MS = SECOND / 2
+/** After a look failed: also how often the log is told of it. */
+const RETRY_MS = SECOND
+/** At the end, what is under way may take so long; then it is left, and sent again after the next start. */
+const GRACE_MS = 5 * SECOND
+
+/** Carries events to webhooks from now on, those first that were due before. */
+export function startDeliveries(parts: DeliveryParts): Deliveries {
+  const { database, queue, clock, log } = parts
+  const stopping = new AbortController()
+  const abandoned = new AbortController()
+  const turns = new Map<string, Turn>()
+  const endpoints = endpointMemory(clock)
+  const recorder = attemptRecorder(parts)
+  const tally = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
+  const work = {
+    ...parts,
+    ...{ recorder, endpoints, tally, stopping: stopping.signal, abandoned: abandoned.signal },
+    isCrowded: () => turns.size >= TURNS_MAX,
+  }
+  const serve = async (webhookId: string) => {
+    const turn = new Turn(work, webhookId)
+    turns.set(webhookId, turn)
+    return turn.run().finally(() => turns.delete(webhookId))
+  }
+  const look = async () => {
+    for (const webhookId of await dueWebhooks(database, clock.now())) {
+      if (endpoints.restMs(webhookId) > 0) continue
+      turns.get(webhookId)?.nudge()
+      await queue.put(KIND, webhookId)
+    }
+  }
+  const watch = watchDue(look, { clock, log })
+  const worker = queue.work(KIND, serve, { concurrency: TURNS_MAX })
+  const stop = async () => {
+    stopping.abort()
+    const quiet = new AbortController()
+    const ended = Promise.all([watch.stop(), worker.stop()]).finally(() => quiet.abort())
+    await sleep(clock, GRACE_MS, quiet.signal)
+    abandoned.abort()
+    await ended
+    await recorder.stop()
+  }
+  let stopped: Promise<void> | null = null
   return {
-    wake: () => {},
-    status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
-    stop: async () => {},
+    wake: () => watch.wake(),
+    status: () => ({ ...tally }),
+    stop() {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}
+
+type Watch = { readonly wake: () => void; readonly stop: () => Promise<void> }
+
+/** Looks at once, and again and again: events are written by other parts, and other processes, which need not tell. */
+function watchDue(look: () => Promise<void>, o: { clock: Clock; log: Log }): Watch {
+  let isOver = false
+  let alarm = new AbortController()
+  const run = async () => {
+    while (!isOver) {
+      alarm = new AbortController()
+      const waitMs = await look().then(
+        () => DUE_LOOK_MS,
+        error => {
+          o.log.error('deliveries: cannot be looked at', { why: messageOf(error) })
+          return RETRY_MS
+        },
+      )
+      // Woken during the look, it looks once more.
+      if (!isOver) await sleep(o.clock, waitMs, alarm.signal)
+    }
+  }
+  const running = run()
+  return {
+    wake: () => alarm.abort(),
+    stop() {
+      isOver = true
+      alarm.abort()
+      return running
+    },
   }
 }

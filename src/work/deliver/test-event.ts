@@ -1,38 +1,37 @@
-import type { Clock } from '../../base/clock.ts'
 import type { Random } from '../../base/random.ts'
-import type { Seal } from '../../base/seal.ts'
-import type { Database } from '../../store/database.ts'
+import { eventBody, newDeliveryId, newEventId, TEST_KIND } from '../../hook/event.ts'
+import { type Database, write } from '../../store/database.ts'
+import { recordTest } from '../../store/event/deliveries.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
-import type { Post } from '../post/post.ts'
+import { type Attempt, type AttemptParts, makeAttempt } from './attempt.ts'
 
-export type TestParts = {
+export type TestParts = AttemptParts & {
   readonly database: Database
-  readonly post: Post
-  readonly seal: Seal
-  readonly clock: Clock
   readonly random: Random
-  /** Of ev. */
-  readonly version: string
 }
 
-export type TestOutcome = {
+export type TestOutcome = Pick<Attempt, 'statusCode' | 'durationMs' | 'excerpt' | 'error'> & {
   readonly deliveryId: string
   readonly eventId: string
   readonly state: 'delivered' | 'failed'
-  /** Null: no answer. */
-  readonly statusCode: number | null
-  readonly durationMs: number
-  /** The beginning of the body of the answer, cleaned; null: no answer. */
-  readonly excerpt: string | null
-  /** What was wrong, in a sentence; null: nothing. */
-  readonly error: string | null
 }
 
 /** Sends a test event to a webhook once, whether it is on or off, and writes down what came of it. */
 export async function sendTest(
-  _parts: TestParts,
-  _webhook: Webhook,
-  _o: { readonly sandbox: boolean },
+  parts: TestParts,
+  webhook: Webhook,
+  { sandbox }: { readonly sandbox: boolean },
 ): Promise<TestOutcome> {
-  throw new Error('not yet')
+  const { database, clock, random } = parts
+  const [at, eventId, deliveryId] = [clock.now(), newEventId(random), newDeliveryId(random)]
+  const data = { webhook_id: webhook.id, message: 'Test event' }
+  const body = eventBody({ id: eventId, kind: TEST_KIND, at, data, sandbox })
+  const sent = { eventId, body, trigger: 'test', attempt: 0, webhook } as const
+  const attempt = await makeAttempt(parts, sent)
+  const event = { id: eventId, body }
+  const of = { accountId: webhook.accountId, webhookId: webhook.id, event, deliveryId }
+  await write(database, trx => recordTest(trx, { ...attempt, ...of, now: clock.now() }))
+  const state = attempt.next.state === 'delivered' ? 'delivered' : 'failed'
+  const { statusCode, durationMs, excerpt, error } = attempt
+  return { deliveryId, eventId, state, statusCode, durationMs, excerpt, error }
 }

@@ -1,0 +1,87 @@
+import { type Clock, SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { type Database, isOfStorage, write } from '../../store/database.ts'
+import { type NewAttempt, recordAttempts } from '../../store/event/deliveries.ts'
+
+export type AttemptRecorder = {
+  /** Resolves when it is durable: true; false: it was given up, as this has been stopped. Rejects where it cannot be written ever. */
+  record(attempt: NewAttempt): Promise<boolean>
+  /** Ends what is being written, and writes nothing more after that. */
+  stop(): Promise<void>
+}
+
+export type RecorderParts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** More in one transaction would keep others waiting. */
+const GROUP_MAX = 200
+/** After a commit failed: also how often the log is told of it. */
+const RETRY_MS = SECOND
+
+/**
+ * Writes down what came of attempts. One that ends when nothing is being written is written at once; what ends
+ * during a commit is written together by the next, as that costs little more than one.
+ */
+export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
+  const { database, clock, log } = parts
+  const gathered: Entry[] = []
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let writing: Promise<void> | null = null
+
+  const begin = () => {
+    writing ??= writeGroup(gathered.splice(0, GROUP_MAX)).finally(() => {
+      writing = null
+      if (gathered.length > 0) begin()
+    })
+  }
+  const writeGroup = async (group: readonly Entry[]): Promise<void> => {
+    try {
+      const isDurable = await patiently(group)
+      for (const { resolve } of group) resolve(isDurable)
+    } catch (error) {
+      if (group.length === 1) group[0]?.reject(error)
+      // What is wrong with one is nothing to the others.
+      else for (const entry of group) await writeGroup([entry])
+    }
+  }
+  /** While nothing can be written, it is tried again and again, however long. */
+  const patiently = async (group: readonly Entry[]): Promise<boolean> => {
+    const attempts = group.map(({ attempt }) => attempt)
+    while (!signal.aborted) {
+      try {
+        await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+        return true
+      } catch (error) {
+        if (!isOfStorage(error)) throw error
+        const fields = { attempts: group.length, why: messageOf(error) }
+        log.error('deliveries: not written, tried again', fields)
+        await sleep(clock, RETRY_MS, signal)
+      }
+    }
+    return false
+  }
+  return {
+    record(attempt) {
+      if (signal.aborted) return Promise.resolve(false)
+      const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+      gathered.push({ attempt, resolve, reject })
+      begin()
+      return promise
+    },
+    async stop() {
+      stopping.abort()
+      while (writing !== null) await writing
+    },
+  }
+}
+
+type Entry = {
+  readonly attempt: NewAttempt
+  readonly resolve: (isDurable: boolean) => void
+  readonly reject: (error: unknown) => void
+}

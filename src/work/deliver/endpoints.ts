@@ -1,0 +1,41 @@
+import { type Clock, DAY, HOUR } from '../../base/clock.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
+
+/** What this process remembers of endpoints; by time that passes, so that a wall clock which jumps does no harm. */
+export type Endpoints = {
+  /** Sends nothing to it for a while. */
+  rest(webhookId: string, forMs: number): void
+  /** How long it is still to be left in peace; 0: it may be asked. */
+  restMs(webhookId: string): number
+  /** An attempt failed; gives since how long all of them do that this process made. */
+  failed(webhookId: string): number
+  delivered(webhookId: string): void
+}
+
+/** Whoever asks for more is asked again after this: it is the memory of one process, and everything else waits too. */
+export const REST_MAX_MS = HOUR
+
+export function endpointMemory(clock: Clock): Endpoints {
+  const resting = new TtlMap<{ until: number }>({ sizeMax: SIZE_MAX, clock })
+  const failing = new TtlMap<{ since: number }>({ sizeMax: SIZE_MAX, clock })
+  return {
+    rest(webhookId, forMs) {
+      const ttlMs = Math.min(forMs, REST_MAX_MS)
+      if (ttlMs > this.restMs(webhookId)) {
+        resting.set(webhookId, { until: clock.ticks() + ttlMs }, ttlMs)
+      }
+    },
+    restMs: webhookId => Math.max(0, (resting.get(webhookId)?.until ?? 0) - clock.ticks()),
+    failed(webhookId) {
+      const entry = failing.get(webhookId) ?? { since: clock.ticks() }
+      failing.set(webhookId, entry, FAILING_TTL_MS)
+      return clock.ticks() - entry.since
+    },
+    delivered: webhookId => failing.delete(webhookId),
+  }
+}
+
+/** With more of them in trouble the oldest is forgotten: it is asked sooner than it wants, or switched off later. */
+const SIZE_MAX = 10_000
+/** Longer than the longest wait between two attempts. */
+const FAILING_TTL_MS = 2 * DAY

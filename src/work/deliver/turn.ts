@@ -1,0 +1,168 @@
+import { MINUTE, SECOND } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { disabledReason, TOLD_TO_WAIT } from '../../hook/delivery.ts'
+import type { NextDue } from '../../queue/queue.ts'
+import type { Database } from '../../store/database.ts'
+import { type DueDelivery, nextDelivery, nextDueAt } from '../../store/event/deliveries.ts'
+import { type Attempt, type AttemptParts, makeAttempt } from './attempt.ts'
+import type { AttemptRecorder } from './attempt-recorder.ts'
+import type { Endpoints } from './endpoints.ts'
+
+export type TurnWork = AttemptParts & {
+  readonly database: Database
+  readonly log: Log
+  readonly recorder: AttemptRecorder
+  readonly endpoints: Endpoints
+  readonly tally: Tally
+  /** Nothing new is begun; what is under way comes to its end. */
+  readonly stopping: AbortSignal
+  /** What is under way is given up. */
+  readonly abandoned: AbortSignal
+  /** Whether other webhooks wait for a turn. */
+  readonly isCrowded: () => boolean
+}
+
+/** Counts since the start. */
+export type Tally = { underWay: number; delivered: number; retried: number; failed: number }
+
+/** Requests to one webhook at the same time. */
+export const CONNECTIONS_MAX = 4
+/** While others wait for a turn, no request is begun after this: what is left waits for the next turn. */
+const TURN_MS = 2 * SECOND
+/** After something went wrong inside ev: else the same event would be sent again and again. */
+const TROUBLE_REST_MS = MINUTE
+
+/** One turn of a webhook: sends what is due, a few at a time, until nothing is. */
+export class Turn {
+  readonly #work: TurnWork
+  readonly #webhookId: string
+  readonly #underWay = new Set<string>()
+  /** Resolves with the next that happens: a request ended, or something may have become due. */
+  #news = Promise.withResolvers<void>()
+
+  constructor(work: TurnWork, webhookId: string) {
+    this.#work = work
+    this.#webhookId = webhookId
+  }
+
+  /** Gives when the webhook is to have its next turn. */
+  async run(): Promise<NextDue> {
+    const { abandoned } = this.#work
+    const onAbandoned = () => this.nudge()
+    abandoned.addEventListener('abort', onAbandoned)
+    try {
+      await this.#sendDue()
+    } finally {
+      // Were another turn to begin before, there would be more requests than are allowed.
+      while (this.#underWay.size > 0 && !abandoned.aborted) await this.#news.promise
+      abandoned.removeEventListener('abort', onAbandoned)
+    }
+    return this.#whenDue()
+  }
+
+  /** Something may have become due. */
+  nudge(): void {
+    this.#news.resolve()
+    this.#news = Promise.withResolvers<void>()
+  }
+
+  /**
+   * Each is looked up right before it is sent, so that whatever was changed holds at once: a deletion, another URL
+   * or secret.
+   */
+  async #sendDue(): Promise<void> {
+    const { clock, database } = this.#work
+    const endAt = clock.ticks() + TURN_MS
+    while (this.#mayBegin(endAt)) {
+      // Taken before the look, so that nothing is missed that happens during it.
+      const news = this.#news.promise
+      if (this.#underWay.size < CONNECTIONS_MAX) {
+        const o = { now: clock.now(), except: [...this.#underWay] }
+        const due = await nextDelivery(database, this.#webhookId, o)
+        if (due === null && this.#underWay.size === 0) return
+        if (due !== null && this.#mayBegin(endAt)) this.#begin(due)
+        if (due !== null) continue
+      }
+      await news
+    }
+  }
+
+  #mayBegin(endAt: number): boolean {
+    const { clock, endpoints, stopping, isCrowded } = this.#work
+    if (stopping.aborted || endpoints.restMs(this.#webhookId) > 0) return false
+    return clock.ticks() < endAt || !isCrowded()
+  }
+
+  #begin(due: DueDelivery) {
+    this.#underWay.add(due.id)
+    void this.#carry(due).finally(() => {
+      this.#underWay.delete(due.id)
+      this.nudge()
+    })
+  }
+
+  /** Sends one, and waits until what came of it is durable: a crash sends again what was under way, and nothing else. */
+  async #carry(due: DueDelivery): Promise<void> {
+    const { endpoints, recorder, log } = this.#work
+    try {
+      const attempt = await this.#attempt(due)
+      const reason = this.#learn(due, attempt)
+      const isDurable = await recorder.record({
+        ...attempt,
+        delivery: { id: due.id, webhookId: this.#webhookId, round: roundOf(due) },
+        disabledReason: reason,
+      })
+      if (isDurable) this.#tell(due, attempt, reason)
+    } catch (error) {
+      endpoints.rest(this.#webhookId, TROUBLE_REST_MS)
+      const fields = { webhook: this.#webhookId, event: due.eventId, why: messageOf(error) }
+      log.error('deliveries: an attempt failed inside ev', fields)
+    }
+  }
+
+  async #attempt(due: DueDelivery): Promise<Attempt> {
+    const { tally } = this.#work
+    tally.underWay++
+    try {
+      return await makeAttempt(this.#work, due)
+    } finally {
+      tally.underWay--
+    }
+  }
+
+  /** What an attempt tells of the endpoint; gives why it is to be switched off, if it is. */
+  #learn({ webhook }: DueDelivery, { statusCode, retryAfterMs, next }: Attempt): string | null {
+    const { clock, endpoints } = this.#work
+    const { id, failingSince } = webhook
+    if (next.state === 'delivered') {
+      endpoints.delivered(id)
+      return null
+    }
+    if (statusCode !== null && TOLD_TO_WAIT.has(statusCode)) endpoints.rest(id, retryAfterMs ?? 0)
+    const seenMs = endpoints.failed(id)
+    return disabledReason({ status: statusCode, failingSince, seenMs, now: clock.now() })
+  }
+
+  #tell(due: DueDelivery, { statusCode, durationMs, next }: Attempt, reason: string | null) {
+    const { log, tally } = this.#work
+    tally[COUNTED[next.state]]++
+    const about = { webhook: this.#webhookId, event: due.eventId, status: statusCode }
+    const attempt = due.attempt + 1
+    log.debug('an attempt to deliver', { ...about, attempt, state: next.state, ms: durationMs })
+    if (next.state === 'failed') log.warn('an event was given up', { ...about, attempts: attempt })
+    if (reason !== null) log.warn('a webhook was switched off', { ...about, why: reason })
+  }
+
+  async #whenDue(): Promise<NextDue> {
+    const { clock, database, endpoints, stopping } = this.#work
+    if (stopping.aborted) return 'done'
+    const dueAt = await nextDueAt(database, this.#webhookId, [])
+    if (dueAt === null) return 'done'
+    return { dueAt: Math.max(dueAt, clock.now() + endpoints.restMs(this.#webhookId)) }
+  }
+}
+
+const roundOf = ({ trigger, attempt }: DueDelivery) => ({ trigger, attempt })
+
+const COUNTED = { delivered: 'delivered', retry_scheduled: 'retried', failed: 'failed' } as const
