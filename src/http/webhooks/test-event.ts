@@ -1,6 +1,5 @@
 import { createRoute } from '@hono/zod-openapi'
-import { TEST_KIND } from '../../hook/event.ts'
-import { sendTest, type TestOutcome } from '../../work/deliver/test-event.ts'
+import { sendTest } from '../../work/deliver/test-event.ts'
 import { ApiError } from '../error/api-error.ts'
 import { commit } from '../guard/commit.ts'
 import { guard } from '../guard/guard.ts'
@@ -11,6 +10,7 @@ import { WEBHOOK_TEST_EXAMPLE, WebhookTest } from '../schema/delivery.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
+import { presentTest } from './delivery/present.ts'
 import { foundWebhook, webhookParams } from './found-webhook.ts'
 
 /** Trying an endpoint out. */
@@ -44,17 +44,6 @@ export function webhookTestRoutes(service: Service) {
     }
   })
 }
-
-const presentTest = (outcome: TestOutcome) => ({
-  delivery_id: outcome.deliveryId,
-  event_id: outcome.eventId,
-  event: TEST_KIND,
-  status: outcome.state,
-  status_code: outcome.statusCode,
-  duration_ms: outcome.durationMs,
-  response_excerpt: outcome.excerpt,
-  error: outcome.error,
-})
 
 /** Each may take half a minute and holds a connection meanwhile: nobody tries out more by hand. */
 export const TESTS_AT_ONCE_MAX = 4

@@ -1,9 +1,10 @@
 import { SECOND } from '../../../base/clock.ts'
 import { isoTime } from '../../../engine/result/present.ts'
-import type { SentKind } from '../../../hook/event.ts'
+import { type SentKind, TEST_KIND } from '../../../hook/event.ts'
 import type { LoggedDelivery } from '../../../store/event/delivery-log.ts'
 import type { Webhook } from '../../../store/event/webhooks.ts'
 import type { AttemptTable, DeliveryTable } from '../../../store/schema.ts'
+import type { TestOutcome } from '../../../work/deliver/test-event.ts'
 
 /** A delivery as a row of the log. */
 export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
@@ -24,6 +25,18 @@ export const presentDetail = ({ delivery, body, attempts }: LoggedDelivery, webh
   request: presentRequest(delivery, { body, url: webhook.url, last: attempts.at(-1) }),
   response: responseOf(attempts.at(-1)),
   attempts: attempts.map(presentAttempt),
+})
+
+/** What came of a test event. */
+export const presentTest = (outcome: TestOutcome) => ({
+  delivery_id: outcome.deliveryId,
+  event_id: outcome.eventId,
+  event: TEST_KIND,
+  status: outcome.state,
+  status_code: outcome.statusCode,
+  duration_ms: outcome.durationMs,
+  response_excerpt: outcome.excerpt,
+  error: outcome.error,
 })
 
 const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
