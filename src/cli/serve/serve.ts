@@ -27,6 +27,7 @@ import { baseUrlOf, type Door, doorOf, placeOf } from './door.ts'
 import { catchPrints, endOnFault, untilTold } from './ending.ts'
 import { firstKey } from './first-key.ts'
 import { type ServeLog, serveLog } from './log.ts'
+import { type MailWay, mailWayOf, notifyBy } from './mail.ts'
 import { welcome } from './welcome.ts'
 
 export type ServeFlags = { readonly [setting: string]: unknown }
@@ -38,6 +39,7 @@ const GRACE_MS = 15 * SECOND
 export async function serveCommand(flags: ServeFlags): Promise<number> {
   const config = readConfig(flags)
   const door = doorOf(config)
+  const mailWay = mailWayOf(config)
   const certificate = door.files === null ? null : readCertificate(door.files)
   const lists = openLists(listPlan(config))
   const lock = lockOrThrow(config)
@@ -45,7 +47,7 @@ export async function serveCommand(flags: ServeFlags): Promise<number> {
   try {
     endOnFault(log)
     catchPrints(log)
-    await serve({ config, door, certificate, lists, flags, log })
+    await serve({ config, door, mailWay, certificate, lists, flags, log })
     return 0
   } finally {
     lock.release()
@@ -56,6 +58,7 @@ export async function serveCommand(flags: ServeFlags): Promise<number> {
 type Parts = {
   readonly config: Config
   readonly door: Door
+  readonly mailWay: MailWay
   readonly certificate: Certificate | null
   readonly lists: Lists
   readonly flags: ServeFlags
@@ -63,7 +66,7 @@ type Parts = {
 }
 
 async function serve(parts: Parts): Promise<void> {
-  const { config, door, certificate, flags, lists, log } = parts
+  const { config, door, mailWay, certificate, flags, lists, log } = parts
   const told = untilTold(log)
   let house: ServiceHouse | null = null
   const server = await startServer({
@@ -74,7 +77,8 @@ async function serve(parts: Parts): Promise<void> {
   let renewal: Renewal | null = null
   try {
     const baseUrl = baseUrlOf(config, door, server.port)
-    const doors = { clock: systemClock, random: systemRandom, log }
+    const notify = notifyBy(mailWay, log)
+    const doors = { clock: systemClock, random: systemRandom, log, notify }
     const url = databaseUrl(config)
     house = await wireService(config, doors, {
       ...{ databaseUrl: url, baseUrl, version: version(), lists },

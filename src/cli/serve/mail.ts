@@ -1,0 +1,30 @@
+import { EvError } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import type { Config } from '../../config/settings.ts'
+import { logNotify } from '../../work/notify/log-notify.ts'
+import type { Notify } from '../../work/notify/notify.ts'
+import { smtpNotify } from '../../work/notify/smtp-notify.ts'
+
+/** How notices leave: by a mail server, in our name; null: they are lines of the log. */
+export type MailWay = { readonly url: string; readonly from: string } | null
+
+/** Reads it from the settings. Throws EvError('bad_config') where half of it is missing. */
+export function mailWayOf({ notifySmtp, notifyFrom, notifyTo }: Config): MailWay {
+  if (notifySmtp !== null && notifyFrom !== null) return { url: notifySmtp, from: notifyFrom }
+  if (notifySmtp !== null) {
+    throw halfOf('--notify-smtp', '--notify-from', 'the address that notices come from')
+  }
+  const given = notifyFrom !== null ? '--notify-from' : notifyTo !== null ? '--notify-to' : null
+  if (given === null) return null
+  throw halfOf(given, '--notify-smtp', 'the mail server that takes them')
+}
+
+/** The door that they leave by. */
+export const notifyBy = (way: MailWay, log: Log): Notify =>
+  way === null ? logNotify(log) : smtpNotify(way)
+
+const halfOf = (given: string, missing: string, what: string) =>
+  new EvError(
+    'bad_config',
+    `Notices by mail need a server and a sender: ${given} is there, ${missing} is not. Give ${what} with ${missing}, or leave both out: notices are lines of the log then.`,
+  )
