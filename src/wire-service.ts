@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Hono } from 'hono'
 import { IP_LIMITS, plansWith } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
+import type { Log } from './base/log.ts'
 import { systemRandom } from './base/random.ts'
 import { createSeal } from './base/seal.ts'
 import type { Config } from './config/settings.ts'
@@ -138,6 +139,11 @@ export async function wireService(
       await database.close()
     },
   }
+}
+
+/** Where no mail server is set, notices are lines of the log. */
+function wireNotify({ notifySmtp: url, notifyFrom: from }: Config, log: Log): Notify {
+  return url === null || from === null ? logNotify(log) : smtpNotify({ url, from })
 }
 
 /** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
