@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import type { Hono } from 'hono'
 import { IP_LIMITS, plansWith } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
-import type { Log } from './base/log.ts'
 import { systemRandom } from './base/random.ts'
 import { createSeal } from './base/seal.ts'
 import type { Config } from './config/settings.ts'
@@ -28,8 +27,6 @@ import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
 import { startNotices } from './work/notify/notices.ts'
-import type { Notify } from './work/notify/notify.ts'
-import { smtpNotify } from './work/notify/smtp-notify.ts'
 import { startWorker } from './work/start-worker.ts'
 import { watchWithdrawals } from './work/withdrawal.ts'
 
@@ -112,7 +109,7 @@ export async function wireService(
   }
   await takeUp(database, service)
   const notices = startNotices({
-    ...{ database, clock, log, notify: doors.notify ?? wireNotify(config, log) },
+    ...{ database, clock, log, notify: doors.notify ?? logNotify(log) },
     ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo },
   })
   const janitor = startJanitor({ ...config, database, clock, log })
@@ -139,11 +136,6 @@ export async function wireService(
       await database.close()
     },
   }
-}
-
-/** Where no mail server is set, notices are lines of the log. */
-function wireNotify({ notifySmtp: url, notifyFrom: from }: Config, log: Log): Notify {
-  return url === null || from === null ? logNotify(log) : smtpNotify({ url, from })
 }
 
 /** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
