@@ -1,0 +1,86 @@
+import { connect, createSecureContext, getCACertificates, type TLSSocket } from 'node:tls'
+import { type Clock, SECOND } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { type Judges, judgedAddresses, literalOf, nameOf } from '../../hook/destination.ts'
+import { faultOf } from './fault.ts'
+
+export type DialOptions = Judges & { readonly clock: Clock; readonly ca?: string }
+
+/** Dials the host of a URL. Rejects with an EvError whose sentence says why it could not be. */
+export type Dial = (to: URL, signal: AbortSignal) => Promise<TLSSocket>
+
+/** For connecting and shaking hands with one address; the next one is tried after it. */
+export const CONNECT_TIMEOUT_MS = 10 * SECOND
+/** A name has as many addresses as its owner likes. */
+const ADDRESSES_MAX = 4
+
+/**
+ * Dials the judged addresses of a host, one after the other. They are dialled as they were judged: nothing is looked
+ * up in between, so a name cannot change its address after the judgement.
+ */
+export function judgedDial({ clock, ca, ...judges }: DialOptions): Dial {
+  let context: SecureContext | null = null
+  return async (to, signal) => {
+    const addresses = await judgedAddresses(to.hostname, judges, signal)
+    if (typeof addresses === 'string') throw new EvError('io', addresses)
+    context ??= trusting(ca)
+    let fault = 'It has no address.'
+    for (const ip of addresses.slice(0, ADDRESSES_MAX)) {
+      if (signal.aborted) throw signal.reason
+      const dialled = await dialOne({ ip, to, context, clock, signal })
+      if (typeof dialled !== 'string') return dialled
+      fault = dialled
+    }
+    throw new EvError('io', fault)
+  }
+}
+
+type SecureContext = ReturnType<typeof createSecureContext>
+
+/** Made once, as reading the well-known authorities takes a while. They include those of NODE_EXTRA_CA_CERTS. */
+const trusting = (ca: string | undefined) =>
+  createSecureContext({
+    minVersion: 'TLSv1.2',
+    ...(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),
+  })
+
+type One = {
+  readonly ip: string
+  readonly to: URL
+  readonly context: SecureContext
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** A connection, or why there is none. */
+function dialOne({ ip, to, context, clock, signal }: One): Promise<TLSSocket | string> {
+  const { promise, resolve } = Promise.withResolvers<TLSSocket | string>()
+  const port = to.port === '' ? HTTPS_PORT : Number(to.port)
+  const socket = connect({
+    host: ip,
+    port,
+    secureContext: context,
+    // Said, as an environment variable can change what is meant when nothing is said.
+    rejectUnauthorized: true,
+    ALPNProtocols: ['http/1.1'],
+    // RFC 6066 §3: addresses are no server names; the certificate is held against the address then.
+    ...(literalOf(to.hostname) === null ? { servername: nameOf(to.hostname) } : {}),
+  })
+  const place = `${ip} port ${port}`
+  const giveUp = () =>
+    socket.destroy(new EvError('io', `${place} did not take the connection in time.`))
+  const cancel = clock.after(CONNECT_TIMEOUT_MS, giveUp)
+  signal.addEventListener('abort', giveUp)
+  const end = (outcome: TLSSocket | string) => {
+    cancel()
+    signal.removeEventListener('abort', giveUp)
+    resolve(outcome)
+  }
+  socket.setNoDelay(true)
+  // It stays, and is deaf after the first: whoever has the connection listens too.
+  socket.on('error', error => end(faultOf(error, place)))
+  socket.once('secureConnect', () => end(socket))
+  return promise
+}
+
+const HTTPS_PORT = 443

@@ -1,0 +1,44 @@
+import { type Certified, certify, certifySelf, makeAuthority } from '../../src/base/certificate.ts'
+import { DAY, systemClock } from '../../src/base/clock.ts'
+import { systemRandom as random } from '../../src/base/random.ts'
+
+/** What is wrong with a certificate, if anything. */
+export type CertificateKind =
+  | 'right'
+  | 'self-signed'
+  | 'expired'
+  | 'not-yet-valid'
+  | 'other-name'
+  | 'unknown-authority'
+
+/** The authority of all tests in a process: making keys takes a while. */
+export function testAuthority(): Certified {
+  authority ??= newAuthority('Authority of the tests')
+  return authority
+}
+
+/** The certificate of a receiver, one for each kind, name and address. */
+export function certificateOf(kind: CertificateKind, name: string, ip: string): Certified {
+  const key = `${kind} ${name} ${ip}`
+  const known = made.get(key) ?? makeOne(kind, name, ip)
+  made.set(key, known)
+  return known
+}
+
+let authority: Certified | undefined
+const made = new Map<string, Certified>()
+
+const newAuthority = (name: string) =>
+  makeAuthority({ name, now: systemClock.now(), days: 30, random })
+
+function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
+  const now = systemClock.now()
+  const [notBefore, notAfter] = {
+    expired: [now - 30 * DAY, now - DAY],
+    'not-yet-valid': [now + DAY, now + 30 * DAY],
+  }[kind as string] ?? [now - DAY, now + 30 * DAY]
+  const names = kind === 'other-name' ? ['other.example'] : [name, ip]
+  const plan = { names, notBefore, notAfter, random }
+  if (kind === 'self-signed') return certifySelf(plan)
+  return certify(kind === 'unknown-authority' ? newAuthority('Nobody') : testAuthority(), plan)
+}
