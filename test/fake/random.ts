@@ -9,3 +9,14 @@ export function countedRandom(): Random {
     token: length => (++tokens).toString(36).padStart(length, '0').slice(-length),
   }
 }
+
+/** Chance of whoever kills: the same seed gives the same numbers from 0 to 1. */
+export function xorshift(seed: number): () => number {
+  let state = seed
+  return () => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) / 2 ** 32
+  }
+}

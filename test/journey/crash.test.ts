@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
 import { emptyFolder, runEv, startEv, towards } from '../cli/run-ev.ts'
+import { xorshift } from '../fake/random.ts'
 import { rowsOf, withoutTimes } from './lists.ts'
 
 const ROWS = 1_500
@@ -138,16 +139,5 @@ async function askedAbout(addresses: number): Promise<void> {
     const asked = [...recipients.keys()].filter(address => /^(user|gone)\d/.test(address))
     if (asked.length >= addresses) return
     await setTimeout(10)
-  }
-}
-
-/** The same seed gives the same numbers from 0 to 1. */
-function xorshift(seed: number): () => number {
-  let state = seed
-  return () => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) / 2 ** 32
   }
 }

@@ -7,7 +7,8 @@ import { EvClient } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
 import { emptyFolder, towards } from '../../cli/run-ev.ts'
-import { beginService, type ServiceProcess } from './service.ts'
+import { xorshift } from '../../fake/random.ts'
+import { beginService, postWhole, type ServiceProcess } from './service.ts'
 
 /** Twenty show more than four, and take a minute. */
 const KILLS = Number(process.env.EV_KILLS ?? 4)
@@ -107,7 +108,7 @@ async function submit(state: Submitted, key: string, batch: number): Promise<voi
     'Idempotency-Key': `batch ${batch}`,
   }
   while (!state.stopped || !state.jobs.has(batch)) {
-    const answered = await ask(`${state.service.url}/v1/verify/batch`, { headers, body })
+    const answered = await postWhole(`${state.service.url}/v1/verify/batch`, { headers, body })
     if (answered?.status === 200) {
       const { job_id } = JSON.parse(answered.text) as { job_id: string }
       expect(state.jobs.get(batch) ?? job_id).toBe(job_id)
@@ -125,21 +126,8 @@ async function verifyOnAndOn(state: Submitted, key: string): Promise<void> {
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
   for (let n = 0; !state.stopped; n++) {
     const body = JSON.stringify({ email: `somebody${n}@later.test` })
-    void ask(`${state.service.url}/v1/verify/single`, { headers, body })
+    void postWhole(`${state.service.url}/v1/verify/single`, { headers, body })
     await setTimeout(100)
-  }
-}
-
-/** Null: there was no whole answer, as whoever had to give it was killed. */
-async function ask(
-  url: string,
-  init: RequestInit,
-): Promise<{ status: number; text: string } | null> {
-  try {
-    const response = await fetch(url, { method: 'POST', ...init })
-    return { status: response.status, text: await response.text() }
-  } catch {
-    return null
   }
 }
 
@@ -209,16 +197,5 @@ function scenario(): Scenario {
         rules: [{ on: 'RCPT', afterMs: 3_000, reply: '451 4.3.0 not now' }],
       },
     },
-  }
-}
-
-/** The same seed gives the same numbers from 0 to 1. */
-function xorshift(seed: number): () => number {
-  let state = seed
-  return () => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) / 2 ** 32
   }
 }

@@ -49,3 +49,16 @@ export function beginService(
     },
   }
 }
+
+/** A POST to a service that may be killed meanwhile. Null: no whole answer came. */
+export async function postWhole(
+  url: string,
+  init: Pick<RequestInit, 'headers' | 'body'>,
+): Promise<{ readonly status: number; readonly text: string } | null> {
+  try {
+    const response = await fetch(url, { method: 'POST', ...init })
+    return { status: response.status, text: await response.text() }
+  } catch {
+    return null
+  }
+}
