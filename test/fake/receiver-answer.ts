@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Clock, SECOND, sleep } from '../../src/base/clock.ts'
@@ -48,10 +49,11 @@ const endingsOf: Record<NonNullable<Told['end']>, Ending> = {
   },
   async flood(response, { socket }) {
     const chunk = Buffer.alloc(64 * 1_024, 'x')
+    const closed = once(socket, 'close')
     let sent = 0
     while (!socket.destroyed && sent < FLOOD_BYTES) {
       sent += chunk.length
-      if (!response.write(chunk)) await moved(response, socket)
+      if (!response.write(chunk)) await Promise.race([once(response, 'drain'), closed])
     }
     response.end()
     return sent
@@ -69,9 +71,3 @@ async function pause(delayMs: number, { clock, socket }: Line): Promise<void> {
   await sleep(clock, delayMs, closed.signal)
   socket.removeListener('close', close)
 }
-
-const moved = (response: ServerResponse, socket: Socket) =>
-  new Promise<void>(resolve => {
-    response.once('drain', resolve)
-    socket.once('close', () => resolve())
-  })

@@ -33,12 +33,12 @@ const newAuthority = (name: string) =>
 
 function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
   const now = systemClock.now()
-  const [notBefore, notAfter] = {
-    expired: [now - 30 * DAY, now - DAY],
-    'not-yet-valid': [now + DAY, now + 30 * DAY],
-  }[kind as string] ?? [now - DAY, now + 30 * DAY]
-  const names = kind === 'other-name' ? ['other.example'] : [name, ip]
-  const plan = { names, notBefore, notAfter, random }
+  const plan = {
+    names: kind === 'other-name' ? ['other.example'] : [name, ip],
+    notBefore: kind === 'not-yet-valid' ? now + DAY : now - 30 * DAY,
+    notAfter: kind === 'expired' ? now - DAY : now + 30 * DAY,
+    random,
+  }
   if (kind === 'self-signed') return certifySelf(plan)
   return certify(kind === 'unknown-authority' ? newAuthority('Nobody') : testAuthority(), plan)
 }

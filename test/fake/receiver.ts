@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer as createPlain, type IncomingHttpHeaders } from 'node:http'
-import { createServer } from 'node:https'
+import { createServer, type ServerOptions } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
@@ -133,17 +133,17 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       how = next
     },
     async close() {
-      server.close()
+      const closed = new Promise(resolve => server.close(resolve))
       for (const { socket } of sockets.values()) socket.destroy()
-      if (server.listening) await once(server, 'close')
+      await closed
     },
   }
 }
 
-function tlsOf({ certificate = 'right', tls }: ReceiverOptions, name: string, ip: string) {
-  const own = certificateOf(certificate, name, ip)
-  if (tls !== 'TLSv1.1') return { ...own, ...(tls === undefined ? {} : { maxVersion: tls }) }
+function tlsOf(options: ReceiverOptions, name: string, ip: string): ServerOptions {
+  const own = certificateOf(options.certificate ?? 'right', name, ip)
   // Nobody speaks it any more unless made to.
   const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const
-  return { ...own, ...old }
+  if (options.tls === 'TLSv1.1') return { ...own, ...old }
+  return { ...own, maxVersion: options.tls === 'TLSv1.2' ? 'TLSv1.2' : 'TLSv1.3' }
 }
