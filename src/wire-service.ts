@@ -126,10 +126,8 @@ export async function wireService(
     },
     async close() {
       endWatch()
-      await Promise.all([worker.stop(), janitor.stop(), closeApp(service)])
-      await books.stop()
-      await deliveries.stop()
-      await Promise.all([notices.stop(), post.close()])
+      await Promise.all([worker.stop(), janitor.stop(), deliveries.stop(), closeApp(service)])
+      await Promise.all([books.stop(), notices.stop(), post.close()])
       await Promise.all([engine.close(), sandbox.close()])
       closeResolver()
       limits.close()

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { totalUsage } from '../../store/account/usage-total.ts'
+import { countOpenDeliveries } from '../../store/event/deliveries.ts'
 import { tallyOf } from '../../work/books/tally.ts'
 import type { LimitKind } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
@@ -39,6 +40,7 @@ export function createMetrics(service: Service): Metrics {
     registers,
   })
   gauges(service, registers)
+  webhookMetrics(service, registers)
   /** Built at the first look: it watches the event loop from then on. */
   let isWatched = false
   return {
@@ -105,6 +107,38 @@ function gauges(service: Service, registers: Registry[]): void {
         this.set({ class: ofClass, cached: 'true' }, cached)
         this.set({ class: ofClass, cached: 'false' }, verifications - cached)
       }
+    },
+  })
+}
+
+function webhookMetrics({ deliveries, database }: Service, registers: Registry[]): void {
+  new Counter({
+    name: 'ev_webhook_attempts_total',
+    help: 'Requests to webhooks since the start, by what came of them: the event arrived, is sent again later, or was given up',
+    labelNames: ['outcome'] as const,
+    registers,
+    collect() {
+      const { delivered, retried, failed } = deliveries.status()
+      this.reset()
+      for (const [outcome, count] of Object.entries({ delivered, retried, failed })) {
+        this.inc({ outcome }, count)
+      }
+    },
+  })
+  new Gauge({
+    name: 'ev_webhook_requests_under_way',
+    help: 'Requests to webhooks that are under way now',
+    registers,
+    collect() {
+      this.set(deliveries.status().underWay)
+    },
+  })
+  new Gauge({
+    name: 'ev_webhook_deliveries_open',
+    help: 'Events that are still to arrive at a webhook, each counted for each of them; with those that wait until theirs is switched on',
+    registers,
+    async collect() {
+      this.set(await countOpenDeliveries(database))
     },
   })
 }

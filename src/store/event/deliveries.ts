@@ -74,6 +74,16 @@ export async function nextDueAt(
   return row?.due_at ?? null
 }
 
+/** How many are on their way, to whatever webhooks: the index of these is read, and no row. */
+export async function countOpenDeliveries({ reader }: Database): Promise<number> {
+  const { count } = await reader
+    .selectFrom('delivery')
+    .select(eb => eb.fn.countAll<number>().as('count'))
+    .where(IS_OPEN)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** What is on its way to a webhook that is on. */
 const openOf = (db: Kysely<Schema>, webhookId: string, except: readonly string[]) =>
   db
