@@ -10,6 +10,7 @@ import { addKeys } from './command/keys.ts'
 import { addPurge } from './command/purge.ts'
 import { addServe } from './command/serve.ts'
 import { addVerify } from './command/verify.ts'
+import { addWebhooks } from './command/webhooks.ts'
 import { addWorld } from './command/world.ts'
 import { version } from './version.ts'
 
@@ -30,6 +31,7 @@ export function program(): Command {
     addConfig,
     addKeys,
     addAccounts,
+    addWebhooks,
     addBackup,
     addPurge,
     addCompletion,

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
+import { noSuchCommand } from './no-such-command.ts'
 
 const EXAMPLES = `
 Examples:
@@ -46,12 +45,6 @@ function addList(jobs: Command): void {
       process.exitCode = await listCommand(flags)
     })
   addSettings(list, DATA_SETTINGS)
-}
-
-/** As list is what `ev jobs` does by itself, whatever is no command arrives there. */
-function noSuchCommand(given: string, jobs: Command): EvError {
-  const names = jobs.commands.map(command => command.name()).join(', ')
-  return new EvError('usage', `There is no “ev jobs ${cleanText(given)}”; there are ${names}.`)
 }
 
 function addShow(jobs: Command): void {

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
+import { noSuchCommand } from './no-such-command.ts'
 
 const EXAMPLES = `
 Examples:
@@ -38,12 +37,6 @@ function addList(keys: Command): void {
       process.exitCode = await listCommand(flags)
     })
   addSettings(list, DATA_SETTINGS)
-}
-
-/** As list is what `ev keys` does by itself, whatever is no command arrives there. */
-function noSuchCommand(given: string, keys: Command): EvError {
-  const names = keys.commands.map(command => command.name()).join(', ')
-  return new EvError('usage', `There is no “ev keys ${cleanText(given)}”; there are ${names}.`)
 }
 
 function addCreate(keys: Command): void {

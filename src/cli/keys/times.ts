@@ -28,6 +28,16 @@ export function graceOf(given: string, maxMs: number): number {
   )
 }
 
+/** The time that `--since` names, epoch ms: so long ago (`2d`), or a date. */
+export function sinceOf(given: string, now: number): number {
+  const at = DATE.test(given) ? dateOf(given) : now - (spanOf(given) ?? Number.NaN)
+  if (at <= now) return at
+  throw new EvError(
+    'usage',
+    `--since takes a time that is past, such as 2h, 3d or 2030-01-31, not “${cleanText(given)}”.`,
+  )
+}
+
 /** ISO 8601; a date alone is its beginning, UTC. */
 const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/
 

@@ -1,0 +1,187 @@
+import type { Command } from 'commander'
+import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
+import { noSuchCommand } from './no-such-command.ts'
+import { addWebhookLog } from './webhook-log.ts'
+
+const EXAMPLES = `
+Examples:
+  ev webhooks
+  ev webhooks create --url https://app.example.com/hook --events batch.completed,batch.failed
+  ev webhooks test wh_4kq2
+  ev webhooks deliveries wh_4kq2 --status failed
+  ev webhooks retry dlv_7ab1
+  ev webhooks listen
+
+They work while “ev serve” runs, which notices within a second. The secret of a webhook is shown when it is made and
+never again.`
+
+export function addWebhooks(ev: Command): void {
+  const webhooks = ev
+    .command('webhooks')
+    .description('where events are sent: see, make and try webhooks, and what came of deliveries')
+    .addHelpText('after', EXAMPLES)
+  addList(webhooks)
+  addShow(webhooks)
+  addCreate(webhooks)
+  addTest(webhooks)
+  addWebhookLog(webhooks)
+  addRotate(webhooks)
+  addSwitch(webhooks, 'enable', 'send to one again, also what waited for it')
+  addSwitch(webhooks, 'disable', 'send nothing to one; what was on its way waits, up to a week')
+  addDelete(webhooks)
+  addListen(webhooks)
+}
+
+/** What signs must be opened, or sealed: by the secret of the data directory, or the one that is set. */
+const SECRET_SETTINGS = ['secret', 'secretFile', ...DATA_SETTINGS] as const
+
+function addList(webhooks: Command): void {
+  const list = webhooks
+    .command('list', { isDefault: true })
+    .description('all of them, the oldest first')
+    .allowExcessArguments()
+    .option('--account <account>', 'of this account only: its ID or name')
+    .option('--json', 'print JSON: an array of objects')
+    .addHelpText('after', '\nExamples:\n  ev webhooks list\n  ev webhooks --json')
+    .action(async (flags, { args: [unknown] }: Command) => {
+      if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
+      const { listCommand } = await import('../webhooks/list.ts')
+      process.exitCode = await listCommand(flags)
+    })
+  addSettings(list, DATA_SETTINGS)
+}
+
+function addShow(webhooks: Command): void {
+  const show = webhooks
+    .command('show')
+    .description('one with all that is known of it')
+    .argument('<webhook>', 'its ID')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
+    .action(async (id: string, flags) => {
+      const { showCommand } = await import('../webhooks/list.ts')
+      process.exitCode = await showCommand(id, flags)
+    })
+  addSettings(show, DATA_SETTINGS)
+}
+
+function addCreate(webhooks: Command): void {
+  const create = webhooks
+    .command('create')
+    .description('make one, and show its secret, this once')
+    .requiredOption('--url <url>', 'where events are sent, https')
+    .requiredOption('--events <a,b>', 'which ones, or * for all')
+    .option('--description <text>', 'what it is for')
+    .option('--inactive', 'nothing is sent until “ev webhooks enable”')
+    .option('--account <account>', 'ID or name; may be left out where there is only one')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks create --url https://app.example.com/hook --events batch.completed,batch.failed
+  ev webhooks create --url https://10.0.0.7/hook --events '*' --webhook-allow-ranges 10.0.0.0/8
+
+Events: batch.completed, batch.failed, verification.completed, quota.warning, quota.exceeded.`,
+    )
+    .action(async flags => {
+      const { createCommand } = await import('../webhooks/create.ts')
+      process.exitCode = await createCommand(flags)
+    })
+  addSettings(create, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
+}
+
+function addTest(webhooks: Command): void {
+  const test = webhooks
+    .command('test')
+    .description('send a test event to one, and say what came of it')
+    .argument('<webhook>', 'its ID')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks test wh_4kq2
+  ev webhooks test wh_4kq2 --json
+
+It is sent once, from this process and by its settings. Exit codes: 0 delivered · 1 not delivered.`,
+    )
+    .action(async (id: string, flags) => {
+      const { testCommand } = await import('../webhooks/test-event.ts')
+      process.exitCode = await testCommand(id, flags)
+    })
+  addSettings(test, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
+}
+
+function addRotate(webhooks: Command): void {
+  const rotate = webhooks
+    .command('rotate')
+    .description('give one another secret; with the old one is signed beside it for a while')
+    .argument('<webhook>', 'its ID')
+    .option('--grace <time>', 'how long: 30m, 24h, up to 7d, or 0 (default: 24h)')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev webhooks rotate wh_4kq2\n  ev webhooks rotate wh_4kq2 --grace 0',
+    )
+    .action(async (id: string, flags) => {
+      const { rotateCommand } = await import('../webhooks/change.ts')
+      process.exitCode = await rotateCommand(id, flags)
+    })
+  addSettings(rotate, SECRET_SETTINGS)
+}
+
+function addSwitch(webhooks: Command, name: 'enable' | 'disable', description: string): void {
+  const command = webhooks
+    .command(name)
+    .description(description)
+    .argument('<webhook>', 'its ID')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
+    .action(async (id: string, flags) => {
+      const { switchCommand } = await import('../webhooks/change.ts')
+      process.exitCode = await switchCommand(id, name === 'enable', flags)
+    })
+  addSettings(command, DATA_SETTINGS)
+}
+
+function addDelete(webhooks: Command): void {
+  const remove = webhooks
+    .command('delete')
+    .description('remove one for good, and what was on its way to it')
+    .argument('<webhook>', 'its ID')
+    .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
+    .action(async (id: string, flags) => {
+      const { deleteCommand } = await import('../webhooks/change.ts')
+      process.exitCode = await deleteCommand(id, flags)
+    })
+  addSettings(remove, DATA_SETTINGS)
+}
+
+function addListen(webhooks: Command): void {
+  const listen = webhooks
+    .command('listen')
+    .description('take events on this machine and show them, for development')
+    .option('--port <n>', 'where to listen; 0: a free one (default: 8443)')
+    .option('--host <ip>', 'address to listen on (default: 127.0.0.1)')
+    .option('--status <n>', 'what to answer, to try out retries (default: 200)')
+    .option('--no-register', 'make no webhook: check with the secret in EV_WEBHOOK_SECRET')
+    .option('--account <account>', 'ID or name; may be left out where there is only one')
+    .option('--json', 'print JSON: one line for each event')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ev webhooks listen
+  ev webhooks listen --status 500
+  EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json | jq .body.data
+
+It makes a webhook for all events of the account, and removes it with Ctrl-C. Its certificate is from an authority of
+its own, kept in the data directory; what it prints first says what “ev serve” needs to reach it.`,
+    )
+    .action(async flags => {
+      const { listenCommand } = await import('../webhooks/listen.ts')
+      process.exitCode = await listenCommand(flags)
+    })
+  addSettings(listen, SECRET_SETTINGS)
+}

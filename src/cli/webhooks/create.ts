@@ -1,0 +1,86 @@
+import { systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import { createSeal } from '../../base/seal.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Config } from '../../config/settings.ts'
+import { faultOfDestination } from '../../hook/destination.ts'
+import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
+import { EVENT_KINDS, type EventKind, isEventKind } from '../../hook/event.ts'
+import { addressJudge } from '../../smtp/public-address.ts'
+import { readSecret } from '../../store/secret.ts'
+import { wireResolver } from '../../wire.ts'
+import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import { readConfig } from '../settings/settings.ts'
+import { enterWebhook } from './enter.ts'
+import { newSecretObject, newSecretText, printJson } from './print.ts'
+
+export type CreateFlags = {
+  readonly url: string
+  readonly events: string
+  readonly description?: string
+  readonly inactive?: boolean
+  readonly account?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev webhooks create`: gives the code to exit with. */
+export function createCommand(flags: CreateFlags): Promise<number> {
+  const config = readConfig(flags)
+  const wish = {
+    url: flags.url,
+    events: eventsOf(flags.events),
+    active: flags.inactive !== true,
+    description: descriptionOf(flags.description),
+  }
+  return withAccounts(config, async (database, accounts) => {
+    const { id: accountId } = chosenAccount(accounts, flags.account)
+    await checkUrl(config, wish.url)
+    const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+    const { webhook, secret } = await enterWebhook(database, seal, { ...wish, accountId })
+    if (flags.json) printJson(newSecretObject(webhook, secret))
+    else process.stdout.write(newSecretText(webhook, secret))
+    return 0
+  })
+}
+
+function eventsOf(given: string): EventKind[] {
+  const all = [...new Set(given.split(',').map(one => one.trim()))]
+  if (all.length === 1 && all[0] === '*') return [...EVENT_KINDS]
+  if (all.every(isEventKind)) return all
+  const wrong = all.find(one => !isEventKind(one)) ?? ''
+  throw new EvError(
+    'usage',
+    `There is no event “${cleanText(wrong)}” to subscribe to; there are ${EVENT_KINDS.join(', ')}, and * for all of them.`,
+  )
+}
+
+function descriptionOf(given: string | undefined): string | null {
+  const description = given?.trim() ?? ''
+  if (description === '') return null
+  if (description.length <= DESCRIPTION_LENGTH_MAX) return description
+  throw new EvError(
+    'usage',
+    `--description takes up to ${DESCRIPTION_LENGTH_MAX} characters, not ${description.length}.`,
+  )
+}
+
+/** As over HTTP; who sends judges again by the settings of “ev serve”. */
+async function checkUrl(config: Config, url: string): Promise<void> {
+  const { resolver, close } = wireResolver(config, undefined, systemClock)
+  try {
+    const mayDial = addressJudge(config.webhookAllowRanges)
+    const fault = await faultOfDestination(url, { resolver, mayDial })
+    if (fault === null) return
+    const remedy = fault.includes('not public')
+      ? ' Where it is meant so, allow its range with --webhook-allow-ranges, here and at “ev serve”.'
+      : ''
+    throw new EvError(
+      'usage',
+      `--url is “${cleanText(url, 100)}”, which cannot be used. ${fault}${remedy}`,
+    )
+  } finally {
+    close()
+  }
+}

@@ -1,0 +1,82 @@
+import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
+import { SENT_KINDS } from '../../hook/event.ts'
+import { presentDelivery, presentDetail } from '../../http/webhooks/delivery/present.ts'
+import { deliveryPage } from '../../store/event/delivery-log.ts'
+import type { DeliveryState } from '../../store/schema.ts'
+import { readConfig } from '../settings/settings.ts'
+import { isDeliveryId, withDelivery, withWebhook } from './chosen.ts'
+import { deliveriesText, deliveryText } from './delivery-text.ts'
+import { printJson } from './print.ts'
+
+export type DeliveriesFlags = {
+  readonly status?: DeliveryState
+  readonly event?: string
+  readonly limit?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev webhooks deliveries`: gives the code to exit with. */
+export function deliveriesCommand(
+  id: string,
+  delivery: string | undefined,
+  flags: DeliveriesFlags,
+): Promise<number> {
+  if (delivery !== undefined) return showDelivery({ webhook: id, delivery }, flags)
+  if (isDeliveryId(id)) return showDelivery({ webhook: undefined, delivery: id }, flags)
+  return listDeliveries(id, flags)
+}
+
+function listDeliveries(id: string, flags: DeliveriesFlags): Promise<number> {
+  const max = limitOf(flags.limit)
+  const filters = {
+    ...(flags.status === undefined ? {} : { status: flags.status }),
+    ...(flags.event === undefined ? {} : { event: checkedEvent(flags.event) }),
+  }
+  return withWebhook(readConfig(flags), id, async (database, webhook) => {
+    const rows = await deliveryPage(database, { webhookId: id, ...filters, before: null, max })
+    if (flags.json) printJson(rows.map(row => presentDelivery(row, webhook)))
+    else if (rows.length === 0) {
+      const such = Object.keys(filters).length === 0 ? '' : ' such'
+      process.stdout.write(
+        `There are no${such} deliveries to ${id}; what ended is kept for seven days.\n`,
+      )
+    } else process.stdout.write(deliveriesText(rows, webhook))
+    return 0
+  })
+}
+
+function showDelivery(
+  given: { webhook: string | undefined; delivery: string },
+  flags: DeliveriesFlags,
+): Promise<number> {
+  return withDelivery(readConfig(flags), given, async (_, { webhook, logged }) => {
+    const detail = presentDetail(logged, webhook)
+    if (flags.json) printJson(detail)
+    else process.stdout.write(deliveryText(detail, webhook))
+    return 0
+  })
+}
+
+const LIMIT = 20
+/** More than anybody reads; all of them come in pages over HTTP. */
+const LIMIT_MAX = 1_000
+
+function limitOf(given: string | undefined): number {
+  const limit = given === undefined ? LIMIT : Number(given)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit
+  throw new EvError(
+    'usage',
+    `--limit takes a whole number from 1 to ${LIMIT_MAX}, not “${cleanText(given ?? '')}”.`,
+  )
+}
+
+function checkedEvent(given: string) {
+  const event = SENT_KINDS.find(kind => kind === given)
+  if (event !== undefined) return event
+  throw new EvError(
+    'usage',
+    `There is no event “${cleanText(given)}”; there are ${SENT_KINDS.join(', ')}.`,
+  )
+}

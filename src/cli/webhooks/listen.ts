@@ -1,0 +1,67 @@
+import { systemClock } from '../../base/clock.ts'
+import { systemRandom } from '../../base/random.ts'
+import { EXIT_CODES } from '../exit.ts'
+import { readConfig } from '../settings/settings.ts'
+import { certificateFor, keptAuthority } from './listener/authority.ts'
+import { eventLine, eventText } from './listener/event-text.ts'
+import { register, unregister } from './listener/registration.ts'
+import { type Arrival, startReceiver } from './listener/server.ts'
+import { checkSignatures } from './listener/signatures.ts'
+import { welcome } from './listener/welcome.ts'
+import { type ListenFlags, type ListenWish, wishOf } from './listener/wish.ts'
+
+/** `ev webhooks listen`: gives the code to exit with. */
+export async function listenCommand(flags: ListenFlags): Promise<number> {
+  const config = readConfig(flags)
+  const wish = wishOf(flags, process.env)
+  const when = { now: systemClock.now(), random: systemRandom }
+  const authority = keptAuthority(config.dataDir, when)
+  const ended = untilEnded()
+  const secrets = [...(wish.secrets ?? [])]
+  const receiver = await startReceiver({
+    ...{ host: wish.host, port: wish.port, status: wish.status },
+    certified: certificateFor(authority, wish.host, when),
+    onArrival: arrival => show(arrival, secrets, wish),
+  })
+  try {
+    const url = `https://${wish.urlHost}:${receiver.port}/`
+    const account = flags.account
+    const registration = wish.secrets === null ? await register(config, { url, account }) : null
+    if (registration !== null) secrets.push(registration.secret)
+    process.stderr.write(welcome({ url, wish, authority, registration }))
+    const code = await ended
+    if (registration !== null) await unregister(config, registration)
+    return code
+  } finally {
+    await receiver.close()
+  }
+}
+
+async function show(
+  arrival: Arrival,
+  secrets: readonly string[],
+  { isJson, status }: ListenWish,
+): Promise<void> {
+  const at = systemClock.now()
+  const taken = { arrival, at, status, signatures: await checkSignatures(arrival, secrets) }
+  process.stdout.write(isJson ? eventLine(taken) : eventText(taken))
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Resolves with the code to exit with at the first signal, as ending it is how it is used, or when nobody reads what
+ * is shown. A second signal ends the process at once.
+ */
+function untilEnded(): Promise<number> {
+  // Otherwise the process would end there and then, and leave its webhook.
+  process.stdout.removeAllListeners('error')
+  return new Promise(resolve => {
+    const hear = () => {
+      for (const signal of SIGNALS) process.off(signal, hear)
+      resolve(0)
+    }
+    for (const signal of SIGNALS) process.on(signal, hear)
+    process.stdout.on('error', () => resolve(EXIT_CODES.io))
+  })
+}

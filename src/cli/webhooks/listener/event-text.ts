@@ -1,0 +1,78 @@
+import { cleanText } from '../../../base/text.ts'
+import { isoTime } from '../../../engine/result/present.ts'
+import type { Arrival } from './server.ts'
+import type { Signatures } from './signatures.ts'
+
+/** What came in, and how it was taken. */
+export type Taken = {
+  readonly arrival: Arrival
+  readonly signatures: Signatures
+  /** Epoch ms. */
+  readonly at: number
+  /** What it was answered. */
+  readonly status: number
+}
+
+/** An event in two lines for people. Anybody on this machine may post, so all of it is foreign text. */
+export function eventText({ arrival, signatures, at, status }: Taken): string {
+  const { event, event_id, sandbox, data } = fieldsOf(arrival)
+  const facts = [
+    clockText(at),
+    wordOf(event, 'no event'),
+    wordOf(event_id, '–'),
+    ...(sandbox === true ? ['sandbox'] : []),
+    signatures.fault === null
+      ? 'both signatures hold'
+      : `NOT TO BE BELIEVED: ${cleanText(signatures.fault)}`,
+    ...(status >= 200 && status < 300 ? [] : [`answered ${status}`]),
+  ]
+  const shown = data === undefined ? textOf(arrival) : JSON.stringify(data)
+  return `${facts.join('  ')}\n          ${cleanText(shown, DATA_MAX)}\n`
+}
+
+/** The same whole, in one line for programs. */
+export function eventLine({ arrival, signatures, at, status }: Taken): string {
+  const { event, event_id } = fieldsOf(arrival)
+  const line = {
+    received_at: isoTime(at),
+    event: typeof event === 'string' ? event : null,
+    event_id: typeof event_id === 'string' ? event_id : null,
+    answered: status,
+    signatures: { 'x-ev-signature': signatures.own, 'webhook-signature': signatures.standard },
+    fault: signatures.fault,
+    headers: arrival.headers,
+    body: parsed(arrival) ?? textOf(arrival),
+  }
+  return `${JSON.stringify(line)}\n`
+}
+
+/** Two or three lines of a terminal. */
+const DATA_MAX = 240
+
+const wordOf = (value: unknown, otherwise: string) =>
+  typeof value === 'string' ? cleanText(value, WORD_MAX) : otherwise
+
+const WORD_MAX = 64
+
+function fieldsOf(arrival: Arrival): Readonly<Record<string, unknown>> {
+  const body = parsed(arrival)
+  return typeof body === 'object' && body !== null ? { ...body } : {}
+}
+
+const textOf = ({ body }: Arrival) => body.toString('utf8')
+
+/** Undefined for what is no JSON. */
+function parsed(arrival: Arrival): unknown {
+  try {
+    return JSON.parse(textOf(arrival))
+  } catch {
+    return undefined
+  }
+}
+
+/** As clocks in its place show it: 17:46:02. */
+function clockText(at: number): string {
+  const time = new Date(at)
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()]
+  return parts.map(part => String(part).padStart(2, '0')).join(':')
+}

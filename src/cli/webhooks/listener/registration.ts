@@ -1,0 +1,58 @@
+import { systemClock } from '../../../base/clock.ts'
+import { systemRandom } from '../../../base/random.ts'
+import { createSeal } from '../../../base/seal.ts'
+import type { Config } from '../../../config/settings.ts'
+import { EVENT_KINDS } from '../../../hook/event.ts'
+import type { Account } from '../../../store/account/accounts.ts'
+import { type Database, write } from '../../../store/database.ts'
+import { deleteWebhook, listWebhooks } from '../../../store/event/webhooks.ts'
+import { readSecret } from '../../../store/secret.ts'
+import { chosenAccount, withAccounts } from '../../accounts/chosen.ts'
+import { enterWebhook } from '../enter.ts'
+
+/** The webhook of a listener, while it listens. */
+export type Registration = {
+  readonly id: string
+  readonly account: Account
+  readonly secret: string
+}
+
+/** Makes a webhook for all events of the account; those go that an earlier listener at this URL left, which was killed. */
+export function register(
+  config: Config,
+  { url, account }: { url: string; account: string | undefined },
+): Promise<Registration> {
+  return withAccounts(config, async (database, accounts) => {
+    const chosen = chosenAccount(accounts, account)
+    await clear(database, chosen.id, url)
+    const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+    const { webhook, secret } = await enterWebhook(database, seal, {
+      ...{ accountId: chosen.id, url, description: DESCRIPTION },
+      ...{ events: [...EVENT_KINDS], active: true },
+    })
+    return { id: webhook.id, account: chosen, secret }
+  })
+}
+
+/** Removes it; somebody else may have done so before. */
+export function unregister(
+  config: Config,
+  { id, account }: Pick<Registration, 'id' | 'account'>,
+): Promise<void> {
+  return withAccounts(config, async database => {
+    await remove(database, account.id, id)
+  })
+}
+
+/** By it an own webhook is known again. */
+const DESCRIPTION = 'Made by ev webhooks listen, which removes it'
+
+async function clear(database: Database, accountId: string, url: string): Promise<void> {
+  const left = (await listWebhooks(database, accountId)).filter(
+    webhook => webhook.url === url && webhook.description === DESCRIPTION,
+  )
+  for (const { id } of left) await remove(database, accountId, id)
+}
+
+const remove = (database: Database, accountId: string, id: string) =>
+  write(database, trx => deleteWebhook(trx, accountId, id, systemClock.now()))

@@ -1,0 +1,80 @@
+import { EvError } from '../../../base/error.ts'
+import { plainIp } from '../../../base/ip.ts'
+import { cleanText } from '../../../base/text.ts'
+
+export type ListenFlags = {
+  readonly port?: string
+  readonly host?: string
+  readonly status?: string
+  readonly register?: boolean
+  readonly account?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** What is asked of a listener, checked. */
+export type ListenWish = {
+  readonly host: string
+  readonly port: number
+  /** How it is called in a URL. */
+  readonly urlHost: string
+  /** The address that ev dials to reach it. */
+  readonly dialled: string
+  readonly status: number
+  /** What to check with; null: with that of a webhook of its own. */
+  readonly secrets: readonly string[] | null
+  readonly isJson: boolean
+}
+
+export function wishOf(
+  flags: ListenFlags,
+  environment: Readonly<Record<string, string | undefined>>,
+): ListenWish {
+  const host = hostOf(flags.host ?? LOOPBACK)
+  const isLocal = [LOOPBACK, '0.0.0.0', '::'].includes(host)
+  return {
+    ...{ host, dialled: isLocal ? LOOPBACK : host },
+    urlHost: isLocal ? 'localhost' : host.includes(':') ? `[${host}]` : host,
+    port: numberOf('--port', flags.port ?? PORT, [0, 65_535]),
+    status: numberOf('--status', flags.status ?? '200', [200, 599]),
+    secrets: flags.register === false ? secretsOf(environment.EV_WEBHOOK_SECRET) : null,
+    isJson: flags.json === true,
+  }
+}
+
+const LOOPBACK = '127.0.0.1'
+/** Where development servers with HTTPS commonly are; always the same, so that an own webhook is known again. */
+const PORT = '8443'
+
+function hostOf(given: string): string {
+  if (given === 'localhost') return LOOPBACK
+  const ip = plainIp(given)
+  if (ip !== null) return ip
+  throw new EvError(
+    'usage',
+    `--host takes an IP address of this machine, or localhost, not “${cleanText(given)}”.`,
+  )
+}
+
+function numberOf(
+  flag: string,
+  given: string,
+  [min, max]: readonly [min: number, max: number],
+): number {
+  const number = Number(given)
+  if (/^\d+$/.test(given) && number >= min && number <= max) return number
+  throw new EvError(
+    'usage',
+    `${flag} takes a whole number from ${min} to ${max}, not “${cleanText(given)}”.`,
+  )
+}
+
+/** Several while one is being replaced, with commas between. */
+function secretsOf(given: string | undefined): readonly string[] {
+  const secrets = (given ?? '').split(',').map(one => one.trim())
+  if (secrets.every(one => one !== '')) return secrets
+  throw new EvError(
+    'usage',
+    '--no-register needs the secret of the webhook in the environment, to check signatures with: EV_WEBHOOK_SECRET=whsec_… (several with commas between).',
+  )
+}

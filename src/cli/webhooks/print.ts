@@ -1,0 +1,90 @@
+import { systemClock } from '../../base/clock.ts'
+import { cleanText } from '../../base/text.ts'
+import { URL_LENGTH_MAX } from '../../hook/destination.ts'
+import { EVENT_KINDS } from '../../hook/event.ts'
+import { presentWebhook } from '../../http/webhooks/present.ts'
+import type { Webhook } from '../../store/event/webhooks.ts'
+import { timeText } from '../jobs/time-text.ts'
+import { facts } from '../text/facts.ts'
+import { type Column, table } from '../text/table.ts'
+
+/** Webhooks without their secrets, for people. */
+export const webhooksText = (webhooks: readonly Webhook[]): string =>
+  table(COLUMNS, webhooks.map(rowOf))
+
+/** One webhook, for people. */
+export const webhookText = (webhook: Webhook): string =>
+  `${webhook.id}\n${facts([
+    ['url', urlText(webhook)],
+    ['events', eventsText(webhook)],
+    ['state', stateText(webhook)],
+    ['secret', hintText(webhook)],
+    ['old secret', previousText(webhook)],
+    ['description', webhook.description === null ? null : cleanText(webhook.description)],
+    ['account', webhook.accountId],
+    ['created', timeText(webhook.createdAt)],
+    ['changed', timeText(webhook.updatedAt)],
+  ])}`
+
+/** One webhook, for programs: as the HTTP API shows it. */
+export function webhookObject(webhook: Webhook) {
+  const { id, ...rest } = presentWebhook(webhook)
+  return { id, account_id: webhook.accountId, ...rest }
+}
+
+/** A webhook with a secret of which nobody sees more than its end from now on; for people. */
+export const newSecretText = (webhook: Webhook, secret: string): string =>
+  `Webhook ${webhook.id} of the account ${webhook.accountId}: ${eventsText(webhook)} to ${urlText(webhook)}
+
+  ${secret}
+
+It is shown this once. To check what arrives: X-EV-Signature is the HMAC-SHA256, in lower-case hex, of the raw body,
+keyed with this whole text; or use “verifyWebhook” of ev/client, or any library of Standard Webhooks.
+`
+
+/** The same, for programs. */
+export function newSecretObject(webhook: Webhook, secret: string) {
+  const { id, account_id, ...rest } = webhookObject(webhook)
+  return { id, secret, account_id, ...rest }
+}
+
+export const urlText = ({ url }: Pick<Webhook, 'url'>) => cleanText(url, URL_LENGTH_MAX)
+
+export const printJson = (value: unknown) =>
+  void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+
+const COLUMNS: readonly Column[] = [
+  { title: 'ID' },
+  { title: 'ACCOUNT' },
+  { title: 'CREATED' },
+  { title: 'SECRET' },
+  { title: 'STATE' },
+  { title: 'EVENTS' },
+  { title: 'URL' },
+]
+
+const rowOf = (webhook: Webhook): string[] => [
+  webhook.id,
+  webhook.accountId,
+  timeText(webhook.createdAt),
+  hintText(webhook),
+  stateText(webhook),
+  eventsText(webhook),
+  // Last, as its width is anybody's.
+  urlText(webhook),
+]
+
+function stateText({ active, disabledReason, failingSince }: Webhook): string {
+  if (!active) return disabledReason === null ? 'off' : `off: ${cleanText(disabledReason)}`
+  return failingSince === null ? 'on' : `on, failing since ${timeText(failingSince)}`
+}
+
+const eventsText = ({ events }: Webhook) =>
+  EVENT_KINDS.every(kind => events.includes(kind)) ? 'all events' : events.join(',')
+
+const hintText = ({ secretHint }: Webhook) => `…${secretHint}`
+
+function previousText({ previousSecret }: Webhook): string | null {
+  if (previousSecret === null || previousSecret.until <= systemClock.now()) return null
+  return `signs beside it until ${timeText(previousSecret.until)}`
+}

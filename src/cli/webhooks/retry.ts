@@ -1,0 +1,92 @@
+import { systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import type { Config } from '../../config/settings.ts'
+import { presentDelivery } from '../../http/webhooks/delivery/present.ts'
+import { write } from '../../store/database.ts'
+import { recoverDeliveries, retryDelivery } from '../../store/event/deliveries.ts'
+import type { Webhook } from '../../store/event/webhooks.ts'
+import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
+import { sinceOf } from '../keys/times.ts'
+import { readConfig } from '../settings/settings.ts'
+import { counted } from '../text/counted.ts'
+import { isDeliveryId, noSuchDelivery, withDelivery, withWebhook } from './chosen.ts'
+import { printJson, urlText } from './print.ts'
+
+export type RetryFlags = {
+  readonly since?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev webhooks retry`: gives the code to exit with. */
+export async function retryCommand(
+  target: string,
+  delivery: string | undefined,
+  flags: RetryFlags,
+): Promise<number> {
+  if (flags.since !== undefined) {
+    if (delivery === undefined && !isDeliveryId(target)) return recoverCommand(target, flags)
+    throw new EvError(
+      'usage',
+      `--since sends all once more that failed at a webhook: name the webhook alone, as in “ev webhooks retry --since 2d wh_…”, or one delivery without --since.`,
+    )
+  }
+  if (delivery !== undefined) return retryOne({ webhook: target, delivery }, flags)
+  if (isDeliveryId(target)) return retryOne({ webhook: undefined, delivery: target }, flags)
+  throw new EvError(
+    'usage',
+    `Say what is to be sent once more: the ID of a delivery (dlv_…), or all of a webhook that failed since a time, as in “ev webhooks retry --since 2d wh_…”.`,
+  )
+}
+
+/** `ev webhooks recover`, and `retry --since`: gives the code to exit with. */
+export function recoverCommand(id: string, flags: RetryFlags): Promise<number> {
+  const now = systemClock.now()
+  const since = sinceOf(flags.since ?? '', now)
+  const config = readConfig(flags)
+  return withWebhook(config, id, async (database, webhook) => {
+    refuseOff(webhook)
+    const recovered = await write(database, trx => recoverDeliveries(trx, id, { since, now }))
+    if (flags.json) printJson({ recovered })
+    else if (recovered === 0) process.stdout.write(`Nothing to ${id} failed since then.\n`)
+    else {
+      const what = `${counted(recovered, 'delivery')} to ${urlText(webhook)}`
+      process.stdout.write(`${what} will be sent once more${whenSent(config)}\n`)
+    }
+    return 0
+  })
+}
+
+function retryOne(
+  given: { webhook: string | undefined; delivery: string },
+  flags: RetryFlags,
+): Promise<number> {
+  const config = readConfig(flags)
+  return withDelivery(config, given, async (database, { webhook, logged }) => {
+    refuseOff(webhook)
+    const { id } = logged.delivery
+    const now = systemClock.now()
+    const row = await write(database, trx => retryDelivery(trx, webhook.id, id, now))
+    if (row === null) throw noSuchDelivery(id, webhook)
+    if (flags.json) printJson(presentDelivery(row, webhook))
+    else {
+      const what = `${id} (${row.kind}) to ${urlText(webhook)}`
+      process.stdout.write(`${what} will be sent once more${whenSent(config)}\n`)
+    }
+    return 0
+  })
+}
+
+function refuseOff({ id, active }: Webhook): void {
+  if (active) return
+  throw new EvError(
+    'usage',
+    `The webhook ${id} is switched off, so nothing is sent to it. Switch it on first: “ev webhooks enable ${id}”.`,
+  )
+}
+
+/** Deliveries are carried by the service alone. */
+const whenSent = ({ dataDir }: Config) =>
+  isLocked(dataDir, SERVE_LOCK)
+    ? ', within a second.'
+    : `; no “ev serve” is at work in ${dataDir}, and the next one that is started there sends it.`

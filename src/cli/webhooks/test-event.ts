@@ -1,0 +1,60 @@
+import { systemClock } from '../../base/clock.ts'
+import { systemRandom } from '../../base/random.ts'
+import { createSeal } from '../../base/seal.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Config } from '../../config/settings.ts'
+import { presentTest } from '../../http/webhooks/delivery/present.ts'
+import type { Database } from '../../store/database.ts'
+import type { Webhook } from '../../store/event/webhooks.ts'
+import { readSecret } from '../../store/secret.ts'
+import { wireResolver } from '../../wire.ts'
+import { readAuthority, wirePost } from '../../wire-post.ts'
+import { sendTest, type TestOutcome } from '../../work/deliver/test-event.ts'
+import { readConfig } from '../settings/settings.ts'
+import { version } from '../version.ts'
+import { withWebhook } from './chosen.ts'
+import { printJson, urlText } from './print.ts'
+
+export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
+
+/** `ev webhooks test`: gives the code to exit with. */
+export function testCommand(id: string, flags: TestFlags): Promise<number> {
+  const config = readConfig(flags)
+  return withWebhook(config, id, async (database, webhook) => {
+    const outcome = await send(config, database, webhook)
+    if (flags.json) printJson(presentTest(outcome))
+    else process.stdout.write(outcomeText(outcome, webhook))
+    return outcome.state === 'delivered' ? 0 : NOT_DELIVERED
+  })
+}
+
+/** What was asked was done, and the answer is no: as `ev verify` says it. */
+const NOT_DELIVERED = 1
+
+/** From this process, so it says what this machine can reach. */
+async function send(config: Config, database: Database, webhook: Webhook): Promise<TestOutcome> {
+  const [clock, random] = [systemClock, systemRandom]
+  const ca = readAuthority(config)
+  const seal = createSeal(readSecret(config, random), random)
+  const { resolver, close } = wireResolver(config, undefined, clock)
+  const post = wirePost(config, { clock, resolver, ca })
+  try {
+    const parts = { database, post, seal, clock, random, version: version() }
+    return await sendTest(parts, webhook, { sandbox: false })
+  } finally {
+    await post.close()
+    close()
+  }
+}
+
+function outcomeText(outcome: TestOutcome, webhook: Webhook): string {
+  const { state, statusCode, durationMs, excerpt, error } = outcome
+  const answer = statusCode === null ? 'did not answer' : `answered ${statusCode}`
+  const result = state === 'delivered' ? 'Delivered' : 'Not delivered'
+  return [
+    `${result}: ${urlText(webhook)} ${answer} after ${durationMs} ms.\n`,
+    error === null ? '' : `${cleanText(error)}\n`,
+    excerpt === null || excerpt === '' ? '' : `The answer begins: ${cleanText(excerpt)}\n`,
+    `Event ${outcome.eventId}; “ev webhooks deliveries ${outcome.deliveryId}” shows it.\n`,
+  ].join('')
+}
