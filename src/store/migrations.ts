@@ -269,6 +269,12 @@ export const MIGRATIONS: Migrations = {
         .addColumn('due_at', 'bigint')
         .addColumn('sent_at', 'bigint')
         .execute()
+      await db.schema
+        .createIndex('notice_due')
+        .on('notice')
+        .column('due_at')
+        .where(sql.ref('due_at'), 'is not', null)
+        .execute()
     },
   },
 }
@@ -297,25 +303,22 @@ async function addDeliveryColumns(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('delivery').addColumn('expires_at', 'bigint').execute()
   await sql`update delivery set kind = (select kind from event where event.id = delivery.event_id)
     where exists (select 1 from event where event.id = delivery.event_id)`.execute(db)
+  await indexDeliveries(db)
+}
+
+async function indexDeliveries(db: Kysely<unknown>): Promise<void> {
+  const on = (name: string, columns: string[]) =>
+    db.schema.createIndex(name).on('delivery').columns(columns)
   await db.schema.dropIndex('delivery_webhook').execute()
-  await db.schema
-    .createIndex('delivery_webhook')
-    .on('delivery')
-    .columns(['webhook_id', 'created_at', 'id'])
-    .execute()
-  await db.schema
-    .createIndex('delivery_due')
-    .on('delivery')
-    .columns(['webhook_id', 'due_at'])
+  // The log, all of it or of one state: what is of another kind is passed over without reading the rows.
+  await on('delivery_webhook', ['webhook_id', 'created_at', 'id', 'kind']).execute()
+  await on('delivery_state', ['webhook_id', 'state', 'created_at', 'id', 'kind']).execute()
+  // What is open, in the order in which it is sent.
+  await on('delivery_due', ['webhook_id', 'due_at', 'created_at', 'id'])
     .where(sql.ref('state'), 'in', ['pending', 'retry_scheduled'])
     .execute()
-  await db.schema.createIndex('delivery_event').on('delivery').column('event_id').execute()
-  await db.schema
-    .createIndex('delivery_expiry')
-    .on('delivery')
-    .column('expires_at')
-    .where(sql.ref('expires_at'), 'is not', null)
-    .execute()
+  await on('delivery_event', ['event_id']).execute()
+  await on('delivery_expiry', ['expires_at']).where(sql.ref('expires_at'), 'is not', null).execute()
 }
 
 async function addJobColumns(db: Kysely<unknown>): Promise<void> {

@@ -5,6 +5,7 @@ export async function sealedSamples({ db }: Database): Promise<string[]> {
   const webhook = await db
     .selectFrom('webhook')
     .select('secret')
+    .where('deleted_at', 'is', null)
     .orderBy('created_at', 'desc')
     .executeTakeFirst()
   const replay = await db

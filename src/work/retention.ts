@@ -1,9 +1,13 @@
-import { DAY, sleep } from '../base/clock.ts'
+import { DAY, HOUR, sleep } from '../base/clock.ts'
+import { KEPT_MS } from '../hook/delivery.ts'
 import { deleteHistoryBefore } from '../store/account/history.ts'
 import {
   deleteCreditsBefore,
-  deleteEventsBefore,
+  deleteDeliveriesUntil,
   deleteReplaysBefore,
+  deleteStrandedUntil,
+  deleteStrayEventsBefore,
+  deleteWebhooksUntil,
   type Expiry,
   forgetAnswersBefore,
 } from '../store/care/expiry.ts'
@@ -12,20 +16,25 @@ import { REPLAY_MS } from '../store/replays.ts'
 
 /** What goes by its age, and before which time it goes, epoch ms. */
 export type Retention = {
-  readonly name: 'history' | 'replays' | 'events' | 'credits' | 'answers'
+  readonly name:
+    | ('history' | 'replays' | 'credits' | 'answers')
+    | ('deliveries' | 'stranded' | 'webhooks' | 'events')
   readonly expiry: Expiry
   readonly before: number
 }
 
-/** Seven days from its last try, which comes within two. */
-const EVENTS_KEPT_MS = 9 * DAY
+/** An event is written together with its deliveries, and goes with the last of them. */
+const STRAY_EVENTS_KEPT_MS = HOUR
 /** Credits are counted by the day; what is older is asked for by nobody. */
 const CREDITS_KEPT_MS = 40 * DAY
 
 export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'history', expiry: deleteHistoryBefore, before: now - keepHistoryMs },
   { name: 'replays', expiry: deleteReplaysBefore, before: now - REPLAY_MS },
-  { name: 'events', expiry: deleteEventsBefore, before: now - EVENTS_KEPT_MS },
+  { name: 'deliveries', expiry: deleteDeliveriesUntil, before: now },
+  { name: 'stranded', expiry: deleteStrandedUntil, before: now - KEPT_MS },
+  { name: 'webhooks', expiry: deleteWebhooksUntil, before: now },
+  { name: 'events', expiry: deleteStrayEventsBefore, before: now - STRAY_EVENTS_KEPT_MS },
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_KEPT_MS },
   { name: 'answers', expiry: forgetAnswersBefore, before: now },
 ]

@@ -67,7 +67,7 @@ const DAY_MS = 86_400_000
 
 test('a size that stays the same to the reader is no news', () => {
   const purged = { dryRun: false, jobs: [], answers: 0, files: [], young: 0, traces: null }
-  const service = { history: 0, events: 0, replays: 0 }
+  const service = { history: 0, deliveries: 0, replays: 0 }
   const said = (before: number, after: number) =>
     purgeText({ ...purged, service, unfinished: 0, bytes: { before, after }, isGone: true })
   expect(said(1_520_000, 1_510_000)).toBe('There is nothing to remove.\n')
@@ -180,7 +180,7 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
   })
 })
 
-/** Two verifications that the service did, this many days ago, and an event and a repeatable answer of then. */
+/** Verifications that the service did, this many days ago, an event that was delivered then, and a repeatable answer. */
 async function homeOfService(...days: number[]): Promise<string> {
   const home = emptyFolder()
   await inDatabase(home, async ({ db }) => {
@@ -196,6 +196,13 @@ async function homeOfService(...days: number[]): Promise<string> {
         .execute()
       const event = { ...whose, id: `evt_${ago}`, kind: 'quota.warning', body: '{}' }
       await db.insertInto('event').values(event).execute()
+      const delivery = { event_id: event.id, webhook_id: 'wh_a', kind: event.kind, due_at: 0 }
+      const ended = { state: 'delivered', trigger: 'scheduled', attempt: 1, created_at } as const
+      const expires_at = created_at + 7 * DAY_MS
+      await db
+        .insertInto('delivery')
+        .values({ ...delivery, ...ended, id: `dlv_${ago}`, expires_at })
+        .execute()
       const replay = { key_id: 'key_a', idempotency_key: `${ago}`, fingerprint: '', status: 200 }
       await db
         .insertInto('replay')
@@ -207,15 +214,15 @@ async function homeOfService(...days: number[]): Promise<string> {
 }
 
 describe.concurrent('ev purge of what the service keeps', { timeout: 60_000 }, () => {
-  test('removes history, events and repeatable answers, each by its age', async () => {
+  test('removes history, deliveries of events and repeatable answers, each by its age', async () => {
     const home = await homeOfService(0, 8, 10, 91)
-    const old = { history: 1, events: 2, replays: 3 }
+    const old = { history: 1, deliveries: 2, replays: 3 }
     expect(await purged(home, '--dry-run')).toMatchObject({ ...old, dry_run: true })
     expect(await purged(home, '--keep-history', '9')).toMatchObject({ ...old, history: 2 })
-    expect(await purged(home)).toMatchObject({ history: 0, events: 0, replays: 0 })
+    expect(await purged(home)).toMatchObject({ history: 0, deliveries: 0, replays: 0 })
     const { stdout } = await purge(home, '--all')
     expect(stdout).toContain('  2 verifications of the history\n')
-    expect(await purged(home, '--all')).toMatchObject({ history: 0, events: 0, replays: 0 })
+    expect(await purged(home, '--all')).toMatchObject({ history: 0, deliveries: 0, replays: 0 })
   })
 
   test('forgets an address in the history, which keeps its verdict', async () => {

@@ -1,4 +1,3 @@
-import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { forgetAnswers, recallAnswers } from '../../src/store/answers.ts'
 import { type Database, write } from '../../src/store/database.ts'
@@ -14,6 +13,7 @@ import { countResults, startJob } from '../../src/store/job/course.ts'
 import { postponeItems, queuedItems, recordResults } from '../../src/store/job/items.ts'
 import { unfinishedJob } from '../../src/store/job/jobs.ts'
 import { resultPage } from '../../src/store/job/results.ts'
+import { plansOf } from './query-plans.ts'
 import { fileAll, queuedJob } from './temp-database.ts'
 
 /** An index that is not used makes nothing wrong, only slow, and a list of a million rows shows it too late. */
@@ -85,33 +85,3 @@ describe('a statement on a long list goes by its index', () => {
     expect(plan.filter(line => /^SCAN (item|job|answer)\b(?!.*USING)/.test(line))).toEqual([])
   })
 })
-
-/** The query plans of all that runs on the database meanwhile. */
-async function plansOf(
-  database: Database,
-  run: (database: Database) => Promise<unknown>,
-): Promise<string[]> {
-  const nodes: RootOperationNode[] = []
-  const spy: KyselyPlugin = {
-    transformQuery({ node }) {
-      nodes.push(node)
-      return node
-    },
-    transformResult: async ({ result }) => result,
-  }
-  const [db, reader] = [database.db, database.reader].map(one => one.withPlugin(spy))
-  await run({ ...database, ...(db && reader && { db, reader }) })
-  const plans: string[] = []
-  for (const node of nodes) {
-    const { sql, parameters } = database.db
-      .getExecutor()
-      .compileQuery(node, { queryId: 'plan' } as never)
-    if (/^\s*pragma/i.test(sql)) continue
-    // Without their values: a plan that hangs on one is made anew for each.
-    const nothing = parameters.map(() => null)
-    const explain = CompiledQuery.raw(`explain query plan ${sql}`, nothing)
-    const { rows } = await database.db.executeQuery<{ detail: string }>(explain)
-    plans.push(...rows.map(({ detail }) => detail))
-  }
-  return plans
-}

@@ -32,6 +32,8 @@ async function house() {
   return { clock, database, logged, begin, count }
 }
 
+const TABLES = ['verification', 'replay', 'event', 'delivery', 'attempt', 'answer', 'credit']
+
 test('what was kept long enough goes, and nothing younger', async () => {
   const { clock, database, logged, begin, count } = await house()
   const { db } = database
@@ -47,8 +49,11 @@ test('what was kept long enough goes, and nothing younger', async () => {
     await sql`insert into event values (${name}, 'acc', 'batch.completed', '{}', ${at(9 * DAY)})`.execute(
       db,
     )
-    await sql`insert into delivery (id, event_id, webhook_id, state, attempt, due_at, created_at)
-      values (${name}, ${name}, 'wh', 'pending', 0, 0, ${at(9 * DAY)})`.execute(db)
+    await sql`insert into delivery
+      (id, event_id, webhook_id, state, attempt, due_at, created_at, expires_at)
+      values (${name}, ${name}, 'wh', 'failed', 6, 0, 0, ${at(0)})`.execute(db)
+    await sql`insert into attempt (delivery_id, number, trigger, url, started_at, duration_ms)
+      values (${name}, 1, 'scheduled', 'https://app.example/', 0, 9)`.execute(db)
     await sql`insert into answer values (${name}, '{}', ${at(0)})`.execute(db)
     await sql`insert into credit values ('acc', ${at(40 * DAY)}, 5, 0, 0)`.execute(db)
   }
@@ -58,19 +63,20 @@ test('what was kept long enough goes, and nothing younger', async () => {
   const janitor = begin()
   await clock.advance(1_000)
   await quiet()
-  for (const table of ['verification', 'replay', 'event', 'delivery', 'answer', 'credit']) {
-    expect(await count(table), table).toBe(1)
-  }
+  for (const table of TABLES) expect(await count(table), table).toBe(1)
   expect(await count('job')).toBe(0)
-  expect(logged).toEqual([{ jobs: 1, history: 1, replays: 1, events: 1, credits: 1, answers: 1 }])
+  expect(logged).toEqual([
+    {
+      ...{ jobs: 1, history: 1, replays: 1, credits: 1, answers: 1 },
+      ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0 },
+    },
+  ])
   for (let passes = 0; passes < 2; passes++) {
     await clock.advance(HOUR)
     // A pass sets the timer of the next when it is through.
     while (clock.pending === 0) await quiet()
   }
-  for (const table of ['verification', 'replay', 'event', 'answer', 'credit']) {
-    expect(await count(table), table).toBe(0)
-  }
+  for (const table of TABLES) expect(await count(table), table).toBe(0)
   await janitor.stop()
   expect(clock.pending).toBe(0)
 })

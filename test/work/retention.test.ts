@@ -30,9 +30,10 @@ test('what is old goes in steps, and what is young stays', async () => {
   expect(await countBefore(database, 'verification', Number.MAX_SAFE_INTEGER)).toBe(1)
 })
 
-test('answers are repeated for a day, and events are kept for nine', () => {
+test('answers are repeated for a day, and what waits at a webhook that is off for seven', () => {
   const before = new Map(retentions(100 * DAY, DAY).map(one => [one.name, one.before / DAY]))
   expect(Object.fromEntries(before)).toEqual({
-    ...{ history: 99, replays: 99, events: 91, credits: 60, answers: 100 },
+    ...{ history: 99, replays: 99, deliveries: 100, stranded: 93, webhooks: 100 },
+    ...{ events: 100 - 1 / 24, credits: 60, answers: 100 },
   })
 })

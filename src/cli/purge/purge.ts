@@ -3,7 +3,13 @@ import { rm } from 'node:fs/promises'
 import { systemClock } from '../../base/clock.ts'
 import type { Config } from '../../config/settings.ts'
 import { forgetAnswers } from '../../store/answers.ts'
-import { countAnswersUntil, countBefore, eraseTraces, type Traces } from '../../store/care/purge.ts'
+import {
+  countAnswersUntil,
+  countBefore,
+  countSpentDeliveries,
+  eraseTraces,
+  type Traces,
+} from '../../store/care/purge.ts'
 import { compact, type Database, secureDelete, write } from '../../store/database.ts'
 import { unfinishedJobs } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
@@ -45,7 +51,8 @@ export type Purged = {
 /** What the service keeps beside lists. */
 export type OfService = {
   readonly history: number
-  readonly events: number
+  /** Of events to webhooks; an event goes with the last of its own. */
+  readonly deliveries: number
   readonly replays: number
 }
 
@@ -85,7 +92,7 @@ async function purge(
 
 type Gone = Pick<Purged, 'jobs' | 'answers' | 'service' | 'isGone'>
 const NOTHING: Gone = {
-  ...{ jobs: [], answers: 0, service: { history: 0, events: 0, replays: 0 }, isGone: true },
+  ...{ jobs: [], answers: 0, service: { history: 0, deliveries: 0, replays: 0 }, isGone: true },
 }
 
 type Wish = { readonly dryRun: boolean; readonly traces: Traces | null; readonly all?: boolean }
@@ -123,21 +130,30 @@ async function purgeOld(
   return { jobs, answers, service }
 }
 
-const TABLES = { history: 'verification', events: 'event', replays: 'replay' } as const
-
 async function purgeService(
   database: Database,
   retained: readonly Retention[],
   { dryRun }: { dryRun: boolean },
 ): Promise<OfService> {
-  const remove = async (name: keyof OfService) => {
-    const old = retained.find(one => one.name === name) as Retention
-    return dryRun ? countBefore(database, TABLES[name], old.before) : expire(database, old)
+  const named = (name: Retention['name']) => retained.find(one => one.name === name) as Retention
+  const [history, replays] = [named('history'), named('replays')]
+  const [deliveries, stranded] = [named('deliveries'), named('stranded')]
+  if (dryRun) {
+    const bounds = { expiredBy: deliveries.before, dueBy: stranded.before }
+    return {
+      history: await countBefore(database, 'verification', history.before),
+      deliveries: await countSpentDeliveries(database, bounds),
+      replays: await countBefore(database, 'replay', replays.before),
+    }
   }
+  await expire(database, named('events'))
   return {
-    history: await remove('history'),
-    events: await remove('events'),
-    replays: await remove('replays'),
+    history: await expire(database, history),
+    deliveries:
+      (await expire(database, deliveries)) +
+      (await expire(database, stranded)) +
+      (await expire(database, named('webhooks'))),
+    replays: await expire(database, replays),
   }
 }
 

@@ -21,10 +21,10 @@ export function purgeText(purged: Purged): string {
   return `${[...head, ...notes(purged)].join('\n')}\n`
 }
 
-function serviceText({ history, events, replays }: Purged['service']): string[] {
+function serviceText({ history, deliveries, replays }: Purged['service']): string[] {
   return [
     ...(history === 0 ? [] : [`${counted(history, 'verification')} of the history`]),
-    ...(events === 0 ? [] : [counted(events, 'event')]),
+    ...(deliveries === 0 ? [] : [`${counted(deliveries, 'delivery')} of events to webhooks`]),
     ...(replays === 0 ? [] : [`${counted(replays, 'answer')} to requests with an Idempotency-Key`]),
   ]
 }
@@ -88,7 +88,8 @@ export function purgeObject(purged: Purged) {
     rows: jobs.reduce((sum, { total }) => sum + total, 0),
     answers: answers + (traces?.answers.length ?? 0),
     history: service.history,
-    events: service.events + (traces?.events.length ?? 0),
+    deliveries: service.deliveries,
+    events: traces?.events.length ?? 0,
     replays: service.replays,
     address_rows: traces?.items.length ?? 0,
     address_history: traces?.verifications.length ?? 0,

@@ -15,7 +15,7 @@ export async function countAnswersUntil({ db }: Database, until: number): Promis
 /** How many rows of a table were made before a time, epoch ms. */
 export async function countBefore(
   { db }: Database,
-  table: 'verification' | 'event' | 'replay',
+  table: 'verification' | 'replay',
   before: number,
 ): Promise<number> {
   const { count } = await db
@@ -24,6 +24,19 @@ export async function countBefore(
     .where('created_at', '<', before)
     .executeTakeFirstOrThrow()
   return Number(count)
+}
+
+/** How many deliveries of events would go: those kept long enough, those that waited long enough for a webhook that is off, and those of deleted ones. */
+export async function countSpentDeliveries(
+  { db }: Database,
+  o: { readonly expiredBy: number; readonly dueBy: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from delivery left join webhook on webhook.id = delivery.webhook_id
+    where delivery.expires_at <= ${o.expiredBy} or webhook.deleted_at is not null
+      or (webhook.active = 0 and delivery.due_at <= ${o.dueBy}
+        and delivery.state in ('pending', 'retry_scheduled'))`.execute(db)
+  return Number(rows[0]?.count ?? 0)
 }
 
 /** Everything about one address. */
@@ -141,6 +154,10 @@ export async function eraseTraces(database: Database, traces: Traces): Promise<v
           and created_at = ${created_at} and id = ${id}`.execute(trx)
     }
     for (const id of traces.events) {
+      await sql`
+        delete from attempt where delivery_id in (select id from delivery where event_id = ${id})`.execute(
+        trx,
+      )
       await trx.deleteFrom('delivery').where('event_id', '=', id).execute()
       await trx.deleteFrom('event').where('id', '=', id).execute()
     }

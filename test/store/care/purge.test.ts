@@ -4,14 +4,17 @@ import { describe, expect, test } from 'vitest'
 import {
   countAnswersUntil,
   countBefore,
+  countSpentDeliveries,
   eraseTraces,
   NO_TRACES,
   tracesOf,
 } from '../../../src/store/care/purge.ts'
-import { compact, type Database, secureDelete } from '../../../src/store/database.ts'
+import { compact, type Database, secureDelete, write } from '../../../src/store/database.ts'
+import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { markWritten, readJob } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { addDelivery, addWebhook } from '../event/house.ts'
 import { addJob, tempDatabase, tempFolder } from '../temp-database.ts'
 
 const ANN = { key: 'ann@example.com', text: 'ann@example.com' }
@@ -119,6 +122,11 @@ async function serviceKeeps(database: Database, address: string, n: number) {
     .insertInto('delivery')
     .values({ ...delivery, ...due, id: `dlv_${n}` })
     .execute()
+  const attempt = { trigger: 'scheduled', url: 'https://app.example/', started_at: n } as const
+  await db
+    .insertInto('attempt')
+    .values({ ...attempt, delivery_id: `dlv_${n}`, number: 1, duration_ms: 9, excerpt: address })
+    .execute()
   await addJob(database, ['', 'other@x.test'], `job_${n}`)
   const done = { type: 'file', state: 'completed', finished_at: n } as const
   await db.updateTable('job').set(done).where('id', '=', `job_${n}`).execute()
@@ -155,6 +163,8 @@ describe('what the service keeps of an address', () => {
     const events = await db.selectFrom('event').select('id').execute()
     const deliveries = await db.selectFrom('delivery').select('event_id').execute()
     expect([events, deliveries]).toEqual([[{ id: 'evt_2' }], [{ event_id: 'evt_2' }]])
+    const attempts = await db.selectFrom('attempt').select('delivery_id').execute()
+    expect(attempts).toEqual([{ delivery_id: 'dlv_2' }])
     const items = await db.selectFrom('item').select('cells').where('position', '=', 1).execute()
     expect(items.map(({ cells }) => JSON.parse(cells ?? ''))).toEqual([
       ['', '', ''],
@@ -166,8 +176,28 @@ describe('what the service keeps of an address', () => {
     const database = await tempDatabase()
     for (const n of [1, 2, 3]) await serviceKeeps(database, 'ann@example.com', n)
     expect(await countBefore(database, 'verification', 3)).toBe(2)
-    expect(await countBefore(database, 'event', 2)).toBe(1)
     expect(await countBefore(database, 'replay', 9)).toBe(0)
+  })
+
+  test('is counted, of deliveries, where it would go', async () => {
+    const database = await tempDatabase()
+    await addWebhook(database, { id: 'wh_a' })
+    await addWebhook(database, { id: 'wh_off', active: false })
+    await addWebhook(database, { id: 'wh_deleted' })
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_deleted', 1))
+    const ended = { state: 'delivered' as const, at: 1 }
+    await addDelivery(database, 'dlv_a', { ...ended, expires_at: 10 })
+    await addDelivery(database, 'dlv_b', { ...ended, expires_at: 11 })
+    await addDelivery(database, 'dlv_c', { ...ended, expires_at: 11, webhook_id: 'wh_off' })
+    await addDelivery(database, 'dlv_d', { at: 5, webhook_id: 'wh_off' })
+    await addDelivery(database, 'dlv_e', { at: 6, webhook_id: 'wh_off' })
+    await addDelivery(database, 'dlv_f', { at: 5 })
+    const before = { expiredBy: 9, dueBy: 4 }
+    expect(await countSpentDeliveries(database, before)).toBe(0)
+    await addDelivery(database, 'dlv_g', { at: 99, webhook_id: 'wh_deleted' })
+    expect(await countSpentDeliveries(database, before)).toBe(1)
+    expect(await countSpentDeliveries(database, { ...before, expiredBy: 10 })).toBe(2)
+    expect(await countSpentDeliveries(database, { ...before, dueBy: 5 })).toBe(2)
   })
 })
 

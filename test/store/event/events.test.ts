@@ -1,30 +1,25 @@
 import { describe, expect, test } from 'vitest'
-import { EVENT_KINDS, type EventKind } from '../../../src/hook/event.ts'
+import type { EventKind } from '../../../src/hook/event.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { emit, emitJobEvent } from '../../../src/store/event/events.ts'
-import {
-  countWebhooks,
-  createWebhook,
-  deleteWebhook,
-  findWebhook,
-  listWebhooks,
-  type NewWebhook,
-  updateWebhook,
-} from '../../../src/store/event/webhooks.ts'
+import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
 import { createJob, type Job, readJob } from '../../../src/store/job/jobs.ts'
 import { countedRandom } from '../../fake/random.ts'
 import { tempDatabase } from '../temp-database.ts'
+import { addWebhook } from './house.ts'
 
 const BASE_URL = 'https://api.example.com'
 
 describe('an event', () => {
   test('is written once, with a delivery for each active webhook that subscribed to it', async () => {
     const database = await tempDatabase()
-    await add(database, { id: 'wh_a', events: ['batch.completed'] })
-    await add(database, { id: 'wh_b', events: ['batch.completed', 'quota.warning'] })
-    await add(database, { id: 'wh_c', events: ['quota.warning'] })
-    await add(database, { id: 'wh_d', events: ['batch.completed'], active: false })
-    await add(database, { id: 'wh_e', events: ['batch.completed'], accountId: 'acc_b' })
+    await addWebhook(database, { id: 'wh_a', events: ['batch.completed'] })
+    await addWebhook(database, { id: 'wh_b', events: ['batch.completed', 'quota.warning'] })
+    await addWebhook(database, { id: 'wh_c', events: ['quota.warning'] })
+    await addWebhook(database, { id: 'wh_d', events: ['batch.completed'], active: false })
+    await addWebhook(database, { id: 'wh_e', events: ['batch.completed'], accountId: 'acc_b' })
+    await addWebhook(database, { id: 'wh_f', events: ['batch.completed'] })
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_f', database.clock.now()))
     const id = await emitOne(database, 'batch.completed')
     expect(await deliveries(database)).toEqual([
       { event_id: id, webhook_id: 'wh_a', state: 'pending', attempt: 0 },
@@ -35,7 +30,7 @@ describe('an event', () => {
 
   test('leaves nothing behind when nobody subscribed', async () => {
     const database = await tempDatabase()
-    await add(database, { events: ['quota.warning'] })
+    await addWebhook(database, { events: ['quota.warning'] })
     expect(await emitOne(database, 'batch.completed')).toBeNull()
     expect(await events(database)).toEqual([])
     expect(await deliveries(database)).toEqual([])
@@ -43,7 +38,7 @@ describe('an event', () => {
 
   test('goes with the transaction that it belongs to', async () => {
     const database = await tempDatabase()
-    await add(database, {})
+    await addWebhook(database, {})
     const failing = write(database, async trx => {
       await emit(trx, emission(database, 'quota.warning'))
       throw new Error('rolled back')
@@ -55,7 +50,7 @@ describe('an event', () => {
 
   test('is due at once, and its body is the envelope of the spec', async () => {
     const database = await tempDatabase()
-    await add(database, {})
+    await addWebhook(database, {})
     const id = await emitOne(database, 'quota.warning')
     const [event] = await events(database)
     expect(event?.body).toBe(
@@ -63,12 +58,17 @@ describe('an event', () => {
     )
     expect(id).toMatch(/^evt_[a-z0-9]{20}$/)
     const row = await database.db.selectFrom('delivery').selectAll().executeTakeFirstOrThrow()
-    expect(row).toMatchObject({ due_at: database.clock.now(), created_at: database.clock.now() })
+    expect(row).toEqual({
+      ...{ id: expect.stringMatching(/^dlv_[a-z0-9]{20}$/), event_id: id, webhook_id: 'wh_a' },
+      ...{ kind: 'quota.warning', state: 'pending', trigger: 'scheduled', attempt: 0 },
+      ...{ due_at: database.clock.now(), created_at: database.clock.now(), expires_at: null },
+      ...{ status_code: null, duration_ms: null, error: null },
+    })
   })
 
   test('of the sandbox says so beside its data', async () => {
     const database = await tempDatabase()
-    await add(database, {})
+    await addWebhook(database, {})
     await write(database, trx =>
       emit(trx, { ...emission(database, 'quota.warning'), sandbox: true }),
     )
@@ -121,73 +121,6 @@ describe('the event of a job', () => {
   })
 })
 
-describe('webhooks', () => {
-  test('are seen, changed and removed by their account alone', async () => {
-    const database = await tempDatabase()
-    await add(database, { id: 'wh_a' })
-    const now = database.clock.now() + 1
-    expect(await findWebhook(database, 'acc_b', 'wh_a')).toBeNull()
-    expect(await listWebhooks(database, 'acc_b')).toEqual([])
-    expect(await countWebhooks(database.db, 'acc_b')).toBe(0)
-    const changed = write(database, trx =>
-      updateWebhook(trx, 'acc_b', 'wh_a', { active: false, now }),
-    )
-    expect(await changed).toBeNull()
-    expect(await write(database, trx => deleteWebhook(trx, 'acc_b', 'wh_a', 0))).toBe(false)
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({ active: true })
-    expect(await countWebhooks(database.db, 'acc_a')).toBe(1)
-  })
-
-  test('change in what is named and in nothing else', async () => {
-    const database = await tempDatabase()
-    await add(database, { id: 'wh_a' })
-    const before = await findWebhook(database, 'acc_a', 'wh_a')
-    const now = database.clock.now() + 1
-    const after = await write(database, trx =>
-      updateWebhook(trx, 'acc_a', 'wh_a', { url: 'https://b.example/', description: null, now }),
-    )
-    expect(after).toEqual({
-      ...before,
-      ...{ url: 'https://b.example/', description: null, updatedAt: now },
-    })
-  })
-
-  test('that are switched on again have no reason for being off', async () => {
-    const database = await tempDatabase()
-    await add(database, { id: 'wh_a', active: false })
-    await database.db.updateTable('webhook').set({ disabled_reason: 'gone' }).execute()
-    const now = database.clock.now()
-    const still = await write(database, trx =>
-      updateWebhook(trx, 'acc_a', 'wh_a', { description: 'x', now }),
-    )
-    expect(still).toMatchObject({ active: false, disabledReason: 'gone' })
-    const on = await write(database, trx =>
-      updateWebhook(trx, 'acc_a', 'wh_a', { active: true, now }),
-    )
-    expect(on).toMatchObject({ active: true, disabledReason: null })
-  })
-
-  test('take what was on its way to them along when they are removed', async () => {
-    const database = await tempDatabase()
-    await add(database, { id: 'wh_a' })
-    await add(database, { id: 'wh_b' })
-    await emitOne(database, 'quota.warning')
-    expect(await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 0))).toBe(true)
-    expect((await deliveries(database)).map(row => row.webhook_id)).toEqual(['wh_b'])
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toBeNull()
-  })
-})
-
-const add = (database: Database, given: Partial<NewWebhook>) =>
-  write(database, trx =>
-    createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://app.example/hook' },
-      ...{ events: EVENT_KINDS, active: true, description: 'ours' },
-      ...{ secret: 'sealed', secretHint: 'LaSw', createdAt: database.clock.now() },
-      ...given,
-    }),
-  )
-
 const emission = (database: Database, kind: EventKind) => ({
   ...{ accountId: 'acc_a', kind, data: { remaining: 20 }, sandbox: false },
   ...{ now: database.clock.now(), random: countedRandom() },
@@ -208,7 +141,7 @@ const deliveries = ({ db }: Database) =>
 /** The bodies of what is told when a job stands so. */
 async function told(change: Partial<Job>) {
   const database = await tempDatabase()
-  await add(database, {})
+  await addWebhook(database, {})
   const owner = { ...{ accountId: 'acc_a', keyId: 'key_a' }, name: null, sandbox: false }
   await createJob(database, {
     ...{ id: 'job_a', sourceKey: 's', source: '{}' },

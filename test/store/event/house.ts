@@ -1,0 +1,58 @@
+import { EVENT_KINDS } from '../../../src/hook/event.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import type { NewAttempt } from '../../../src/store/event/deliveries.ts'
+import { createWebhook, type NewWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
+import type { DeliveryTable } from '../../../src/store/schema.ts'
+
+/** A webhook that is on, subscribed to everything. */
+export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}): Promise<Webhook> =>
+  write(database, trx =>
+    createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://app.example/hook' },
+      ...{ events: EVENT_KINDS, active: true, description: 'ours' },
+      ...{ secret: 'sealed', secretHint: 'LaSw', createdAt: database.clock.now() },
+      ...given,
+    }),
+  )
+
+/** A delivery that was made and is due at `at`, with an event of its own unless it names one. */
+export async function addDelivery(
+  { db }: Database,
+  id: string,
+  { at = 0, ...given }: Partial<DeliveryTable> & { at?: number } = {},
+): Promise<void> {
+  const delivery: DeliveryTable = {
+    ...{ id, event_id: id.replace('dlv', 'evt'), webhook_id: 'wh_a', kind: 'batch.completed' },
+    ...{ state: 'pending', trigger: 'scheduled', attempt: 0, due_at: at, created_at: at },
+    ...{ status_code: null, duration_ms: null, error: null, expires_at: null },
+    ...given,
+  }
+  const { event_id, kind, created_at } = delivery
+  await db
+    .insertInto('event')
+    .values({ id: event_id, account_id: 'acc_a', kind, body: `body of ${event_id}`, created_at })
+    .onConflict(conflict => conflict.doNothing())
+    .execute()
+  await db.insertInto('delivery').values(delivery).execute()
+}
+
+export const deliveryRow = ({ db }: Database, id: string): Promise<DeliveryTable | undefined> =>
+  db.selectFrom('delivery').selectAll().where('id', '=', id).executeTakeFirst()
+
+/** An attempt at the delivery that was answered 500 and is tried again at 60,000. */
+export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttempt => ({
+  delivery: { id, webhookId: 'wh_a', round: { trigger: 'scheduled', attempt: 0 } },
+  next: { state: 'retry_scheduled', dueAt: 60_000 },
+  ...{ startedAt: 1_000, url: 'https://app.example/hook', durationMs: 84, statusCode: 500 },
+  ...{ headers: { server: 'x' }, excerpt: 'no', error: 'It answered 500.', disabledReason: null },
+  ...given,
+})
+
+export const SUCCESS = {
+  ...{ statusCode: 200, excerpt: 'ok', error: null },
+  next: { state: 'delivered', expiresAt: 900_000 },
+} as const satisfies Partial<NewAttempt>
+
+export const FAILURE = {
+  next: { state: 'failed', expiresAt: 900_000 },
+} as const satisfies Partial<NewAttempt>
