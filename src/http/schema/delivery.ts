@@ -127,7 +127,7 @@ const shown = {
   ...{ id: 'dlv_01', webhook_id: 'wh_8f3a2c1d', event_id: 'evt_abc123' },
   ...{ event: 'batch.completed' as const, status: 'retry_scheduled' as const, attempt: 2 },
   ...{ trigger: 'scheduled' as const, status_code: 500, duration_ms: 120 },
-  error: 'The receiver answered 500, which is not 2xx.',
+  error: 'It answered 500: only an answer from 200 to 299 says that an event has arrived.',
   next_attempt_at: '2026-03-21T10:36:00.000Z',
   ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null },
 }

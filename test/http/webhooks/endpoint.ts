@@ -1,0 +1,67 @@
+import type { EventKind } from '../../../src/hook/event.ts'
+import { write } from '../../../src/store/database.ts'
+import { nextDelivery, recordAttempts } from '../../../src/store/event/deliveries.ts'
+import { emit } from '../../../src/store/event/events.ts'
+import { makeAttempt } from '../../../src/work/deliver/attempt.ts'
+import { house } from '../house.ts'
+
+type HouseOptions = Parameters<typeof house>[0]
+
+export type Created = {
+  readonly id: string
+  readonly secret: string
+  readonly [name: string]: unknown
+}
+
+/** A house with an endpoint, what happens to it, and how often the service was told to look for what is due. */
+export async function endpoint(change: object = {}, options: HouseOptions = {}) {
+  const wakes: number[] = []
+  const deliveries = {
+    wake: () => void wakes.push(home.clock.now()),
+    status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
+  }
+  const home = await house({
+    ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },
+    parts: { deliveries, ...options.parts },
+  })
+  const { json, database, clock, random, service } = home
+  /** Registers one more. */
+  const another = async (change: object = {}): Promise<Created> => {
+    const body = { url: 'https://app.test/hook', events: ['batch.completed'], ...change }
+    return (await json('/v1/webhooks', { body })).data as Created
+  }
+  const { id, secret } = await another(change)
+  return {
+    ...{ ...home, id, secret, another, wakes, path: `/v1/webhooks/${id}` },
+    /** Something happens, and is to be sent to whoever subscribed to it; gives the ID of the event. */
+    async happen(kind: EventKind = 'batch.completed', data: object = { job_id: 'job_a' }) {
+      const event = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
+      const eventId = await write(database, trx => emit(trx, event))
+      if (eventId === null) throw new Error('nobody subscribed')
+      return eventId
+    },
+    /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
+    async attempt({ last = false } = {}) {
+      const due = await nextDelivery(database, id, { now: clock.now(), except: [] })
+      if (due === null) throw new Error('nothing is due')
+      const round = { trigger: due.trigger, attempt: due.attempt }
+      const sent = last ? { ...due, attempt: 5 } : due
+      const made = await makeAttempt({ ...service, version: service.settings.version }, sent)
+      const delivery = { id: due.id, webhookId: id, round }
+      const attempts = [{ ...made, delivery, disabledReason: null }]
+      await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+      return due.id
+    },
+  }
+}
+
+/** The one delivery that there is, as the log shows it. */
+export async function onlyDelivery({
+  json,
+  path,
+}: Pick<Awaited<ReturnType<typeof endpoint>>, 'json' | 'path'>) {
+  const { items } = (await json(`${path}/deliveries`)).data as { items: Created[] }
+  const [only] = items
+  if (only === undefined || items.length > 1) throw new Error(`there are ${items.length}`)
+  return only
+}
