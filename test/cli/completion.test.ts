@@ -88,6 +88,19 @@ describe('bash', () => {
       expect.stringMatching(/^job_[a-z0-9]{16}$/),
     ])
   })
+
+  test('offers the IDs of webhooks where one is taken', async () => {
+    const home = emptyFolder()
+    expect(offered(['ev', 'webhooks', 'test', ''], home)).toEqual([])
+    const make = (...args: string[]) => runEv([...args, '--data-dir', 'data'], { home })
+    await make('accounts', 'create', '--name', 'Shop')
+    const to = ['--url', 'https://127.0.0.1/hook', '--webhook-allow-ranges', '127.0.0.1']
+    await make('webhooks', 'create', '--events', '*', ...to)
+    expect(offered(['ev', 'webhooks', 'test', 'wh_'], home)).toEqual([
+      expect.stringMatching(/^wh_[a-z0-9]{16}$/),
+    ])
+    expect(offered(['ev', 'webhooks', 'deliveries', '--status', 'f'])).toEqual(['failed'])
+  })
 })
 
 describe('every shell', () => {

@@ -1,4 +1,4 @@
-import { JOB_IDS } from './job-ids.ts'
+import { IDS } from './ids.ts'
 import { type Branch, steps, type Takes, valuePatterns } from './tree.ts'
 
 /** Completion for bash, from 3.2 on, which macOS has. */
@@ -53,7 +53,8 @@ function offer(takes: Takes): string {
     case 'folder':
       return '_ev_paths -d'
     case 'job':
-      return `_ev_words "$(${JOB_IDS})"`
+    case 'webhook':
+      return `_ev_words "$(${IDS[takes.kind]})"`
     case 'nothing':
     case 'text':
       return ':'

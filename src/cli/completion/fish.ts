@@ -1,4 +1,4 @@
-import { JOB_IDS } from './job-ids.ts'
+import { IDS } from './ids.ts'
 import { type Branch, type Flag, steps, type Takes } from './tree.ts'
 
 /** Completion for fish. */
@@ -45,7 +45,8 @@ function offer(takes: Takes): string {
     case 'folder':
       return " -a '(__fish_complete_directories)'"
     case 'job':
-      return ` -a ${quoted(`(${JOB_IDS})`)}`
+    case 'webhook':
+      return ` -a ${quoted(`(${IDS[takes.kind]})`)}`
     case 'nothing':
     case 'text':
       return ''

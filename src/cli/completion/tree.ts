@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from 'commander'
 
 /** What can stand after a command or an option. */
 export type Takes =
-  | { readonly kind: 'nothing' | 'text' | 'file' | 'folder' | 'job' }
+  | { readonly kind: 'nothing' | 'text' | 'file' | 'folder' | 'job' | 'webhook' }
   | { readonly kind: 'words'; readonly words: readonly string[] }
 
 export type Flag = {
@@ -81,5 +81,6 @@ function argumentOf(argument: Argument | undefined): Takes {
 function placeTaken(placeholder: string): Takes {
   if (/^file$/i.test(placeholder)) return { kind: 'file' }
   if (/^(dir|folder)$/i.test(placeholder)) return { kind: 'folder' }
-  return { kind: placeholder === 'id' ? 'job' : 'text' }
+  if (placeholder === 'id') return { kind: 'job' }
+  return { kind: placeholder === 'webhook' ? 'webhook' : 'text' }
 }

@@ -1,4 +1,4 @@
-import { JOB_IDS } from './job-ids.ts'
+import { IDS } from './ids.ts'
 import { type Branch, steps, type Takes, valuePatterns } from './tree.ts'
 
 /** Completion for zsh. */
@@ -50,7 +50,8 @@ function offer(takes: Takes): string {
     case 'folder':
       return '_files -/'
     case 'job':
-      return `compadd -- $(${JOB_IDS})`
+    case 'webhook':
+      return `compadd -- $(${IDS[takes.kind]})`
     case 'nothing':
     case 'text':
       return ':'

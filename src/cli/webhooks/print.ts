@@ -40,7 +40,7 @@ export const newSecretText = (webhook: Webhook, secret: string): string =>
 
 It is shown this once. To check what arrives: X-EV-Signature is the HMAC-SHA256, in lower-case hex, of the raw body,
 keyed with this whole text; or use “verifyWebhook” of ev/client, or any library of Standard Webhooks.
-`
+${webhook.active ? '' : `It is off: nothing is sent to it until “ev webhooks enable ${webhook.id}”.\n`}`
 
 /** The same, for programs. */
 export function newSecretObject(webhook: Webhook, secret: string) {
