@@ -3,6 +3,7 @@ import { openapiDocument } from '../../src/http/document/openapi.ts'
 import { addHistory } from '../../src/store/account/history.ts'
 import { countUsage } from '../../src/store/account/usage.ts'
 import { write } from '../../src/store/database.ts'
+import { emit } from '../../src/store/event/events.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
 import { house } from './house.ts'
 import { seedJob } from './jobs/seed.ts'
@@ -16,21 +17,37 @@ const OWNED: readonly [path: RegExp, id: string][] = [
 
 describe('what another account has', () => {
   test('is not there, by any path and any method', async () => {
-    const { request, addAccount, addKey, app, service } = await owning()
+    const { request, addAccount, addKey, app, service, post, deliveryId } = await owning()
     await addAccount('acc_2')
     const stranger = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
-    const asked = operationsOf(openapiDocument(service, app))
+    const asked = operationsOf(openapiDocument(service, app), deliveryId)
     for (const [method, path] of asked) {
       const response = await request(path, { method, key: stranger, ...bodyFor(method, path) })
+      expect(post.sent).toEqual([])
       const answer = [method, path, response.status, (await response.json()) as object]
       expect(answer).toEqual([method, path, 404, expect.objectContaining({ code: 'not_found' })])
     }
     // The test sees all of them, or a new kind of path is missing above.
-    expect(asked.length).toBeGreaterThanOrEqual(12)
+    expect(asked.length).toBeGreaterThanOrEqual(18)
     expect(asked.filter(([, path]) => path.includes('{'))).toEqual([])
-    for (const path of ['/v1/jobs/job_a', '/v1/webhooks/wh_a', '/v1/jobs/job_a/download']) {
+    for (const path of [
+      ...['/v1/jobs/job_a', '/v1/webhooks/wh_a', '/v1/jobs/job_a/download'],
+      `/v1/webhooks/wh_a/deliveries/${deliveryId}`,
+    ]) {
       expect((await request(path)).status).toBe(200)
     }
+  })
+
+  test('is no delivery to an endpoint of the stranger', async () => {
+    const { request, addAccount, addKey, deliveryId, database } = await owning()
+    await addAccount('acc_2')
+    const key = await addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    await write(database, trx => createWebhook(trx, { ...WEBHOOK, id: 'wh_b', accountId: 'acc_2' }))
+    const one = `/v1/webhooks/wh_b/deliveries/${deliveryId}`
+    expect((await request(one, { key })).status).toBe(404)
+    expect((await request(`${one}/retry`, { key, method: 'POST' })).status).toBe(404)
+    const list = await request('/v1/webhooks/wh_b/deliveries', { key })
+    expect(await list.json()).toMatchObject({ data: { items: [] } })
   })
 
   test('is not in any list or number', async () => {
@@ -62,18 +79,21 @@ describe('what another account has', () => {
   })
 })
 
+const WEBHOOK = {
+  ...{ url: 'https://app.test/', active: true, events: ['batch.completed' as const] },
+  ...{ description: null, secret: 'sealed', secretHint: 'LaSw', createdAt: 0 },
+}
+
 /** A house whose first account has one of everything. */
 async function owning() {
   const given = await house()
-  const { database, clock } = given
+  const { database, clock, random } = given
   await seedJob(database, { texts: ['valid@a.example'] })
   const now = clock.now()
-  await write(database, async trx => {
-    await createWebhook(trx, {
-      ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://app.test/', active: true },
-      ...{ events: ['batch.completed'], description: null },
-      ...{ secret: 'sealed', secretHint: 'LaSw', createdAt: now },
-    })
+  const deliveryId = await write(database, async trx => {
+    await createWebhook(trx, { ...WEBHOOK, id: 'wh_a', accountId: 'acc_1' })
+    const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, random }
+    await emit(trx, { ...happened, kind: 'batch.completed' })
     await addHistory(trx, [
       {
         ...{ id: 'ver_a', account_id: 'acc_1', key_id: 'key_1', email: 'ann@a.test', valid: 1 },
@@ -86,12 +106,16 @@ async function owning() {
     await countUsage(trx, [
       { account_id: 'acc_1', key_id: 'key_1', day, class: 'deliverable', ...used },
     ])
+    return (await trx.selectFrom('delivery').select('id').executeTakeFirstOrThrow()).id
   })
-  return given
+  return { ...given, deliveryId }
 }
 
 /** Every operation of the document that names one thing, with the ID of one of the first account. */
-function operationsOf({ paths }: { paths?: object }): [method: string, path: string][] {
+function operationsOf(
+  { paths }: { paths?: object },
+  deliveryId: string,
+): [method: string, path: string][] {
   return Object.entries(paths ?? {})
     .filter(([path]) => path.includes('{'))
     .flatMap(([path, methods]) => {
@@ -99,13 +123,14 @@ function operationsOf({ paths }: { paths?: object }): [method: string, path: str
       const known = ['get', 'post', 'put', 'patch', 'delete'].filter(name => name in methods)
       return known.map((name): [string, string] => [
         name.toUpperCase(),
-        path.replace(/\{\w+\}/, id),
+        path.replace('{id}', id).replace('{delivery_id}', deliveryId),
       ])
     })
 }
 
 function bodyFor(method: string, path: string): { body?: object } {
   if (method === 'PUT') return { body: { url: 'https://8.8.8.8/', events: ['batch.failed'] } }
+  if (path.endsWith('/recover')) return { body: { since: '2026-01-01T00:00:00Z' } }
   if (method === 'PATCH' || (method === 'POST' && !path.endsWith('/cancel'))) return { body: {} }
   return {}
 }

@@ -7,7 +7,7 @@ const { app, document } = bareApi()
 const places = placesOf(document)
 const { answer, request } = schemaChecks(document)
 
-/** All that the interface has; sending to webhooks comes with webhooks. */
+/** All that the interface has. */
 const OPERATIONS = [
   ...['POST /v1/verify/single', 'POST /v1/verify', 'POST /v1/verify/bulk', 'POST /v1/verify/batch'],
   ...[
@@ -20,7 +20,13 @@ const OPERATIONS = [
   ...['GET /v1/keys', 'POST /v1/keys', 'PATCH /v1/keys/{id}', 'DELETE /v1/keys/{id}'],
   ...['POST /v1/keys/{id}/rotate', 'GET /v1/webhooks', 'POST /v1/webhooks'],
   ...['GET /v1/webhooks/events', 'GET /v1/webhooks/{id}', 'PATCH /v1/webhooks/{id}'],
-  ...['PUT /v1/webhooks/{id}', 'DELETE /v1/webhooks/{id}'],
+  ...['PUT /v1/webhooks/{id}', 'DELETE /v1/webhooks/{id}', 'POST /v1/webhooks/{id}/test'],
+  ...['POST /v1/webhooks/{id}/secret', 'POST /v1/webhooks/{id}/recover'],
+  ...[
+    'GET /v1/webhooks/{id}/deliveries',
+    'GET /v1/webhooks/{id}/deliveries/{delivery_id}',
+    'POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry',
+  ],
   ...['GET /livez', 'GET /readyz', 'GET /health'],
 ]
 

@@ -42,7 +42,10 @@ describe('an example of the document', () => {
 /** The path with what its parameters name there. */
 async function pathOf(home: House, { method, path }: Place): Promise<string> {
   if (path.includes('/keys/{id}')) return path.replace('{id}', KEY)
-  if (path.includes('/webhooks/{id}')) return path.replace('{id}', await newWebhook(home))
+  if (path.includes('/webhooks/{id}')) {
+    const id = await newWebhook(home)
+    return path.replace('{id}', id).replace('{delivery_id}', await newDelivery(home, id))
+  }
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST'
   await seedJob(home.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
@@ -52,6 +55,12 @@ async function pathOf(home: House, { method, path }: Place): Promise<string> {
 async function newWebhook({ json }: House): Promise<string> {
   const body = { url: 'https://app.example.com/hook', events: ['batch.completed'] }
   return ((await json('/v1/webhooks', { body })).data as { id: string }).id
+}
+
+/** Of a test, which is in the log like all others. */
+async function newDelivery({ json }: House, webhookId: string): Promise<string> {
+  const { data } = await json(`/v1/webhooks/${webhookId}/test`, { method: 'POST' })
+  return (data as { delivery_id: string }).delivery_id
 }
 
 function toBody(type: string, value: unknown): unknown {

@@ -7,8 +7,10 @@ import { emitJobEvent } from '../../../src/store/event/events.ts'
 import { cancelJob, failJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { mail, toRecipients } from '../../engine/house.ts'
+import { answered } from '../../fake/post.ts'
 import { house } from '../house.ts'
 import { type Seed, seedJob } from '../jobs/seed.ts'
+import { endpoint } from '../webhooks/endpoint.ts'
 
 // Every answer of the interface stands in fixtures/api as whoever reads its description expects it.
 
@@ -41,7 +43,7 @@ function compare(name: string, given: string): void {
 /** The text with a name in place of what differs by nature: ids, times of day, secrets, durations, cursors, and what only people read. */
 function plain(text: string): string {
   return text
-    .replace(/\b(job_sbx|job|wh|evt|ver|key|acc|req)_(?!id\b)[A-Za-z0-9]+\b(?=["/])/g, '$1_…')
+    .replace(/\b(job_sbx|job|wh|evt|dlv|ver|key|acc|req)_(?!id\b)[A-Za-z0-9]+\b(?=["/\\])/g, '$1_…')
     .replace(/\b2026-06-01T\d\d:\d\d:\d\d\.\d{3}Z/g, '<now>')
     .replace(/"ev_live_\w{38}"/g, '"<key>"')
     .replace(/"ev_live_\w{4}"/g, '"<prefix>"')
@@ -149,11 +151,48 @@ describe('the sandbox', () => {
   })
 })
 
-test('webhook endpoints are shown with their secret once', async () => {
-  const { ask } = await apiHouse()
-  const body = { url: 'https://app.example.com/hook', events: ['batch.completed'], active: true }
-  compare('webhook-created.json', await ask('/v1/webhooks', { body }))
-  compare('webhooks.json', await ask('/v1/webhooks'))
+describe('a webhook endpoint', () => {
+  const url = 'https://app.example.com/hook'
+  const hooked = () =>
+    endpoint({ url }, { engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } } })
+  type Hooked = Awaited<ReturnType<typeof hooked>>
+  const asking =
+    ({ request, path }: Hooked) =>
+    async (below: string, options = {}) =>
+      (await request(`${path}${below}`, options)).text()
+
+  test('is shown with its secret once', async () => {
+    const { ask } = await apiHouse()
+    const body = { url, events: ['batch.completed'], active: true }
+    compare('webhook-created.json', await ask('/v1/webhooks', { body }))
+    compare('webhooks.json', await ask('/v1/webhooks'))
+  })
+
+  test('gets another secret, shown once', async () => {
+    const ask = asking(await hooked())
+    compare('webhook-rotated.json', await ask('/secret', { method: 'POST' }))
+  })
+
+  test('is tried out by an event', async () => {
+    const home = await hooked()
+    compare('webhook-tested.json', await asking(home)('/test', { method: 'POST' }))
+    compare('event-webhook-test.json', home.post.sent[0]?.body ?? '')
+  })
+
+  test('shows what was sent to it, and is sent it again', async () => {
+    const home = await hooked()
+    const ask = asking(home)
+    home.post.answer(answered(500, { 'content-type': 'text/plain' }, 'Internal Server Error'))
+    await home.happen('batch.completed', { job_id: 'job_xyz789' })
+    const id = await home.attempt()
+    compare('webhook-deliveries.json', await ask('/deliveries'))
+    compare('webhook-delivery.json', await ask(`/deliveries/${id}`))
+    const retried = await ask(`/deliveries/${id}/retry`, { method: 'POST' })
+    compare('webhook-delivery-retried.json', retried)
+    await home.attempt({ last: true })
+    const body = { since: '2026-06-01T00:00:00Z' }
+    compare('webhook-recovered.json', await ask('/recover', { body }))
+  })
 })
 
 describe('an event', () => {

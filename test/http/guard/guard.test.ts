@@ -199,6 +199,15 @@ describe('the sandbox', () => {
     expect((await ask({ key: null, headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(401)
   })
 
+  test('counts all the same where the request does what others notice', async () => {
+    const { ask } = await guarded({ isReal: true }, { plan: 'free' })
+    const answer = await ask({ headers: { 'X-EV-Sandbox': 'true' } })
+    expect(await answer.clone().json()).toMatchObject({ sandbox: true })
+    expect(limitOf(answer).remaining).toBe(limitOf(answer).limit - 1)
+    const next = await ask({ headers: { 'X-EV-Sandbox': 'true' } })
+    expect(limitOf(next).remaining).toBe(limitOf(answer).limit - 2)
+  })
+
   test('does not simulate keys', async () => {
     const { ask } = await guarded({ scope: 'keys:write' })
     const answer = await ask({ headers: { 'X-EV-Sandbox': 'true' } })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { EVENT_KINDS } from '../../../src/hook/event.ts'
 import { batchCompleted, batchFailed, quotaData } from '../../../src/hook/event-data.ts'
 import { house } from '../house.ts'
+import { endpoint } from './endpoint.ts'
 
 const PUBLIC = { 'app.test': { A: ['8.8.8.8'] }, 'inside.test': { A: ['10.0.0.7'] } }
 const NEW = { url: 'https://app.test/hook', events: ['batch.completed'], active: true }
@@ -20,7 +21,7 @@ describe('registering a webhook endpoint', () => {
       description: null,
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
       ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:00:00.000Z' },
-      disabled_reason: null,
+      ...{ disabled_reason: null, failing_since: null },
     })
     expect(response.headers.get('Location')).toBe(`/v1/webhooks/${data.id}`)
     const { secret, ...kept } = data
@@ -151,10 +152,31 @@ describe('a webhook endpoint', () => {
     ])
   })
 
-  test('cannot be tried out yet', async () => {
-    const { request, created } = await withOne()
-    const response = await request(`/v1/webhooks/${created.id}/test`, { method: 'POST' })
-    expect(response.status).toBe(404)
+  test('tells since when it fails, and why it was switched off, until it is switched on again', async () => {
+    const { json, database, clock, created } = await withOne()
+    const trouble = { active: 0, disabled_reason: 'It failed.', failing_since: clock.now() }
+    await database.db.updateTable('webhook').set(trouble).execute()
+    expect((await json(`/v1/webhooks/${created.id}`)).data).toMatchObject({
+      ...{ active: false, disabled_reason: 'It failed.' },
+      failing_since: '2026-06-01T12:00:00.000Z',
+    })
+    const on = { method: 'PATCH', body: { active: true } }
+    expect((await json(`/v1/webhooks/${created.id}`, on)).data).toMatchObject({
+      ...{ active: true, disabled_reason: null, failing_since: null },
+    })
+  })
+
+  test('that is switched on has what waited for it looked for at once', async () => {
+    const { request, path, wakes } = await endpoint({ active: false })
+    const ask = (method: string, body: object) => request(path, { method, body })
+    await ask('PATCH', { active: true })
+    expect(wakes).toHaveLength(1)
+    await ask('PUT', NEW)
+    expect(wakes).toHaveLength(2)
+    await ask('PATCH', { active: false })
+    await ask('PATCH', { description: 'ours' })
+    await ask('PATCH', { active: 'no' })
+    expect(wakes).toHaveLength(2)
   })
 })
 
