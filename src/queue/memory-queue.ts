@@ -71,7 +71,14 @@ class Kind {
       this.#entries.set(key, fresh)
       this.#schedule(fresh, dueAt)
     } else if (entry.running) entry.againAt = Math.min(entry.againAt ?? dueAt, dueAt)
-    else if (dueAt < entry.dueAt && entry.cancelTimer !== null) this.#schedule(entry, dueAt)
+    else if (entry.cancelTimer !== null && this.#isSooner(dueAt, entry)) {
+      this.#schedule(entry, dueAt)
+    }
+  }
+
+  /** What is due now is so whatever was said before: a machine that slept has timers that are late by the wall clock. */
+  #isSooner(dueAt: number, entry: Entry): boolean {
+    return dueAt < entry.dueAt || dueAt <= this.#clock.now()
   }
 
   work(handler: Handler, options: WorkOptions): Worker {

@@ -66,6 +66,18 @@ describe('the queue in memory', () => {
     expect(desk.order).toEqual(['a'])
   })
 
+  test('what is put as due now is due now, though its timer slept with the machine', async () => {
+    const clock = fakeClock()
+    const queue = memoryQueue(clock, silentLog)
+    const desk = new Desk()
+    queue.work('k', desk.handler, { concurrency: 9 })
+    await queue.put('k', 'a', clock.now() + 60_000)
+    clock.jump(3_600_000)
+    await queue.put('k', 'a')
+    await clock.advance(0)
+    expect(desk.order).toEqual(['a'])
+  })
+
   test('after the close no timer is left that would keep the process', async () => {
     const clock = fakeClock()
     const queue = memoryQueue(clock, silentLog)

@@ -1,4 +1,4 @@
-import { type Clock, DAY, HOUR } from '../../base/clock.ts'
+import { type Clock, DAY, HOUR, MINUTE } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 
 /** What this process remembers of endpoints; by time that passes, so that a wall clock which jumps does no harm. */
@@ -7,7 +7,7 @@ export type Endpoints = {
   rest(webhookId: string, forMs: number): void
   /** How long it is still to be left in peace; 0: it may be asked. */
   restMs(webhookId: string): number
-  /** An attempt failed; gives since how long all of them do that this process made. */
+  /** An attempt failed; gives since how long all do that this process made, without a stop, a sleep or a jump of the clock between. */
   failed(webhookId: string): number
   delivered(webhookId: string): void
 }
@@ -17,7 +17,7 @@ export const REST_MAX_MS = HOUR
 
 export function endpointMemory(clock: Clock): Endpoints {
   const resting = new TtlMap<{ until: number }>({ sizeMax: SIZE_MAX, clock })
-  const failing = new TtlMap<{ since: number }>({ sizeMax: SIZE_MAX, clock })
+  const failing = new TtlMap<Failing>({ sizeMax: SIZE_MAX, clock })
   return {
     rest(webhookId, forMs) {
       const ttlMs = Math.min(forMs, REST_MAX_MS)
@@ -27,14 +27,27 @@ export function endpointMemory(clock: Clock): Endpoints {
     },
     restMs: webhookId => Math.max(0, (resting.get(webhookId)?.until ?? 0) - clock.ticks()),
     failed(webhookId) {
-      const entry = failing.get(webhookId) ?? { since: clock.ticks() }
-      failing.set(webhookId, entry, FAILING_TTL_MS)
-      return clock.ticks() - entry.since
+      const ticks = clock.ticks()
+      const offset = clock.now() - ticks
+      const known = failing.get(webhookId)
+      const isSame = known !== undefined && Math.abs(known.offset - offset) < JUMP_MS
+      const since = isSame ? known.since : ticks
+      failing.set(webhookId, { since, offset }, FAILING_TTL_MS)
+      return ticks - since
     },
     delivered: webhookId => failing.delete(webhookId),
   }
 }
 
+type Failing = {
+  /** Ticks of the clock. */
+  readonly since: number
+  /** From there to the wall clock: it grows while a machine sleeps. */
+  readonly offset: number
+}
+
+/** More than a clock is corrected by in passing. */
+const JUMP_MS = MINUTE
 /** With more of them in trouble the oldest is forgotten: it is asked sooner than it wants, or switched off later. */
 const SIZE_MAX = 10_000
 /** Longer than the longest wait between two attempts. */

@@ -1,0 +1,167 @@
+import { setImmediate } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import type { Clock } from '../../../src/base/clock.ts'
+import type { Log, LogFields } from '../../../src/base/log.ts'
+import { createSeal } from '../../../src/base/seal.ts'
+import type { EventKind } from '../../../src/hook/event.ts'
+import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { emit } from '../../../src/store/event/events.ts'
+import { createWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
+import type { AttemptTable, DeliveryTable, WebhookTable } from '../../../src/store/schema.ts'
+import type { Deliveries } from '../../../src/work/deliver/deliveries.ts'
+import { type DeliveryParts, startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
+import type { Post } from '../../../src/work/post/post.ts'
+import { type FakeClock, fakeClock } from '../../fake/clock.ts'
+import { fakePost } from '../../fake/post.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { tempDatabase } from '../../store/temp-database.ts'
+
+type Options = {
+  /** False: nobody looks by the clock for what is due, so that only the queue's own time counts. */
+  readonly watches?: boolean
+  readonly clock?: FakeClock
+}
+
+export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+
+/** Deliveries over a database, a clock, and a post that keeps what it got; an account is there. */
+export async function house({ watches = true, clock = fakeClock() }: Options = {}) {
+  const database = await tempDatabase({ clock })
+  const random = countedRandom()
+  const seal = createSeal('a secret of tests', random)
+  const post = fakePost()
+  const { log, lines } = noted()
+  await write(database, trx =>
+    createAccount(trx, { id: 'acc_1', name: 'a', plan: 'pro', now: clock.now() }),
+  )
+
+  async function addWebhook(change: Partial<Webhook> = {}): Promise<string> {
+    const id = change.id ?? 'wh_a'
+    const webhook = {
+      ...{ id, accountId: 'acc_1', url: `https://${id.replace('_', '-')}.test/hook`, active: true },
+      ...{ events: ['quota.warning'] as EventKind[], description: null },
+      ...{ secret: seal.seal(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
+      ...change,
+    }
+    await write(database, trx => createWebhook(trx, webhook))
+    return id
+  }
+
+  /** Events that all webhooks subscribed to; gives their IDs. */
+  async function addEvents(count = 1): Promise<string[]> {
+    return write(database, async trx => {
+      const ids: string[] = []
+      const kind = 'quota.warning' as const
+      for (let n = 0; n < count; n++) {
+        const data = { n }
+        const o = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
+        ids.push((await emit(trx, o)) ?? '')
+      }
+      return ids
+    })
+  }
+
+  /** The work of one process; ended with the test, whatever is under way. */
+  function start(change: Partial<DeliveryParts> = {}): Deliveries {
+    const its = watches ? clock : withoutWatch(clock)
+    const queue = memoryQueue(its, log)
+    const deliveries = startDeliveries({
+      ...{ database, queue, post, seal, clock: its, random, log, version: '1.2.3' },
+      ...change,
+    })
+    onTestFinished(() => ended(deliveries, clock))
+    return deliveries
+  }
+  return {
+    ...{ database, clock, random, seal, post, log, lines, addWebhook, addEvents, start },
+    deliveries: () => rowsOf(database, 'delivery') as Promise<DeliveryTable[]>,
+    attempts: () => rowsOf(database, 'attempt') as Promise<AttemptTable[]>,
+    webhooks: () => rowsOf(database, 'webhook') as Promise<WebhookTable[]>,
+    /** Resolves when so many requests were made. */
+    sent: (count: number) => until(() => post.sent.length >= count),
+  }
+}
+
+export type House = Awaited<ReturnType<typeof house>>
+
+/** Lets everything go on that can, until a condition holds. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (let turns = 0; turns < TURNS_MAX; turns++) {
+    if (await isSo()) return
+    await setImmediate()
+  }
+  throw new Error('it does not come to that')
+}
+
+/** Lets everything go on that can go on without the clock. */
+export async function settle(): Promise<void> {
+  for (let turns = 0; turns < SETTLED_AFTER; turns++) await setImmediate()
+}
+
+const TURNS_MAX = 20_000
+/** Many times what a look, a request and its commit take. */
+const SETTLED_AFTER = 60
+
+/** A receiver that answers when it is told to. */
+export function slowPost(): Post & {
+  readonly sent: { readonly url: string; readonly body: string }[]
+  readonly underWay: number
+  answer(status: number): void
+} {
+  const waiting: ((status: number) => void)[] = []
+  const sent: { url: string; body: string }[] = []
+  return {
+    sent,
+    get underWay() {
+      return waiting.length
+    },
+    answer(status) {
+      for (const resolve of waiting.splice(0)) resolve(status)
+    },
+    async send({ url, body }) {
+      sent.push({ url, body })
+      const { promise, resolve } = Promise.withResolvers<number>()
+      waiting.push(resolve)
+      const status = await promise
+      return { answer: { status, headers: {}, excerpt: '' }, fault: null, durationMs: 1 }
+    },
+    close: async () => {},
+  }
+}
+
+const rowsOf = (database: Database, table: 'delivery' | 'attempt' | 'webhook') =>
+  database.db
+    .selectFrom(table)
+    .selectAll()
+    .orderBy(table === 'attempt' ? 'number' : 'id')
+    .execute()
+
+/** The look for what is due is the only one who waits for half a second. */
+const withoutWatch = (clock: FakeClock): Clock => ({
+  ...clock,
+  after: (delayMs, callback) => (delayMs === 500 ? () => {} : clock.after(delayMs, callback)),
+})
+
+async function ended(deliveries: Deliveries, clock: FakeClock): Promise<void> {
+  let isOver = false
+  void deliveries.stop().finally(() => {
+    isOver = true
+  })
+  while (!isOver) await clock.advance(1_000)
+}
+
+type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
+
+function noted() {
+  const lines: Line[] = []
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) =>
+      void lines.push({ level, message, fields })
+  const log: Log = {
+    ...{ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
+  }
+  return { lines, log }
+}
