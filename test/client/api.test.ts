@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { EvClient } from '../../src/client/client.ts'
+import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { openapiDocument } from '../../src/http/document/openapi.ts'
 import { house } from '../http/house.ts'
 import { failureOf, far } from './far.ts'
@@ -22,7 +22,10 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[keys.list(), keys.create({ name: 'a', scopes: ['*'] }), keys.update('{id}', {})],
     ...[keys.rotate('{id}'), keys.delete('{id}'), webhooks.list(), webhooks.get('{id}')],
     ...[webhooks.create(webhook), webhooks.update('{id}', {}), webhooks.replace('{id}', webhook)],
-    ...[webhooks.delete('{id}'), webhooks.events()],
+    ...[webhooks.delete('{id}'), webhooks.events(), webhooks.test('{id}')],
+    ...[webhooks.rotateSecret('{id}'), webhooks.deliveries('{id}').page()],
+    ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
+    webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
   ])
   const { service, app } = await house()
   const { paths = {} } = openapiDocument(service, app)
@@ -63,6 +66,40 @@ describe('what was done, but not heard of, is done once', () => {
     ]
     expect(Math.max(...there)).toBeLessThanOrEqual(1)
   })
+})
+
+describe('what is sent to a webhook, but not heard of,', () => {
+  const url = 'https://192.0.2.7/hook'
+
+  test('is sent once', async () => {
+    const rooms = await house({ settings: NEARBY })
+    const { id } = await near(rooms).client.webhooks.create({ url, events: ['batch.completed'] })
+    const { client, seen } = near(rooms, { lose: 2 })
+    expect(await client.webhooks.test(id)).toMatchObject({ status: 'delivered' })
+    expect(seen.map(({ attempt, replayed }) => [attempt, replayed])).toEqual([[2, true]])
+    expect(rooms.post.sent).toHaveLength(1)
+  })
+
+  test('is signed with the secret that is told', async () => {
+    const rooms = await house({ settings: NEARBY })
+    const { id } = await near(rooms).client.webhooks.create({ url, events: ['batch.completed'] })
+    const { client } = near(rooms, { lose: 2 })
+    const { secret } = await client.webhooks.rotateSecret(id, { grace_period_seconds: 0 })
+    await near(rooms).client.webhooks.test(id)
+    const [{ body = '', headers = {} } = {}] = rooms.post.sent
+    const { now } = rooms.clock
+    expect(await verifyWebhook(body, headers, secret, { now })).toMatchObject({
+      event: 'webhook.test',
+      data: { webhook_id: id },
+    })
+  })
+})
+
+test('a webhook that is tried out has its own half minute, beside ours', async () => {
+  const { client, waits } = far([{ json: { data: {} } }])
+  await client.webhooks.test('wh_1')
+  await client.webhooks.retry('wh_1', 'dlv_1')
+  expect(waits).toEqual([45_000])
 })
 
 describe('with the service', () => {
@@ -175,6 +212,34 @@ describe('with the service', () => {
     await client.webhooks.delete(made.id)
     expect(await failureOf(client.webhooks.get(made.id))).toMatchObject({ code: 'not_found' })
     expect((await client.webhooks.events()).map(({ event }) => event)).toContain('quota.warning')
+  })
+
+  test('webhooks are tried out, and what was sent is looked at and sent again', async () => {
+    const rooms = await house({ settings: NEARBY })
+    const { webhooks } = near(rooms).client
+    const url = 'https://192.0.2.7/hook'
+    const { id, secret } = await webhooks.create({ url, events: ['batch.completed'] })
+    rooms.post.answer(500)
+    const tried = await webhooks.test(id)
+    expect(tried).toMatchObject({ event: 'webhook.test', status: 'failed', status_code: 500 })
+    await webhooks.test(id)
+    const ids = (await all(webhooks.deliveries(id, { status: 'failed', limit: 1 }))).map(
+      delivery => delivery.id,
+    )
+    expect(ids).toHaveLength(2)
+    expect(ids[1]).toBe(tried.delivery_id)
+    expect((await webhooks.deliveries(id, { event: 'batch.failed' }).page()).items).toEqual([])
+    expect(await webhooks.delivery(id, tried.delivery_id)).toMatchObject({
+      ...{ request: { url }, response: { status_code: 500 }, attempts: [{ number: 1 }] },
+    })
+    expect(await webhooks.retry(id, tried.delivery_id)).toMatchObject({ status: 'pending' })
+    expect(await webhooks.recover(id, { since: '2026-03-21T00:00:00Z' })).toEqual({ recovered: 0 })
+    const rotated = await webhooks.rotateSecret(id)
+    expect(rotated.secret).not.toBe(secret)
+    expect((await webhooks.get(id)).previous_secret_expires_at).toBe(
+      rotated.previous_secret_expires_at,
+    )
+    expect(await failureOf(webhooks.delivery(id, 'dlv_none'))).toMatchObject({ code: 'not_found' })
   })
 
   test('numbers are told', async () => {

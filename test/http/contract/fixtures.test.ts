@@ -151,7 +151,7 @@ describe('the sandbox', () => {
   })
 })
 
-describe('a webhook endpoint', () => {
+describe('webhooks', () => {
   const url = 'https://app.example.com/hook'
   const hooked = () =>
     endpoint({ url }, { engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } } })
@@ -161,25 +161,25 @@ describe('a webhook endpoint', () => {
     async (below: string, options = {}) =>
       (await request(`${path}${below}`, options)).text()
 
-  test('is shown with its secret once', async () => {
+  test('webhook endpoints are shown with their secret once', async () => {
     const { ask } = await apiHouse()
     const body = { url, events: ['batch.completed'], active: true }
     compare('webhook-created.json', await ask('/v1/webhooks', { body }))
     compare('webhooks.json', await ask('/v1/webhooks'))
   })
 
-  test('gets another secret, shown once', async () => {
+  test('another secret is shown once', async () => {
     const ask = asking(await hooked())
     compare('webhook-rotated.json', await ask('/secret', { method: 'POST' }))
   })
 
-  test('is tried out by an event', async () => {
+  test('an endpoint is tried out by an event', async () => {
     const home = await hooked()
     compare('webhook-tested.json', await asking(home)('/test', { method: 'POST' }))
     compare('event-webhook-test.json', home.post.sent[0]?.body ?? '')
   })
 
-  test('shows what was sent to it, and is sent it again', async () => {
+  test('an endpoint shows what was sent to it, and is sent it again', async () => {
     const home = await hooked()
     const ask = asking(home)
     home.post.answer(answered(500, { 'content-type': 'text/plain' }, 'Internal Server Error'))
