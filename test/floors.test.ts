@@ -56,6 +56,7 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   ['settings', /\bprocess\.env\b/, /^cli\//],
+  ['mail', /'nodemailer'/, /^work\/notify\/smtp-notify\.ts$/],
   ['SQL', /from '(kysely|better-sqlite3)'/, /^store\//],
 ]
 

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest'
+import { mailWayOf } from '../../../src/cli/serve/mail.ts'
+import { toConfig } from '../../../src/config/config.ts'
+
+const wayBy = (flags: Record<string, string>) =>
+  mailWayOf(toConfig({ flags, environment: { HOME: '/home/ann' }, file: null }))
+
+const SERVER = { notifySmtp: 'smtp://mail.example' }
+const SENDER = { notifyFrom: 'ev@example.com' }
+
+describe('notices of ev serve', () => {
+  test('go to the log where nothing is set', () => {
+    expect(wayBy({})).toBeNull()
+  })
+
+  test('go by the mail server that is set, with or without somebody to stand in', () => {
+    const way = { url: 'smtp://mail.example', from: 'ev@example.com' }
+    expect(wayBy({ ...SERVER, ...SENDER })).toEqual(way)
+    expect(wayBy({ ...SERVER, ...SENDER, notifyTo: 'ops@example.com' })).toEqual(way)
+  })
+
+  test.each([
+    ['a server without a sender', SERVER, /--notify-smtp is there, --notify-from is not/],
+    ['a sender without a server', SENDER, /--notify-from is there, --notify-smtp is not/],
+    [
+      'a recipient without a server',
+      { notifyTo: 'ops@example.com' },
+      /--notify-to is there, --notify-smtp is not/,
+    ],
+  ])('are not left in doubt by %s', (_, flags, fault) => {
+    expect(() => wayBy(flags)).toThrow(fault)
+    expect(() => wayBy(flags)).toThrow(expect.objectContaining({ code: 'bad_config' }))
+  })
+})

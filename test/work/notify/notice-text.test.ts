@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import type { DueNotice } from '../../../src/store/event/notices.ts'
+import { noticeMail } from '../../../src/work/notify/notice-text.ts'
+
+const NOTICE: DueNotice = {
+  ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
+  ...{ accountId: 'acc_a', accountName: 'Shop', email: null },
+  ...{ failedEvents: 3, lastError: 'The receiver answered 500, which is not 2xx.' },
+  disabledReason: null,
+}
+const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
+
+const mail = (notice: Partial<DueNotice> = {}) =>
+  noticeMail({ ...NOTICE, ...notice }, 'ops@example.com', PLACE)
+
+test('it says whose webhook did not take how many events, why, and what to do', () => {
+  expect(mail()).toEqual({
+    to: 'ops@example.com',
+    subject: 'ev: 3 events could not be delivered to app.example:8443 (wh_a)',
+    text: `This is about the webhook wh_a of the account acc_a “Shop”:
+
+  https://app.example:8443/hook
+
+3 events could not be delivered to it since the last notice; nothing more is tried for them by itself.
+
+The last error: The receiver answered 500, which is not 2xx.
+
+What to do (each step by the command line, or by HTTP with an API key):
+
+- Look at what was sent, and what came of it.
+    ev webhooks deliveries wh_a --status failed
+    GET https://ev.example/v1/webhooks/wh_a/deliveries?status=failed
+
+- Mend the receiver, and try it out.
+    ev webhooks test wh_a
+    POST https://ev.example/v1/webhooks/wh_a/test
+
+- Send again what failed.
+    ev webhooks retry --since 2026-06-16 wh_a
+    POST https://ev.example/v1/webhooks/wh_a/recover {"since": "2026-06-16T00:00:00Z"}
+
+Events that failed are kept for 7 days, and can be sent again until then.
+`,
+  })
+})
+
+test('of one that was switched off it says why, and how it is switched on again before anything is sent', () => {
+  const { subject, text } = mail({ failedEvents: 1, disabledReason: 'It answered 410 Gone.' })
+  expect(subject).toBe(
+    'ev: the webhook to app.example:8443 was switched off, 1 event could not be delivered (wh_a)',
+  )
+  expect(text).toContain('1 event could not be delivered to it')
+  expect(text).toContain('It was switched off: It answered 410 Gone.\nNothing is sent to it until')
+  const order = ['- Look', '- Mend', '- Switch', '- Send again'].map(step => text.indexOf(step))
+  expect(order).toEqual(order.toSorted((a, b) => a - b))
+  expect(order[0]).toBeGreaterThan(0)
+  expect(text).toContain('    ev webhooks enable wh_a\n')
+  expect(text).toContain('PATCH https://ev.example/v1/webhooks/wh_a {"active": true}')
+})
+
+test('of one that was switched off without any event that failed it tells just that', () => {
+  const { subject, text } = mail({ failedEvents: 0, lastError: null, disabledReason: 'Why.' })
+  expect(subject).toBe('ev: the webhook to app.example:8443 was switched off (wh_a)')
+  expect(text).not.toMatch(/0 events|could not be delivered|The last error/)
+})
+
+test('it holds nothing of the query of the URL, which may be a secret', () => {
+  const { subject, text } = mail()
+  expect(subject + text).not.toMatch(/s3cret|token|part/)
+})
+
+test('foreign text is one line without anything that a terminal or a mail reader would obey', () => {
+  const evil = 'a\r\nBcc: eve@evil.example\u001b[2J\u202e'
+  const { subject, text } = mail({
+    ...{ accountName: evil, lastError: evil, disabledReason: evil },
+    url: 'https://app.example/%0D%0ABcc:eve',
+  })
+  expect(subject).toMatch(/^[^\r\n]*$/)
+  expect(text).not.toMatch(/^Bcc/m)
+  expect(subject + text).not.toMatch(/[\u001b\u202e\r]/)
+})
+
+test('what is endless is cut', () => {
+  const long = 'x'.repeat(100_000)
+  const { text } = mail({ lastError: long, disabledReason: long, accountName: long })
+  expect(text.length).toBeLessThan(4_000)
+})
