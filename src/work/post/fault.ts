@@ -14,8 +14,11 @@ export function faultOf(error: unknown, place = 'The receiver'): string {
 
 const MESSAGE_LENGTH_MAX = 200
 
-const codeOf = (error: unknown) =>
-  error instanceof Error && 'code' in error ? String(error.code) : ''
+/** The name of the error where it has no code, as undici's parser leaves it out at times. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return ''
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+}
 
 /** undici has one code for both: it hangs up at 100 and 101, as nothing of ours asks for them. */
 const saysOfUndici = (message: string) =>
@@ -54,5 +57,5 @@ const SENTENCES: readonly [codes: RegExp, says: string][] = [
   ],
   [/^(ERR_SSL_|EPROTO)/, 'and ev could not agree on TLS.'],
   [/^UND_ERR_HEADERS_OVERFLOW$/, 'answered with more than 16 KiB of headers.'],
-  [/^HPE_/, 'gave an answer that is not HTTP/1.1.'],
+  [/^(HPE_|HTTPParserError$|UND_ERR_RES_)/, 'gave an answer that is not HTTP/1.1.'],
 ]

@@ -1,5 +1,5 @@
 import type { Agent } from 'undici'
-import { type Clock, SECOND } from '../../base/clock.ts'
+import { breathe, type Clock, SECOND } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { readDestination } from '../../hook/destination.ts'
@@ -65,7 +65,10 @@ export function httpsPost(options: HttpsPostOptions): Post {
         answer => ({ answer, fault: null }),
         (error: unknown) => ({ answer: null, fault: faultOf(error) }),
       )
-      return { ...outcome, durationMs: Math.round(clock.ticks() - startedAt) }
+      const durationMs = Math.round(clock.ticks() - startedAt)
+      // undici frees a connection one turn after the answer's end: a letter sent before would open one more.
+      await breathe()
+      return { ...outcome, durationMs }
     },
     async close() {
       isClosed = true

@@ -1,0 +1,58 @@
+import { setImmediate } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import type { Clock } from '../../../src/base/clock.ts'
+import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { httpsPost } from '../../../src/work/post/https-post.ts'
+import type { Post, Receipt } from '../../../src/work/post/post.ts'
+import { type FakeClock, fakeClock } from '../../fake/clock.ts'
+import { type Receiver, type ReceiverOptions, startReceiver } from '../../fake/receiver.ts'
+import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { type Zone, zone } from '../../fake/zone.ts'
+
+type OfficeOptions = {
+  readonly clock?: Clock
+  /** What may be dialled that is not public. */
+  readonly allowed?: readonly string[]
+  readonly resolver?: Zone
+}
+
+export const BODY = '{"event":"batch.completed","data":{}}'
+
+/** A post that believes the tests' authority and knows `hook.example` at 127.0.0.1, closed with the test. */
+export function openPost(
+  options: OfficeOptions = {},
+): Post & { to(url: string): Promise<Receipt> } {
+  const { clock = fakeClock(), allowed = ['127.0.0.1'] } = options
+  const resolver = options.resolver ?? zone({ 'hook.example': { A: ['127.0.0.1'] } })
+  const ca = testAuthority().cert
+  const post = httpsPost({ clock, resolver, mayDial: addressJudge(allowed), ca })
+  onTestFinished(() => post.close())
+  const to = (url: string) =>
+    post.send({ url, headers: { 'content-type': 'application/json', 'x-ev': 'a b' }, body: BODY })
+  return { ...post, to }
+}
+
+/** A receiver that is closed with the test. */
+export async function openReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
+  const receiver = await startReceiver(options)
+  onTestFinished(() => receiver.close())
+  return receiver
+}
+
+/** What comes of one letter to a receiver like this, on a clock that stands still unless moved. */
+export async function sendOne(options: ReceiverOptions = {}): Promise<Sent> {
+  const clock = fakeClock()
+  const receiver = await openReceiver({ clock, ...options })
+  return { receiver, clock, sending: openPost({ clock }).to(receiver.url) }
+}
+
+export type Sent = {
+  readonly receiver: Receiver
+  readonly clock: FakeClock
+  readonly sending: Promise<Receipt>
+}
+
+/** Looks once in every turn of the event loop. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await setImmediate()
+}

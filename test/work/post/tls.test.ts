@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { zone } from '../../fake/zone.ts'
+import { openPost, openReceiver, sendOne } from './office.ts'
+
+describe('TLS', () => {
+  test.each([
+    ['self-signed', /has a self-signed certificate/],
+    ['expired', /has a certificate that has expired\.$/],
+    ['not-yet-valid', /has a certificate that is not valid yet\.$/],
+    ['other-name', /has a certificate of another name\.$/],
+    ['unknown-authority', /has a certificate of an authority that is not known/],
+  ] as const)(
+    'a certificate that is %s is not believed, and nothing is sent',
+    async (kind, says) => {
+      const { receiver, sending } = await sendOne({ certificate: kind })
+      const { answer, fault } = await sending
+      expect({ answer, fault }).toEqual({ answer: null, fault: expect.stringMatching(says) })
+      expect(fault).toContain(`127.0.0.1 port ${receiver.port} `)
+      expect(receiver.received).toEqual([])
+    },
+  )
+
+  test('1.1 is too old', async () => {
+    const { receiver, sending } = await sendOne({ tls: 'TLSv1.1' })
+    expect((await sending).fault).toMatch(/too old: at least TLS 1\.2 is needed\.$/)
+    expect(receiver.received).toEqual([])
+  })
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async tls => {
+    const { sending } = await sendOne({ tls })
+    expect(await sending).toMatchObject({ answer: { status: 200 } })
+  })
+
+  test('there is none of it where plain HTTP is spoken, and nothing is sent', async () => {
+    const { receiver, sending } = await sendOne({ tls: 'none' })
+    expect((await sending).fault).toMatch(/does not speak TLS on this port\.$/)
+    expect(receiver.received).toEqual([])
+  })
+
+  test('a certificate is held against the address where the URL has one', async () => {
+    const receiver = await openReceiver()
+    const right = await openPost().to(`https://127.0.0.1:${receiver.port}/`)
+    expect(right).toMatchObject({ answer: { status: 200 } })
+    expect(receiver.received.at(-1)?.serverName).toBeNull()
+    const other = await openReceiver({ certificate: 'other-name' })
+    const wrong = await openPost().to(`https://127.0.0.1:${other.port}/`)
+    expect(wrong.fault).toMatch(/certificate of another name/)
+  })
+
+  test('a certificate is held against the name of the URL, not against what the name means', async () => {
+    const receiver = await openReceiver({ name: 'hook.example' })
+    const resolver = zone({ 'other.example': { A: ['127.0.0.1'] } })
+    const { fault } = await openPost({ resolver }).to(`https://other.example:${receiver.port}/`)
+    expect(fault).toMatch(/certificate of another name/)
+  })
+
+  test.each(['hook.example.', 'HOOK.Example', 'localhost', 'LOCALHOST.', 'bücher.example'])(
+    'the name %s is asked for as certificates have it',
+    async written => {
+      const { hostname } = new URL(`https://${written}`)
+      const name = hostname.replace(/\.$/, '')
+      const receiver = await openReceiver({ name })
+      const resolver = zone({ [name]: { A: ['127.0.0.1'] } })
+      const receipt = await openPost({ resolver }).to(`https://${written}:${receiver.port}/`)
+      expect(receipt).toMatchObject({ answer: { status: 200 } })
+      expect(receiver.received[0]?.serverName).toBe(name)
+    },
+  )
+})
