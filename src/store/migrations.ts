@@ -272,7 +272,7 @@ export const MIGRATIONS: Migrations = {
       await db.schema
         .createIndex('notice_due')
         .on('notice')
-        .column('due_at')
+        .columns(['due_at', 'webhook_id'])
         .where(sql.ref('due_at'), 'is not', null)
         .execute()
     },

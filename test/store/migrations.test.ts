@@ -3,6 +3,8 @@ import SqliteDatabase from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
+import { findAccount } from '../../src/store/account/accounts.ts'
+import { dueWebhooks, nextDelivery } from '../../src/store/event/deliveries.ts'
 import { claimItems, nextDueAt } from '../../src/store/job/claims.ts'
 import { startJob } from '../../src/store/job/course.ts'
 import { MIGRATIONS } from '../../src/store/migrations.ts'
@@ -32,6 +34,50 @@ test('a list that an ev without egresses left half done goes on: any egress may 
     { position: 1, tries: 1, egress: null, refused_by: null },
     { position: 2, tries: 0, egress: null, refused_by: null },
   ])
+})
+
+test('what an ev that sent nothing wrote down is sent: an event that waits is of its kind, and due as it was', async () => {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const earlier = await databaseAsOf('0003_service', file)
+  await sql`
+    insert into account (id, name, plan, created_at) values ('acc_a', 'A', 'free', 1)`.execute(
+    earlier,
+  )
+  await sql`
+    insert into webhook (id, account_id, url, events, active, secret, secret_hint, created_at,
+      updated_at) values ('wh_a', 'acc_a', 'https://app.example/', '["batch.completed"]', 1,
+      'sealed', 'LaSw', 1, 2)`.execute(earlier)
+  await sql`
+    insert into event (id, account_id, kind, body, created_at) values
+    ('evt_a', 'acc_a', 'batch.completed', 'a', 5), ('evt_b', 'acc_a', 'quota.warning', 'b', 6)`.execute(
+    earlier,
+  )
+  await sql`
+    insert into delivery (id, event_id, webhook_id, state, attempt, due_at, created_at) values
+    ('dlv_a', 'evt_a', 'wh_a', 'pending', 0, 5, 5),
+    ('dlv_b', 'evt_b', 'wh_a', 'pending', 0, 6, 6)`.execute(earlier)
+  await earlier.destroy()
+
+  const database = await tempDatabase({ file })
+  const rows = await database.db.selectFrom('delivery').selectAll().orderBy('id').execute()
+  const waiting = { webhook_id: 'wh_a', state: 'pending', trigger: 'scheduled', attempt: 0 }
+  const nothing = { status_code: null, duration_ms: null, error: null, expires_at: null }
+  expect(rows).toEqual([
+    {
+      ...{ ...waiting, ...nothing, id: 'dlv_a', event_id: 'evt_a' },
+      ...{ kind: 'batch.completed', due_at: 5, created_at: 5 },
+    },
+    {
+      ...{ ...waiting, ...nothing, id: 'dlv_b', event_id: 'evt_b' },
+      ...{ kind: 'quota.warning', due_at: 6, created_at: 6 },
+    },
+  ])
+  expect(await dueWebhooks(database, 5)).toEqual(['wh_a'])
+  expect(await nextDelivery(database, 'wh_a', { now: 5, except: [] })).toMatchObject({
+    ...{ id: 'dlv_a', body: 'a', trigger: 'scheduled' },
+    webhook: { active: true, previousSecret: null, failingSince: null, disabledReason: null },
+  })
+  expect(await findAccount(database, 'acc_a')).toMatchObject({ name: 'A', email: null })
 })
 
 /** A database as it was when a migration was the last. */

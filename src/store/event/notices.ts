@@ -76,7 +76,7 @@ export async function dueNotices({ reader }: Database, now: number): Promise<Due
     .where('notice.due_at', '<=', now)
     .where('webhook.deleted_at', 'is', null)
     .orderBy('notice.due_at')
-    .orderBy('webhook.id')
+    .orderBy('notice.webhook_id')
     .limit(NOTICES_MAX)
     .execute()
 }

@@ -1,0 +1,327 @@
+import { describe, expect, test } from 'vitest'
+import { type Database, write } from '../../../src/store/database.ts'
+import {
+  type NewAttempt,
+  type NewTest,
+  nextDelivery,
+  recordAttempts,
+  recordTest,
+  retryDelivery,
+} from '../../../src/store/event/deliveries.ts'
+import { deleteWebhook, findWebhook } from '../../../src/store/event/webhooks.ts'
+import type { DeliveryTrigger, NoticeTable } from '../../../src/store/schema.ts'
+import { tempDatabase } from '../temp-database.ts'
+import { addDelivery, addWebhook, attemptAt, deliveryRow, FAILURE, SUCCESS } from './house.ts'
+
+const NOW = 5_000
+
+const record = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
+  write(database, trx => recordAttempts(trx, attempts, { now }))
+
+const attemptsOf = ({ db }: Database) =>
+  db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()
+
+/** A webhook with these deliveries, each due for the first time. */
+async function house(...ids: string[]): Promise<Database> {
+  const database = await tempDatabase()
+  await addWebhook(database)
+  for (const id of ids) await addDelivery(database, id, { at: 100 })
+  return database
+}
+
+describe('an attempt', () => {
+  test('that is to be tried again moves its delivery on, and is kept with all that came of it', async () => {
+    const database = await house('dlv_a')
+    const before = await deliveryRow(database, 'dlv_a')
+    await record(database, [attemptAt('dlv_a')])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual({
+      ...{ ...before, state: 'retry_scheduled', attempt: 1, due_at: 60_000 },
+      ...{ status_code: 500, duration_ms: 84, error: 'It answered 500.' },
+    })
+    expect(await attemptsOf(database)).toEqual([
+      {
+        ...{ delivery_id: 'dlv_a', number: 1, trigger: 'scheduled', started_at: 1_000 },
+        ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 500 },
+        ...{ headers: '{"server":"x"}', excerpt: 'no', error: 'It answered 500.' },
+      },
+    ])
+  })
+
+  test('that succeeded ends its delivery, and so does one that failed for good', async () => {
+    const database = await house('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_a', SUCCESS), attemptAt('dlv_b', FAILURE)])
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({
+      ...{ state: 'delivered', attempt: 1, due_at: 100, expires_at: 900_000 },
+      ...{ status_code: 200, error: null },
+    })
+    expect(await deliveryRow(database, 'dlv_b')).toMatchObject({
+      ...{ state: 'failed', attempt: 1, due_at: 100, expires_at: 900_000 },
+    })
+    expect(await nextDelivery(database, 'wh_a', { now: 1e9, except: [] })).toBeNull()
+  })
+
+  test('that nobody answered has neither status nor headers nor body', async () => {
+    const database = await house('dlv_a')
+    const silent = { statusCode: null, headers: null, excerpt: null, error: 'Nobody answered.' }
+    await record(database, [attemptAt('dlv_a', silent)])
+    expect(await attemptsOf(database)).toMatchObject([
+      { status_code: null, headers: null, excerpt: null, error: 'Nobody answered.' },
+    ])
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ status_code: null })
+  })
+
+  test('is counted on over all rounds of its delivery', async () => {
+    const database = await house('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_a')])
+    await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'scheduled', 1))])
+    await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', NOW))
+    const third = attemptAt('dlv_a', roundOf('dlv_a', 'manual', 0))
+    await record(database, [attemptAt('dlv_b'), third])
+    const kept = await attemptsOf(database)
+    expect(kept.map(row => [row.delivery_id, row.number, row.trigger])).toEqual([
+      ['dlv_a', 1, 'scheduled'],
+      ['dlv_a', 2, 'scheduled'],
+      ['dlv_a', 3, 'manual'],
+      ['dlv_b', 1, 'scheduled'],
+    ])
+    expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ trigger: 'manual', attempt: 1 })
+  })
+
+  test('keeps the texts of the receiver to the byte', async () => {
+    const database = await house('dlv_a')
+    const excerpt = 'a "b" \\ \n\t {"c":[1]} é 漢 😀'
+    await record(database, [attemptAt('dlv_a', { excerpt, headers: { 'x-a': '"\\' } })])
+    const [kept] = await attemptsOf(database)
+    expect(kept?.excerpt).toBe(excerpt)
+    expect(JSON.parse(kept?.headers ?? '')).toEqual({ 'x-a': '"\\' })
+  })
+
+  test.each<[string, Partial<NewAttempt>]>([
+    ['succeeded', SUCCESS],
+    ['failed for good', FAILURE],
+    ['is to be tried again', {}],
+  ])('that %s leaves a round that was asked for meanwhile as it is', async (_, given) => {
+    const database = await house()
+    await addDelivery(database, 'dlv_a', { state: 'retry_scheduled', attempt: 5, at: 100 })
+    const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
+    await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', 'scheduled', 5), ...given })])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
+    expect(await attemptsOf(database)).toMatchObject([{ number: 1, trigger: 'scheduled' }])
+    expect(await noticeOf(database)).toBeUndefined()
+  })
+
+  test('of a second round leaves a third that was asked for meanwhile as it is', async () => {
+    const database = await house()
+    await addDelivery(database, 'dlv_a', {
+      ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
+    })
+    const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
+    await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'manual', 2))])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
+  })
+
+  test('whose delivery or webhook is gone is passed over, and the others are not', async () => {
+    const database = await house('dlv_a')
+    await addWebhook(database, { id: 'wh_b' })
+    await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 1))
+    const before = await deliveryRow(database, 'dlv_b')
+    await record(database, [
+      attemptAt('dlv_x', FAILURE),
+      attemptAt('dlv_b', { ...FAILURE, disabledReason: 'gone' }),
+      attemptAt('dlv_a'),
+    ])
+    expect(await deliveryRow(database, 'dlv_b')).toEqual(before)
+    expect((await attemptsOf(database)).map(row => row.delivery_id)).toEqual(['dlv_a'])
+    expect(await database.db.selectFrom('notice').selectAll().execute()).toEqual([])
+  })
+
+  test('may come with two hundred others', async () => {
+    const ids = Array.from({ length: 200 }, (_, n) => `dlv_${1_000 + n}`)
+    const database = await house(...ids)
+    await record(
+      database,
+      ids.map((id, n) => attemptAt(id, n % 2 === 0 ? SUCCESS : FAILURE)),
+    )
+    const rows = database.db.selectFrom('delivery').select(['id', 'state']).orderBy('id')
+    expect(await rows.execute()).toEqual(
+      ids.map((id, n) => ({ id, state: n % 2 === 0 ? 'delivered' : 'failed' })),
+    )
+    expect(await attemptsOf(database)).toHaveLength(200)
+    expect(await noticeOf(database)).toMatchObject({ failed_events: 100 })
+  })
+})
+
+describe('a webhook', () => {
+  const stands = async (database: Database) => {
+    const webhook = await findWebhook(database, 'acc_a', 'wh_a')
+    return webhook?.failingSince
+  }
+
+  test('fails from its first failure on until it takes something', async () => {
+    const database = await house('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
+    await record(database, [attemptAt('dlv_a')], 10)
+    expect(await stands(database)).toBe(10)
+    await record(database, [attemptAt('dlv_b', FAILURE)], 20)
+    expect(await stands(database)).toBe(10)
+    await record(database, [attemptAt('dlv_c', SUCCESS)], 30)
+    expect(await stands(database)).toBeNull()
+    await record(database, [attemptAt('dlv_d')], 40)
+    expect(await stands(database)).toBe(40)
+  })
+
+  test.each<[string, Partial<NewAttempt>[], number | null]>([
+    ['a success and then a failure', [SUCCESS, FAILURE], 20],
+    ['a failure and then a success', [FAILURE, SUCCESS], null],
+    ['failures alone', [FAILURE, {}], 10],
+  ])('that failed before goes by the order in one group: %s', async (_, group, since) => {
+    const database = await house('dlv_x', 'dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_x')], 10)
+    const attempts = group.map((given, n) => attemptAt(`dlv_${'ab'[n]}`, given))
+    await record(database, attempts, 20)
+    expect(await stands(database)).toBe(since)
+  })
+
+  test('does not fail by what another one answers', async () => {
+    const database = await house('dlv_a')
+    await addWebhook(database, { id: 'wh_b' })
+    await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
+    await record(database, [attemptAt('dlv_b'), attemptAt('dlv_a', SUCCESS)], 10)
+    expect(await stands(database)).toBeNull()
+    expect(await findWebhook(database, 'acc_a', 'wh_b')).toMatchObject({ failingSince: 10 })
+  })
+
+  test('counts what came of an attempt whose delivery has a new round by now', async () => {
+    const database = await house('dlv_a')
+    await addDelivery(database, 'dlv_b', { state: 'retry_scheduled', attempt: 1 })
+    await record(database, [attemptAt('dlv_a')], 10)
+    await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_b', 15))
+    const late = { ...roundOf('dlv_b', 'scheduled', 1), ...SUCCESS }
+    await record(database, [attemptAt('dlv_b', late)], 20)
+    expect(await stands(database)).toBeNull()
+  })
+
+  test('is switched off with the reason that is given, keeps what waits, and its owner is told', async () => {
+    const database = await house('dlv_a', 'dlv_b')
+    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
+    await record(database, [attemptAt('dlv_a', gone)])
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
+      ...{ active: false, disabledReason: 'It answered 410.', updatedAt: NOW },
+    })
+    expect(await deliveryRow(database, 'dlv_b')).toMatchObject({ state: 'pending', due_at: 100 })
+    expect(await noticeOf(database)).toMatchObject({
+      ...{ account_id: 'acc_a', failed_events: 1, disabled_reason: 'It answered 410.' },
+    })
+  })
+
+  test('that somebody switched off meanwhile is not switched off again', async () => {
+    const database = await house('dlv_a')
+    await database.db.updateTable('webhook').set({ active: 0, updated_at: 77 }).execute()
+    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
+    await record(database, [attemptAt('dlv_a', gone)])
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
+      ...{ active: false, disabledReason: null, updatedAt: 77 },
+    })
+    expect(await noticeOf(database)).toMatchObject({ failed_events: 1, disabled_reason: null })
+  })
+
+  test('that failed for long is not switched off by an attempt from before its success', async () => {
+    const database = await house('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
+    await record(database, [attemptAt('dlv_a')], 10)
+    const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
+    const group = [attemptAt('dlv_b', SUCCESS), attemptAt('dlv_c', judged)]
+    await record(database, [...group, attemptAt('dlv_d', judged)], 1_000)
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
+      ...{ active: true, disabledReason: null, failingSince: 1_000 },
+    })
+  })
+
+  test('that failed for long is switched off with the failure that says so', async () => {
+    const database = await house('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_a')], 10)
+    const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
+    await record(database, [attemptAt('dlv_b', judged)], 1_000)
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
+      ...{ active: false, disabledReason: 'It failed for 5 days.', failingSince: 10 },
+    })
+    expect(await noticeOf(database)).toMatchObject({
+      ...{ failed_events: 0, disabled_reason: 'It failed for 5 days.' },
+    })
+  })
+})
+
+describe('the owner of a webhook', () => {
+  test.each<[string, DeliveryTrigger, Partial<NewAttempt>, number | undefined]>([
+    ['what was given up', 'scheduled', FAILURE, 1],
+    ['what was given up after somebody asked for it once more', 'manual', FAILURE, 1],
+    ['nothing that is tried again', 'scheduled', {}, undefined],
+    ['nothing that arrived', 'scheduled', SUCCESS, undefined],
+  ])('is told of %s', async (_, trigger, given, told) => {
+    const database = await house()
+    await addDelivery(database, 'dlv_a', { trigger, attempt: 5, state: 'retry_scheduled' })
+    await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', trigger, 5), ...given })])
+    expect((await noticeOf(database))?.failed_events).toBe(told)
+  })
+
+  test('is told how many were given up, and why the last of them', async () => {
+    const database = await house('dlv_a', 'dlv_b', 'dlv_c')
+    await record(database, [
+      attemptAt('dlv_a', { ...FAILURE, error: 'first' }),
+      attemptAt('dlv_b', { ...FAILURE, error: 'last' }),
+      attemptAt('dlv_c', SUCCESS),
+    ])
+    expect(await noticeOf(database)).toMatchObject({ failed_events: 2, last_error: 'last' })
+  })
+})
+
+describe('a test', () => {
+  const TEST: NewTest = {
+    ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW },
+    event: { id: 'evt_t', body: '{"event":"webhook.test"}' },
+    ...{ startedAt: 4_900, url: 'https://app.example/hook', durationMs: 84, statusCode: 200 },
+    ...{ headers: {}, excerpt: 'ok', error: null },
+    next: { state: 'delivered', expiresAt: 900_000 },
+  }
+
+  test('is written down with what came of it', async () => {
+    const database = await house()
+    await write(database, trx => recordTest(trx, TEST))
+    const event = await database.db.selectFrom('event').selectAll().execute()
+    expect(event).toEqual([
+      {
+        ...{ id: 'evt_t', account_id: 'acc_a', kind: 'webhook.test', created_at: NOW },
+        body: '{"event":"webhook.test"}',
+      },
+    ])
+    expect(await deliveryRow(database, 'dlv_t')).toEqual({
+      ...{ id: 'dlv_t', event_id: 'evt_t', webhook_id: 'wh_a', kind: 'webhook.test' },
+      ...{ state: 'delivered', trigger: 'test', attempt: 1, due_at: NOW, created_at: NOW },
+      ...{ status_code: 200, duration_ms: 84, error: null, expires_at: 900_000 },
+    })
+    expect(await attemptsOf(database)).toEqual([
+      {
+        ...{ delivery_id: 'dlv_t', number: 1, trigger: 'test', started_at: 4_900 },
+        ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 200 },
+        ...{ headers: '{}', excerpt: 'ok', error: null },
+      },
+    ])
+  })
+
+  test('that failed says nothing of how its webhook stands, and nobody is told', async () => {
+    const database = await house()
+    const before = await findWebhook(database, 'acc_a', 'wh_a')
+    const failed = { ...TEST, ...FAILURE, statusCode: 410, error: 'It answered 410.' }
+    await write(database, trx => recordTest(trx, failed))
+    expect(await deliveryRow(database, 'dlv_t')).toMatchObject({ state: 'failed', attempt: 1 })
+    expect(await findWebhook(database, 'acc_a', 'wh_a')).toEqual(before)
+    expect(await noticeOf(database)).toBeUndefined()
+  })
+})
+
+/** An attempt that was taken when its delivery stood so. */
+const roundOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
+  delivery: { id, webhookId: 'wh_a', round: { trigger, attempt } },
+})
+
+const noticeOf = ({ db }: Database): Promise<NoticeTable | undefined> =>
+  db.selectFrom('notice').selectAll().where('webhook_id', '=', 'wh_a').executeTakeFirst()

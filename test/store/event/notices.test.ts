@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR } from '../../../src/base/clock.ts'
+import { setEmail } from '../../../src/store/account/accounts.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import {
+  type DueNotice,
+  dueNotices,
+  enterDisabled,
+  enterFailure,
+  noticeSent,
+  postponeNotice,
+} from '../../../src/store/event/notices.ts'
+import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
+import { addAccount } from '../account/house.ts'
+import { tempDatabase } from '../temp-database.ts'
+import { addWebhook } from './house.ts'
+
+async function house(): Promise<Database> {
+  const database = await tempDatabase()
+  await addAccount(database, 'acc_a')
+  await addWebhook(database)
+  return database
+}
+
+const OF_A = { webhookId: 'wh_a', accountId: 'acc_a' }
+
+const fail = (database: Database, now: number, events = 1, error: string | null = 'no') =>
+  write(database, trx => enterFailure(trx, { ...OF_A, events, error, now }))
+
+const switchOff = (database: Database, now: number, reason = 'gone') =>
+  write(database, trx => enterDisabled(trx, { ...OF_A, reason, now }))
+
+const sent = (
+  database: Database,
+  told: Pick<DueNotice, 'failedEvents' | 'disabledReason'>,
+  now: number,
+) => write(database, trx => noticeSent(trx, 'wh_a', told, now))
+
+describe('a notice', () => {
+  test('is due at once, and tells whom, which webhook, and what', async () => {
+    const database = await house()
+    await write(database, trx => setEmail(trx, 'acc_a', 'ann@owner.example'))
+    await fail(database, 10, 2, 'It answered 500.')
+    expect(await dueNotices(database, 9)).toEqual([])
+    expect(await dueNotices(database, 10)).toEqual([
+      {
+        ...{ ...OF_A, accountName: 'Name of acc_a', email: 'ann@owner.example' },
+        ...{ url: 'https://app.example/hook', failedEvents: 2 },
+        ...{ lastError: 'It answered 500.', disabledReason: null },
+      },
+    ])
+  })
+
+  test('of an account without an address says so', async () => {
+    const database = await house()
+    await fail(database, 10)
+    expect(await dueNotices(database, 10)).toMatchObject([{ email: null }])
+  })
+
+  test('gathers what comes before it is sent, and keeps its time', async () => {
+    const database = await house()
+    await fail(database, 10, 2, 'first')
+    await switchOff(database, 20)
+    await fail(database, 30, 3, 'last')
+    await fail(database, 40, 1, null)
+    expect(await dueNotices(database, 10)).toMatchObject([
+      { failedEvents: 6, lastError: 'last', disabledReason: 'gone' },
+    ])
+  })
+
+  test('tells of a webhook that was switched off and lost nothing', async () => {
+    const database = await house()
+    await switchOff(database, 20, 'It failed for 5 days.')
+    expect(await dueNotices(database, 20)).toMatchObject([
+      { failedEvents: 0, lastError: null, disabledReason: 'It failed for 5 days.' },
+    ])
+  })
+
+  test('that was sent is not due again, and nothing of it is told twice', async () => {
+    const database = await house()
+    await fail(database, 10, 2)
+    await switchOff(database, 10)
+    await sent(database, { failedEvents: 2, disabledReason: 'gone' }, 50)
+    expect(await dueNotices(database, 50 + 100 * HOUR)).toEqual([])
+    await fail(database, 50 + 200 * HOUR, 1, null)
+    expect(await dueNotices(database, 50 + 200 * HOUR)).toMatchObject([
+      { failedEvents: 1, lastError: null, disabledReason: null },
+    ])
+  })
+
+  test('follows another after an hour, and not before', async () => {
+    const database = await house()
+    await fail(database, 10)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    await fail(database, 60)
+    await fail(database, 50 + HOUR - 1)
+    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 2 }])
+  })
+
+  test('is due at once when the last one went out an hour ago', async () => {
+    const database = await house()
+    await fail(database, 10)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    await fail(database, 50 + HOUR)
+    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 1 }])
+  })
+
+  test('keeps what came while it was being sent for the next, an hour later', async () => {
+    const database = await house()
+    await fail(database, 10, 2)
+    const [told] = (await dueNotices(database, 10)) as [DueNotice]
+    await fail(database, 20, 3, 'later')
+    await switchOff(database, 30)
+    await sent(database, told, 50)
+    expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([
+      { failedEvents: 3, lastError: 'later', disabledReason: 'gone' },
+    ])
+  })
+
+  test('keeps another reason that came while it was being sent', async () => {
+    const database = await house()
+    await switchOff(database, 10, 'first')
+    await switchOff(database, 20, 'second')
+    await sent(database, { failedEvents: 0, disabledReason: 'first' }, 50)
+    expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ disabledReason: 'second' }])
+  })
+
+  test('that could not be sent waits, and loses nothing that comes meanwhile', async () => {
+    const database = await house()
+    await fail(database, 10)
+    await write(database, trx => postponeNotice(trx, 'wh_a', 500))
+    await fail(database, 20)
+    expect(await dueNotices(database, 499)).toEqual([])
+    expect(await dueNotices(database, 500)).toMatchObject([{ failedEvents: 2 }])
+  })
+
+  test('that is not due cannot be put off', async () => {
+    const database = await house()
+    await fail(database, 10)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    await write(database, trx => postponeNotice(trx, 'wh_a', 500))
+    await write(database, trx => postponeNotice(trx, 'wh_x', 500))
+    expect(await dueNotices(database, 100 * HOUR)).toEqual([])
+  })
+
+  test('of a deleted webhook is not sent', async () => {
+    const database = await house()
+    await fail(database, 10)
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 20))
+    expect(await dueNotices(database, 30)).toEqual([])
+    // What was being sent meanwhile.
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+  })
+
+  test('is each webhook’s own, the earliest first', async () => {
+    const database = await house()
+    await addWebhook(database, { id: 'wh_b' })
+    await fail(database, 20)
+    const ofB = { ...OF_A, webhookId: 'wh_b', events: 5, error: null, now: 10 }
+    await write(database, trx => enterFailure(trx, ofB))
+    const due = await dueNotices(database, 20)
+    expect(due.map(one => [one.webhookId, one.failedEvents])).toEqual([
+      ['wh_b', 5],
+      ['wh_a', 1],
+    ])
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    expect(await dueNotices(database, 50)).toMatchObject([{ webhookId: 'wh_b', failedEvents: 5 }])
+  })
+})
