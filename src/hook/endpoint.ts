@@ -1,5 +1,6 @@
 import { DAY } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
+import { SECRET_PREFIX } from './signature.ts'
 
 /** Webhooks of an account: each event is sent to all of them. */
 export const WEBHOOKS_MAX = 50
@@ -14,7 +15,7 @@ export const newWebhookId = (random: Random): string => `wh_${random.token(ID_LE
 
 /** What signs the events of one webhook: its text is shown once, of which the hint are the last characters. */
 export function newSigningSecret(random: Random): { readonly text: string; readonly hint: string } {
-  const text = `whsec_${random.token(SECRET_LENGTH)}`
+  const text = `${SECRET_PREFIX}${random.token(SECRET_LENGTH)}`
   return { text, hint: text.slice(-HINT_LENGTH) }
 }
 

@@ -70,10 +70,12 @@ function descriptionOf(given: string | undefined): string | null {
 async function checkUrl(config: Config, url: string): Promise<void> {
   const { resolver, close } = wireResolver(config, undefined, systemClock)
   try {
-    const mayDial = addressJudge(config.webhookAllowRanges)
-    const fault = await faultOfDestination(url, { resolver, mayDial })
+    const judge = (mayDial: (ip: string) => boolean) =>
+      faultOfDestination(url, { resolver, mayDial })
+    const fault = await judge(addressJudge(config.webhookAllowRanges))
     if (fault === null) return
-    const remedy = fault.includes('not public')
+    const isInside = (await judge(() => true)) === null
+    const remedy = isInside
       ? ' Where it is meant so, allow its range with --webhook-allow-ranges, here and at “ev serve”.'
       : ''
     throw new EvError(

@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest'
+import { DAY, HOUR, systemClock } from '../../../src/base/clock.ts'
+import { write } from '../../../src/store/database.ts'
+import { recordAttempts } from '../../../src/store/event/deliveries.ts'
+import { updateWebhook } from '../../../src/store/event/webhooks.ts'
+import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import {
+  addDelivery,
+  addWebhook,
+  attemptAt,
+  deliveryRow,
+  FAILURE,
+  SUCCESS,
+} from '../../store/event/house.ts'
+import { ev, homeWith, inDatabase, read } from './house.ts'
+
+const ENDED = { expires_at: systemClock.now() + 7 * DAY }
+const AGO = (ms: number) => systemClock.now() - ms
+
+/** A home with a webhook, and three deliveries to it: delivered, failed yesterday, and failed just now. */
+async function homeWithLog(): Promise<string> {
+  const home = await homeWith('acc_a')
+  await inDatabase(home, async database => {
+    await addWebhook(database)
+    await addDelivery(database, 'dlv_good', { at: AGO(3 * DAY) })
+    await addDelivery(database, 'dlv_old', { at: AGO(DAY), kind: 'quota.warning' })
+    await addDelivery(database, 'dlv_bad', { at: AGO(HOUR / 2) })
+    const excerpt = 'no\u001b[31m\u202e way'
+    const good = attemptAt('dlv_good', {
+      ...SUCCESS,
+      next: { ...SUCCESS.next, expiresAt: ENDED.expires_at },
+    })
+    const failed = { ...FAILURE, next: { ...FAILURE.next, expiresAt: ENDED.expires_at } }
+    const rest = ['dlv_old', 'dlv_bad'].map(id => attemptAt(id, { ...failed, excerpt }))
+    const now = systemClock.now()
+    await write(database, trx => recordAttempts(trx, [good, ...rest], { now }))
+  })
+  return home
+}
+
+const rowIn = (home: string, id: string) => inDatabase(home, database => deliveryRow(database, id))
+
+describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
+  test('lists what was sent, the latest first, as it is asked for', async () => {
+    const home = await homeWithLog()
+    const ids = async (...args: string[]) =>
+      (await read(home, 'webhooks', 'deliveries', 'wh_a', ...args)).map(
+        ({ id }: { id: string }) => id,
+      )
+    expect(await ids()).toEqual(['dlv_bad', 'dlv_old', 'dlv_good'])
+    expect(await ids('--limit', '2')).toEqual(['dlv_bad', 'dlv_old'])
+    expect(await ids('--status', 'failed', '--event', 'quota.warning')).toEqual(['dlv_old'])
+    const { stdout } = await ev(home, 'webhooks', 'deliveries', 'wh_a')
+    expect(stdout).toMatch(/^dlv_good .* batch\.completed +delivered +1 +– +200 +84 ms$/m)
+    expect(stdout).toMatch(/^dlv_bad .* failed +1 +– +500 +84 ms +It answered 500\.$/m)
+    const none = await ev(home, 'webhooks', 'deliveries', 'wh_a', '--status', 'pending')
+    expect(none.stdout).toBe(
+      'There are no such deliveries to wh_a; what ended is kept for seven days.\n',
+    )
+  })
+
+  test.each([
+    [['--limit', '0'], '--limit takes a whole number from 1 to 1000, not “0”'],
+    [['--event', 'batch.done'], 'There is no event “batch.done”; there are batch.completed'],
+    [['--status', 'gone'], 'Allowed choices are pending, delivered, retry_scheduled, failed'],
+  ])('refuses %j', async (args, said) => {
+    const { code, stderr } = await ev(
+      await homeWith('acc_a'),
+      'webhooks',
+      'deliveries',
+      'wh_a',
+      ...args,
+    )
+    expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
+  })
+
+  test('shows one with what was sent and answered, by its ID alone or after that of its webhook', async () => {
+    const home = await homeWithLog()
+    const { stdout } = await ev(home, 'webhooks', 'deliveries', 'dlv_bad')
+    expect(stdout).toContain('Request: POST https://app.example/hook\n')
+    expect(stdout).toContain('\n  body of evt_bad\n')
+    expect(stdout).toMatch(/^Last answer: 500\n {2}server: +x\n/m)
+    expect(stdout).toContain('no\uFFFD[31m\uFFFD way')
+    expect(stdout).toMatch(/^ +1 +scheduled .* 500 +84 ms +It answered 500\.$/m)
+    expect((await ev(home, 'webhooks', 'deliveries', 'wh_a', 'dlv_bad')).stdout).toBe(stdout)
+    expect(await read(home, 'webhooks', 'deliveries', 'dlv_bad')).toMatchObject({
+      ...{ id: 'dlv_bad', webhook_id: 'wh_a', status: 'failed' },
+      ...{ request: { body: 'body of evt_bad' }, response: { status_code: 500 } },
+      attempts: [{ number: 1, status_code: 500 }],
+    })
+  })
+
+  test('does not know those of another webhook, of a deleted one, and those that are not there', async () => {
+    const home = await homeWithLog()
+    await inDatabase(home, database => addWebhook(database, { id: 'wh_b' }))
+    const other = await ev(home, 'webhooks', 'deliveries', 'wh_b', 'dlv_bad')
+    expect([other.code, other.stderr]).toEqual([
+      66,
+      expect.stringContaining('There is no delivery dlv_bad of the webhook wh_b.'),
+    ])
+    await ev(home, 'webhooks', 'delete', 'wh_a')
+    expect((await ev(home, 'webhooks', 'deliveries', 'dlv_bad')).code).toBe(66)
+    expect((await ev(home, 'webhooks', 'retry', 'dlv_bad')).code).toBe(66)
+  })
+})
+
+describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
+  test('begins anew with one delivery, by its ID alone', async () => {
+    const home = await homeWithLog()
+    const { code, stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
+    expect([code, stdout]).toEqual([0, expect.stringContaining('no “ev serve” is at work in data')])
+    const anew = { state: 'pending', trigger: 'manual', attempt: 0, expires_at: null }
+    expect(await rowIn(home, 'dlv_bad')).toMatchObject(anew)
+    expect(await rowIn(home, 'dlv_old')).toMatchObject({ state: 'failed' })
+    const also = await read(home, 'webhooks', 'retry', 'wh_a', 'dlv_good')
+    expect(also).toMatchObject({ id: 'dlv_good', status: 'pending', trigger: 'manual' })
+  })
+
+  test('knows whether a service is at work that sends it', async () => {
+    const home = await homeWithLog()
+    const lock = lockJob(`${home}/data`, SERVE_LOCK)
+    const { stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
+    lock?.release()
+    expect(stdout).toBe(
+      'dlv_bad (batch.completed) to https://app.example/hook will be sent once more, within a second.\n',
+    )
+  })
+
+  test('begins anew with all that failed since a time', async () => {
+    const home = await homeWithLog()
+    expect(await read(home, 'webhooks', 'retry', '--since', '2h', 'wh_a')).toEqual({ recovered: 1 })
+    expect(await rowIn(home, 'dlv_bad')).toMatchObject({ state: 'pending', trigger: 'manual' })
+    expect(await rowIn(home, 'dlv_old')).toMatchObject({ state: 'failed' })
+    const { stdout } = await ev(home, 'webhooks', 'recover', 'wh_a', '--since', '2026-01-01')
+    expect(stdout).toContain('1 delivery to https://app.example/hook will be sent once more')
+    expect(await rowIn(home, 'dlv_good')).toMatchObject({ state: 'delivered' })
+    const again = await ev(home, 'webhooks', 'recover', 'wh_a', '--since', '2d')
+    expect(again.stdout).toBe('Nothing to wh_a failed since then.\n')
+  })
+
+  test('changes nothing at a webhook that is off', async () => {
+    const home = await homeWithLog()
+    await inDatabase(home, database =>
+      write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { active: false, now: 0 })),
+    )
+    for (const args of [['dlv_bad'], ['--since', '2d', 'wh_a']]) {
+      const { code, stderr } = await ev(home, 'webhooks', 'retry', ...args)
+      expect([code, stderr]).toEqual([64, expect.stringContaining('“ev webhooks enable wh_a”')])
+    }
+    expect(await rowIn(home, 'dlv_bad')).toMatchObject({ state: 'failed' })
+  })
+
+  test.each([
+    ['a webhook alone', ['wh_a'], 'Say what is to be sent once more'],
+    ['a delivery and a time', ['dlv_bad', '--since', '2d'], 'name the webhook alone'],
+    ['a time to come', ['wh_a', '--since', '2100-01-01'], '--since takes a time that is past'],
+    ['no time at all', ['wh_a', '--since', 'soon'], 'not “soon”'],
+  ])('refuses %s', async (_, args, said) => {
+    const { code, stderr } = await ev(await homeWith('acc_a'), 'webhooks', 'retry', ...args)
+    expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
+  })
+})

@@ -1,0 +1,32 @@
+import { join } from 'node:path'
+import { systemClock } from '../../../src/base/clock.ts'
+import { type Database, openDatabase } from '../../../src/store/database.ts'
+import { addAccount } from '../../store/account/house.ts'
+import { emptyFolder, type Ran, runEv } from '../run-ev.ts'
+
+/** Runs `ev` in its home, where it meets no network. */
+export const ev = (home: string, ...args: string[]): Promise<Ran> =>
+  runEv([...args, '--data-dir', 'data'], { home, offline: true })
+
+export const read = async (home: string, ...args: string[]) =>
+  JSON.parse((await ev(home, ...args, '--json')).stdout)
+
+/** Leave to dial this machine. */
+export const HERE = ['--webhook-allow-ranges', '127.0.0.1'] as const
+
+/** A folder whose database has accounts of these IDs. */
+export async function homeWith(...accounts: string[]): Promise<string> {
+  const home = emptyFolder()
+  await inDatabase(home, async database => {
+    for (const id of accounts) await addAccount(database, id)
+  })
+  return home
+}
+
+export async function inDatabase<T>(
+  home: string,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+  return work(database).finally(() => database.close())
+}

@@ -1,0 +1,197 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { createSeal } from '../../../src/base/seal.ts'
+import { EVENT_KINDS, eventBody } from '../../../src/hook/event.ts'
+import { signedHeaders } from '../../../src/hook/signature.ts'
+import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts'
+import { httpsPost } from '../../../src/work/post/https-post.ts'
+import type { Post } from '../../../src/work/post/post.ts'
+import { zone } from '../../fake/zone.ts'
+import { emptyFolder, type Running, runEv, startEv } from '../run-ev.ts'
+import { homeWith, inDatabase } from './house.ts'
+
+type Listener = Running & { readonly url: string; readonly caFile: string; readonly told: string }
+
+const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
+
+/** Starts a listener at a port of the system's choice, and reads where it is from what it says. */
+async function listenerIn(
+  home: string,
+  args: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Listener> {
+  const running = startEv([...LISTEN, '0', ...args], { home, environment })
+  let told = ''
+  running.child.stderr?.on('data', (text: string) => {
+    told += text
+  })
+  await running.printed('\n\n', 'stderr')
+  const url = /https:\/\/[^/]+\//.exec(told)?.[0] ?? ''
+  return { ...running, url, told, caFile: /--webhook-ca-file (\S+)/.exec(told)?.[1] ?? '' }
+}
+
+/** Sends by HTTPS as the service does that was started as the listener says. */
+function postTo({ caFile }: Pick<Listener, 'caFile'>): Post {
+  const post = httpsPost({
+    ...{ clock: systemClock, resolver: zone(), mayDial: addressJudge(['127.0.0.1']) },
+    ca: readFileSync(caFile, 'utf8'),
+  })
+  onTestFinished(() => post.close())
+  return post
+}
+
+const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
+
+/** An event, as it is sent with these secrets. */
+function letterTo({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
+  const at = systemClock.now()
+  const kind = 'batch.completed'
+  const body = eventBody({ id: 'evt_one', kind, at, data: DATA, sandbox: true })
+  return { url, body, headers: signedHeaders(body, { eventId: 'evt_one', at, secrets }) }
+}
+
+const webhooksIn = (home: string): Promise<Webhook[]> =>
+  inDatabase(home, database => listWebhooks(database, 'acc_a'))
+
+async function secretIn(home: string): Promise<string> {
+  const seal = createSeal(readFileSync(join(home, 'data/secret'), 'utf8').trim(), systemRandom)
+  return seal.open((await webhooksIn(home))[0]?.secret ?? '')
+}
+
+describe('ev webhooks listen', { timeout: 60_000 }, () => {
+  test('makes a webhook for all events, shows what arrives, and removes it when it is ended', async () => {
+    const home = await homeWith('acc_a')
+    const listener = await listenerIn(home)
+    expect(await webhooksIn(home)).toMatchObject([
+      { url: listener.url, events: [...EVENT_KINDS], active: true },
+    ])
+    const receipt = await postTo(listener).send(letterTo(listener, await secretIn(home)))
+    expect(receipt).toMatchObject({ fault: null, answer: { status: 200 } })
+    listener.child.kill('SIGINT')
+    const { code, stdout } = await listener.ended
+    expect(stdout).toMatch(
+      /^\d\d:\d\d:\d\d {2}batch\.completed {2}evt_one {2}sandbox {2}both signatures hold\n/,
+    )
+    expect(stdout).toContain(
+      '{"job_id":"job_1","total":2,"download_url":"https://ev.example/\uFFFD"}',
+    )
+    expect(code).toBe(0)
+    expect(await webhooksIn(home)).toEqual([])
+  })
+
+  test('prints an event whole in one line for programs, with what is wrong with it', async () => {
+    const home = await homeWith('acc_a')
+    const listener = await listenerIn(home, ['--json', '--status', '503'])
+    const post = postTo(listener)
+    const secret = await secretIn(home)
+    const good = letterTo(listener, secret)
+    const rotated = letterTo(listener, 'whsec_bmV3', secret)
+    const foreign = { ...letterTo(listener, 'whsec_bmV3'), body: 'no event' }
+    for (const letter of [good, rotated, foreign]) {
+      expect(await post.send(letter)).toMatchObject({ answer: { status: 503 } })
+    }
+    listener.child.kill('SIGTERM')
+    const { code, stdout } = await listener.ended
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(lines).toMatchObject([
+      {
+        ...{ event: 'batch.completed', event_id: 'evt_one', answered: 503, fault: null },
+        signatures: { 'x-ev-signature': true, 'webhook-signature': true },
+        ...{ headers: { 'webhook-id': 'evt_one' }, body: JSON.parse(good.body) },
+      },
+      {
+        signatures: { 'x-ev-signature': false, 'webhook-signature': true },
+        fault: 'X-EV-Signature is not of this body and this secret.',
+      },
+      {
+        ...{ event: null, body: 'no event' },
+        signatures: { 'x-ev-signature': false, 'webhook-signature': false },
+      },
+    ])
+    expect(code).toBe(0)
+  })
+
+  test('says what the service needs, and keeps its authority for the next time', async () => {
+    const home = await homeWith('acc_a')
+    const first = await listenerIn(home)
+    expect(first.told).toContain(
+      `--webhook-allow-ranges 127.0.0.1 --webhook-ca-file ${first.caFile}`,
+    )
+    expect(first.told).toContain(`EV_WEBHOOK_CA_FILE=${first.caFile}`)
+    expect(first.told).toContain('is new: an “ev serve” that has it must be started again')
+    expect(statSync(join(home, 'data/webhook-listen/authority.key')).mode & 0o777).toBe(0o600)
+    const second = await listenerIn(home, ['--no-register'], { EV_WEBHOOK_SECRET: 'whsec_b25l' })
+    expect(second.told).not.toContain('is new')
+    const receipt = await postTo(first).send(letterTo(second, 'whsec_b25l'))
+    expect(receipt.fault).toBeNull()
+    expect(await webhooksIn(home)).toHaveLength(1)
+  })
+
+  test('checks with the secrets of the environment alone when it is to make no webhook', async () => {
+    const home = emptyFolder()
+    const command = ['--no-register', '--json']
+    const secrets = { EV_WEBHOOK_SECRET: 'whsec_b25l,whsec_dHdv' }
+    const listener = await listenerIn(home, command, secrets)
+    expect(listener.told).not.toContain('whsec_')
+    await postTo(listener).send(letterTo(listener, 'whsec_dHdv'))
+    listener.child.kill('SIGTERM')
+    expect(JSON.parse((await listener.ended).stdout)).toMatchObject({ fault: null })
+    const { code, stderr } = await runEv([...LISTEN, '0', '--no-register'], { home })
+    expect([code, stderr]).toEqual([64, expect.stringContaining('EV_WEBHOOK_SECRET=whsec_…')])
+  })
+
+  test('removes what a listener at the same place left that was killed, and nothing else', async () => {
+    const home = await homeWith('acc_a')
+    const killed = await listenerIn(home)
+    const other = await listenerIn(home)
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    const [left, kept] = await webhooksIn(home)
+    const { port } = new URL(killed.url)
+    const next = await listenerIn(home, ['--port', port])
+    expect(next.url).toBe(killed.url)
+    const now = await webhooksIn(home)
+    expect(now.map(({ url }) => url).sort()).toEqual([killed.url, other.url].sort())
+    expect(now.map(({ id }) => id)).toContain(kept?.id)
+    expect(now.map(({ id }) => id)).not.toContain(left?.id)
+  })
+
+  test('takes no more than is an event, and only what is posted', async () => {
+    const home = emptyFolder()
+    const secret = { EV_WEBHOOK_SECRET: 'whsec_b25l' }
+    const listener = await listenerIn(home, ['--no-register', '--json'], secret)
+    const post = postTo(listener)
+    const body = 'x'.repeat(1024 * 1024 + 1)
+    const long = await post.send({ ...letterTo(listener, 'whsec_b25l'), body })
+    expect(long.answer?.status ?? 413).toBe(413)
+    const whole = await post.send({ ...letterTo(listener, 'whsec_b25l'), body: body.slice(1) })
+    expect(whole.answer?.status).toBe(200)
+    listener.child.kill('SIGTERM')
+    expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('makes no webhook where it cannot listen', async () => {
+    const home = await homeWith('acc_a')
+    const listener = await listenerIn(home)
+    const { port } = new URL(listener.url)
+    const { code, stderr } = await runEv([...LISTEN, port], { home })
+    expect([code, stderr]).toEqual([74, expect.stringContaining('Another program has it')])
+    expect(await webhooksIn(home)).toHaveLength(1)
+  })
+
+  test.each([
+    ['a bad port', ['65536'], '--port takes a whole number from 0 to 65535, not “65536”'],
+    ['a bad status', ['0', '--status', '100'], '--status takes a whole number from 200 to 599'],
+    ['a name to listen on', ['0', '--host', 'shop.example'], '--host takes an IP address'],
+  ])('refuses %s', async (_, args, said) => {
+    const { code, stderr } = await runEv([...LISTEN, ...args], { home: emptyFolder() })
+    expect([code, stderr]).toEqual([64, expect.stringContaining(said)])
+  })
+})

@@ -1,0 +1,249 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { createSeal } from '../../../src/base/seal.ts'
+import { verifyWebhook } from '../../../src/client/hook/signature.ts'
+import { WEBHOOKS_MAX } from '../../../src/hook/endpoint.ts'
+import { findWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
+import { type Receiver, startReceiver } from '../../fake/receiver.ts'
+import { addWebhook } from '../../store/event/house.ts'
+import { emptyFolder, runEv } from '../run-ev.ts'
+import { ev, HERE, homeWith, inDatabase, read } from './house.ts'
+
+const URL_HERE = 'https://127.0.0.1:8443/hook'
+const CREATE = ['webhooks', 'create', '--url', URL_HERE, '--events', 'batch.completed', ...HERE]
+
+const kept = (home: string, id: string): Promise<Webhook | null> =>
+  inDatabase(home, database => findWebhook(database, 'acc_a', id))
+
+/** The secret by which a home's service signs. */
+async function opened(home: string, id: string): Promise<string> {
+  const seal = createSeal(readFileSync(join(home, 'data/secret'), 'utf8').trim(), systemRandom)
+  return seal.open((await kept(home, id))?.secret ?? '')
+}
+
+describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
+  test('says how an account is made where there is none, and makes nothing', async () => {
+    const home = emptyFolder()
+    for (const args of [['webhooks'], CREATE, ['webhooks', 'test', 'wh_a']]) {
+      const { code, stdout, stderr } = await ev(home, ...args)
+      expect([code, stdout]).toEqual([66, ''])
+      expect(stderr).toContain('There is no account in data yet.')
+    }
+    expect(readdirSync(join(home, 'data'))).toEqual([])
+  })
+
+  test('shows a secret once, as the webhook is made, and its end alone after that', async () => {
+    const home = await homeWith('acc_a')
+    const { code, stdout } = await ev(home, ...CREATE)
+    expect(code).toBe(0)
+    const secret = /whsec_\w{32}/.exec(stdout)?.[0] ?? ''
+    const [{ id }] = await read(home, 'webhooks')
+    expect(await opened(home, id)).toBe(secret)
+    expect(stdout).toContain('X-EV-Signature is the HMAC-SHA256')
+    for (const args of [['webhooks'], ['webhooks', 'show', id]]) {
+      const shown = (await ev(home, ...args)).stdout
+      expect(shown).toContain(`…${secret.slice(-4)}`)
+      expect(shown).not.toContain(secret.slice(6, 20))
+    }
+    expect(readFileSync(join(home, 'data/ev.sqlite')).includes(secret)).toBe(false)
+  })
+
+  test('makes one as it is asked for, and shows it as the HTTP API does', async () => {
+    const home = await homeWith('acc_a')
+    const more = ['--description', ' for the shop ', '--inactive']
+    const made = await read(home, ...CREATE, ...more)
+    expect(made).toMatchObject({
+      ...{ account_id: 'acc_a', url: URL_HERE, events: ['batch.completed'] },
+      ...{ description: 'for the shop', active: false, secret: expect.stringMatching(/^whsec_/) },
+    })
+    const { secret: _, ...rest } = made
+    expect(await read(home, 'webhooks')).toEqual([rest])
+    expect(await read(home, 'webhooks', 'show', made.id)).toEqual(rest)
+  })
+
+  test('subscribes to everything there is with *', async () => {
+    const home = await homeWith('acc_a')
+    const args = ['webhooks', 'create', '--url', URL_HERE, '--events', '*', ...HERE]
+    expect((await read(home, ...args)).events).toContain('quota.exceeded')
+    expect((await ev(home, 'webhooks')).stdout).toMatch(/ on +all events +https:/)
+  })
+
+  test.each([
+    [
+      'a URL without TLS',
+      ['--url', 'http://app.example/'],
+      'which cannot be used. It must begin with https://.',
+    ],
+    [
+      'a URL inside',
+      ['--url', 'https://10.0.0.7/'],
+      'is not public. Where it is meant so, allow its range with',
+    ],
+    [
+      'a URL that shows itself as another',
+      ['--url', 'https://localhost/\u202e'],
+      'It holds blanks or control characters.',
+    ],
+    [
+      'an event that there is not',
+      ['--events', 'batch.done'],
+      'There is no event “batch.done” to subscribe to; there are batch',
+    ],
+    ['no event', ['--events', ''], 'There is no event “” to subscribe to'],
+    [
+      'a long description',
+      ['--description', 'x'.repeat(501)],
+      '--description takes up to 500 characters, not 501.',
+    ],
+  ])('refuses to make one with %s', async (_, args, said) => {
+    const { code, stderr } = await ev(await homeWith('acc_a'), ...CREATE, ...args)
+    expect(stderr).toContain(said)
+    expect(stderr).not.toContain('\u202e')
+    expect(code).toBe(64)
+  })
+
+  test('makes no more than an account may have', async () => {
+    const home = await homeWith('acc_a')
+    await inDatabase(home, async database => {
+      for (let n = 0; n < WEBHOOKS_MAX; n++) await addWebhook(database, { id: `wh_${n}` })
+    })
+    const { code, stderr } = await ev(home, ...CREATE)
+    expect([code, stderr]).toEqual([64, expect.stringContaining('50 webhooks, which is the most')])
+  })
+
+  test('wants to know which account is meant where there are several', async () => {
+    const home = await homeWith('acc_a', 'acc_b')
+    const refused = await ev(home, ...CREATE)
+    expect(refused).toMatchObject({ code: 64, stderr: expect.stringContaining('several accounts') })
+    const made = await read(home, ...CREATE, '--account', 'Name of acc_b')
+    expect(made.account_id).toBe('acc_b')
+    expect(await read(home, 'webhooks')).toHaveLength(1)
+    expect(await read(home, 'webhooks', 'list', '--account', 'acc_a')).toEqual([])
+    expect(await read(home, 'webhooks', 'show', made.id)).toMatchObject({ id: made.id })
+  })
+
+  test('tells of one that is off why, and of one that fails since when', async () => {
+    const home = await homeWith('acc_a')
+    await inDatabase(home, async database => {
+      await addWebhook(database, { id: 'wh_failing' })
+      await addWebhook(database, { id: 'wh_off', active: false })
+      const why = { disabled_reason: 'It answered 410.' }
+      await database.db.updateTable('webhook').set(why).where('id', '=', 'wh_off').execute()
+      const since = { failing_since: Date.parse('2026-03-21T12:00:00Z') }
+      await database.db.updateTable('webhook').set(since).where('id', '=', 'wh_failing').execute()
+    })
+    const { stdout } = await ev(home, 'webhooks')
+    expect(stdout).toMatch(/^wh_failing .* on, failing since 2026-03-2\d \d\d:00 /m)
+    expect(stdout).toMatch(/^wh_off .* off: It answered 410\. /m)
+  })
+
+  test('gives one another secret, with which the old one signs for as long as is said', async () => {
+    const home = await homeWith('acc_a')
+    const { id, secret } = await read(home, ...CREATE)
+    const { stdout } = await ev(home, 'webhooks', 'rotate', id, '--grace', '30m')
+    expect(stdout).toContain('signs beside it in webhook-signature until 2')
+    expect(await opened(home, id)).toBe(/whsec_\w{32}/.exec(stdout)?.[0])
+    const until = (await kept(home, id))?.previousSecret?.until ?? 0
+    expect(until - systemClock.now()).toBeGreaterThan(28 * 60_000)
+    expect(until - systemClock.now()).toBeLessThanOrEqual(30 * 60_000)
+    expect((await ev(home, 'webhooks', 'show', id)).stdout).toMatch(/old secret +signs beside it/)
+    const last = await read(home, 'webhooks', 'rotate', id, '--grace', '0')
+    expect(last.secret).not.toBe(secret)
+    expect(await kept(home, id)).toMatchObject({ previousSecret: null })
+    const refused = await ev(home, 'webhooks', 'rotate', id, '--grace', '8d')
+    expect(refused.stderr).toContain('--grace takes a length of time from 0 to 7d')
+  })
+
+  test('switches one off and on, and removes it for good', async () => {
+    const home = await homeWith('acc_a')
+    const { id } = await read(home, ...CREATE)
+    expect(await read(home, 'webhooks', 'disable', id)).toMatchObject({ active: false })
+    expect((await ev(home, 'webhooks', 'enable', id)).stdout).toContain(
+      `Webhook ${id} to ${URL_HERE} is on`,
+    )
+    expect(await kept(home, id)).toMatchObject({ active: true })
+    expect((await ev(home, 'webhooks', 'delete', id)).stdout).toContain('nothing is sent to it any')
+    expect(await kept(home, id)).toBeNull()
+    for (const command of ['show', 'rotate', 'enable', 'disable', 'delete', 'test', 'deliveries']) {
+      const { code, stderr } = await ev(home, 'webhooks', command, id)
+      expect([command, code, stderr]).toEqual([
+        ...[command, 66, `ev: There is no webhook ${id}. “ev webhooks” lists those there are.\n`],
+      ])
+    }
+  })
+
+  test('names the commands that there are to who names another', async () => {
+    const { code, stderr } = await ev(emptyFolder(), 'webhooks', 'tset')
+    expect([code, stderr]).toEqual([64, expect.stringContaining('There is no “ev webhooks tset”')])
+  })
+})
+
+describe('ev webhooks test', { timeout: 60_000 }, () => {
+  let receiver: Receiver
+  beforeAll(async () => {
+    receiver = await startReceiver({ name: '127.0.0.1' })
+  })
+  afterAll(() => receiver.close())
+
+  const to = (home: string, ...args: string[]) =>
+    runEv([...args, ...HERE, '--webhook-ca-file', 'ca.pem', '--data-dir', 'data'], { home })
+
+  async function webhookHere(): Promise<{ home: string; id: string; secret: string }> {
+    const home = await homeWith('acc_a')
+    writeFileSync(join(home, 'ca.pem'), receiver.ca)
+    const create = ['webhooks', 'create', '--url', receiver.url, '--events', '*', ...HERE]
+    return { home, ...(await read(home, ...create)) }
+  }
+
+  test('sends a signed event, and says what came of it', async () => {
+    const { home, id, secret } = await webhookHere()
+    receiver.answer({ status: 202, body: 'thank\u001b[31m you' })
+    const { code, stdout } = await to(home, 'webhooks', 'test', id)
+    expect(stdout).toMatch(
+      /^Delivered: https:\/\/127\.0\.0\.1:\d+\/hook answered 202 after \d+ ms\.$/m,
+    )
+    expect(stdout).toContain('The answer begins: thank\uFFFD[31m you')
+    expect(code).toBe(0)
+    const { body, headers } = receiver.received.at(-1) ?? { body: '', headers: {} }
+    const event = await verifyWebhook(body, headers, secret)
+    expect(event).toMatchObject({ event: 'webhook.test', data: { webhook_id: id } })
+    expect(stdout).toContain(event.event_id)
+    const [logged] = await read(home, 'webhooks', 'deliveries', id)
+    expect(logged).toMatchObject({ status: 'delivered', trigger: 'test', status_code: 202 })
+  })
+
+  test('ends with 1 when it did not arrive, also for one that is off', async () => {
+    const { home, id } = await webhookHere()
+    receiver.answer(500)
+    await ev(home, 'webhooks', 'disable', id)
+    const refused = await to(home, 'webhooks', 'test', id)
+    expect(refused).toMatchObject({ code: 1, stderr: '' })
+    expect(refused.stdout).toMatch(
+      /^Not delivered: .* answered 500 after \d+ ms\.\nIt answered 500/,
+    )
+    const { code, stdout } = await to(home, 'webhooks', 'test', id, '--json')
+    expect([code, JSON.parse(stdout)]).toEqual([
+      1,
+      expect.objectContaining({ status: 'failed', status_code: 500, event: 'webhook.test' }),
+    ])
+    expect(await kept(home, id)).toMatchObject({ active: false, failingSince: null })
+  })
+
+  test('dials nobody who is not public unless it is let', async () => {
+    const { home, id } = await webhookHere()
+    const { code, stdout } = await ev(home, 'webhooks', 'test', id)
+    expect(code).toBe(1)
+    expect(stdout).toContain('did not answer after')
+    expect(stdout).toContain('The address 127.0.0.1 is not public.')
+  })
+
+  test('names an authority that cannot be read', async () => {
+    const { home, id } = await webhookHere()
+    writeFileSync(join(home, 'ca.pem'), 'no certificate')
+    const { code, stderr } = await to(home, 'webhooks', 'test', id)
+    expect([code, stderr]).toEqual([78, expect.stringContaining('cannot be read from ca.pem')])
+  })
+})
