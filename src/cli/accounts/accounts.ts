@@ -1,11 +1,7 @@
-import { plansWith } from '../../account/plan.ts'
 import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import { systemRandom } from '../../base/random.ts'
-import { cleanText } from '../../base/text.ts'
-import type { Config } from '../../config/settings.ts'
-import { isoTime } from '../../engine/result/present.ts'
-import { type Account, createAccount, listAccounts, setPlan } from '../../store/account/accounts.ts'
+import { type Account, createAccount, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { openDatabase, write } from '../../store/database.ts'
 import { databaseUrl, openKept } from '../database.ts'
@@ -13,12 +9,15 @@ import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
 import { counted } from '../text/counted.ts'
 import { table } from '../text/table.ts'
-import { chosenAccount, withAccounts } from './chosen.ts'
+import { checkedEmail } from './email.ts'
 import { checkedName } from './name.ts'
+import { checkedPlan } from './plan.ts'
+import { accountObject, print } from './print.ts'
 
 export type AccountFlags = {
   readonly json?: boolean
   readonly name?: string
+  readonly email?: string
   readonly plan?: string
   readonly [setting: string]: unknown
 }
@@ -50,6 +49,7 @@ export async function createCommand(flags: AccountFlags): Promise<number> {
   const config = readConfig(flags)
   const name = checkedName(flags.name ?? '', 'an account')
   const plan = checkedPlan(flags.plan ?? config.plan, config)
+  const email = flags.email === undefined ? null : checkedEmail(flags.email)
   const database = await openDatabase(databaseUrl(config), systemClock)
   try {
     const namesake = (await listAccounts(database)).find(account => account.name === name)
@@ -61,7 +61,7 @@ export async function createCommand(flags: AccountFlags): Promise<number> {
     }
     const id = `acc_${systemRandom.token(ID_LENGTH)}`
     const now = systemClock.now()
-    const account = await write(database, trx => createAccount(trx, { id, name, plan, now }))
+    const account = await write(database, trx => createAccount(trx, { id, name, plan, email, now }))
     if (flags.json) print(accountObject(account))
     else {
       process.stdout.write(
@@ -74,44 +74,13 @@ export async function createCommand(flags: AccountFlags): Promise<number> {
   }
 }
 
-/** `ev accounts set-plan`: gives the code to exit with. */
-export function setPlanCommand(given: string, plan: string, flags: AccountFlags): Promise<number> {
-  const config = readConfig(flags)
-  checkedPlan(plan, config)
-  return withAccounts(config, async (database, accounts) => {
-    const account = chosenAccount(accounts, given)
-    await write(database, trx => setPlan(trx, account.id, plan))
-    if (flags.json) print(accountObject({ ...account, plan }))
-    else {
-      process.stdout.write(
-        `The account ${account.id} “${account.name}” has the plan ${plan} now; it had ${account.plan}. A running “ev serve” goes by it within a second.\n`,
-      )
-    }
-    return 0
-  })
-}
-
 const ID_LENGTH = 16
-
-function checkedPlan(given: string, config: Config): string {
-  const plans = plansWith(config.plans)
-  if (plans.has(given)) return given
-  const names = [...plans.keys()].join(', ')
-  throw new EvError(
-    'usage',
-    `There is no plan “${cleanText(given)}”; there are ${names}. The config file may add others under "plans".`,
-  )
-}
-
-const accountObject = ({ id, name, plan, created_at }: Account) => ({
-  ...{ id, name, plan },
-  created_at: isoTime(created_at),
-})
 
 const COLUMNS = [
   { title: 'ID' },
   { title: 'NAME' },
   { title: 'PLAN' },
+  { title: 'EMAIL' },
   { title: 'KEYS' },
   { title: 'CREATED' },
 ]
@@ -120,8 +89,7 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   account.id,
   account.name,
   account.plan,
+  account.email ?? '–',
   counted(keys, 'key'),
   timeText(account.created_at),
 ]
-
-const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)

@@ -1,25 +1,27 @@
 import type { Command } from 'commander'
-import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
+import { noSuchCommand } from './no-such-command.ts'
 
 const EXAMPLES = `
 Examples:
   ev accounts
   ev accounts create --name Shop --plan starter
   ev accounts set-plan Shop professional
+  ev accounts set-email Shop owner@shop.example
 
 What an account owns, such as keys, lists and history, no other account sees. Plans: free, starter, professional,
-enterprise, and those that the config file adds under "plans".`
+enterprise, and those that the config file adds under "plans". Its address is told what could not be delivered to its
+webhooks.`
 
 export function addAccounts(ev: Command): void {
   const accounts = ev
     .command('accounts')
-    .description('accounts of the HTTP service: see and make them, change their plan')
+    .description('accounts of the HTTP service: see and make them, change plan and address')
     .addHelpText('after', EXAMPLES)
   addList(accounts)
   addCreate(accounts)
   addSetPlan(accounts)
+  addSetEmail(accounts)
 }
 
 function addList(accounts: Command): void {
@@ -37,17 +39,12 @@ function addList(accounts: Command): void {
   addSettings(list, DATA_SETTINGS)
 }
 
-/** As list is what `ev accounts` does by itself, whatever is no command arrives there. */
-function noSuchCommand(given: string, accounts: Command): EvError {
-  const names = accounts.commands.map(command => command.name()).join(', ')
-  return new EvError('usage', `There is no “ev accounts ${cleanText(given)}”; there are ${names}.`)
-}
-
 function addCreate(accounts: Command): void {
   const create = accounts
     .command('create')
     .description('make one')
     .requiredOption('--name <name>', 'whose it is')
+    .option('--email <address>', 'who is told of what could not be delivered')
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
     .action(async flags => {
@@ -66,8 +63,26 @@ function addSetPlan(accounts: Command): void {
     .option('--json', 'print JSON: one object')
     .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
     .action(async (account: string, plan: string, flags) => {
-      const { setPlanCommand } = await import('../accounts/accounts.ts')
+      const { setPlanCommand } = await import('../accounts/change.ts')
       process.exitCode = await setPlanCommand(account, plan, flags)
     })
   addSettings(setPlan, DATA_SETTINGS)
+}
+
+function addSetEmail(accounts: Command): void {
+  const setEmail = accounts
+    .command('set-email')
+    .description('say who is told of what could not be delivered to the webhooks of one')
+    .argument('<account>', 'its ID or name')
+    .argument('<address>', 'whom to write to; none: whoever --notify-to of “ev serve” names')
+    .option('--json', 'print JSON: one object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev accounts set-email Shop owner@shop.example\n  ev accounts set-email Shop none',
+    )
+    .action(async (account: string, address: string, flags) => {
+      const { setEmailCommand } = await import('../accounts/change.ts')
+      process.exitCode = await setEmailCommand(account, address, flags)
+    })
+  addSettings(setEmail, DATA_SETTINGS)
 }

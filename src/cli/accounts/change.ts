@@ -1,0 +1,46 @@
+import { type Account, setEmail, setPlan } from '../../store/account/accounts.ts'
+import { write } from '../../store/database.ts'
+import { readConfig } from '../settings/settings.ts'
+import type { AccountFlags } from './accounts.ts'
+import { chosenAccount, withAccounts } from './chosen.ts'
+import { emailOrNone } from './email.ts'
+import { checkedPlan } from './plan.ts'
+import { accountObject, print } from './print.ts'
+
+/** `ev accounts set-plan`: gives the code to exit with. */
+export function setPlanCommand(given: string, plan: string, flags: AccountFlags): Promise<number> {
+  const config = readConfig(flags)
+  checkedPlan(plan, config)
+  return withAccounts(config, async (database, accounts) => {
+    const account = chosenAccount(accounts, given)
+    await write(database, trx => setPlan(trx, account.id, plan))
+    if (flags.json) print(accountObject({ ...account, plan }))
+    else {
+      process.stdout.write(
+        `The account ${account.id} “${account.name}” has the plan ${plan} now; it had ${account.plan}. A running “ev serve” goes by it within a second.\n`,
+      )
+    }
+    return 0
+  })
+}
+
+/** `ev accounts set-email`: gives the code to exit with. */
+export function setEmailCommand(
+  given: string,
+  address: string,
+  flags: AccountFlags,
+): Promise<number> {
+  const email = emailOrNone(address)
+  return withAccounts(readConfig(flags), async (database, accounts) => {
+    const account = chosenAccount(accounts, given)
+    await write(database, trx => setEmail(trx, account.id, email))
+    if (flags.json) print(accountObject({ ...account, email }))
+    else process.stdout.write(`${whoIsTold({ ...account, email })}\n`)
+    return 0
+  })
+}
+
+const whoIsTold = ({ id, name, email }: Account) =>
+  email === null
+    ? `The account ${id} “${name}” has no address now: notices about it go to whoever --notify-to names for “ev serve”, else to its log.`
+    : `Notices about the account ${id} “${name}” go to ${email} now, by the mail server that --notify-smtp names for “ev serve”.`

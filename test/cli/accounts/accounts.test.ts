@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest'
+import { checkedEmail, emailOrNone } from '../../../src/cli/accounts/email.ts'
+import { emptyFolder, runEv } from '../run-ev.ts'
+
+const ev = (home: string, ...args: string[]) =>
+  runEv(['accounts', ...args, '--data-dir', 'data'], { home, offline: true })
+
+const read = async (home: string, ...args: string[]) =>
+  JSON.parse((await ev(home, ...args, '--json')).stdout)
+
+describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
+  test('makes one with an address, and one without', async () => {
+    const home = emptyFolder()
+    const shop = ['create', '--name', 'Shop', '--plan', 'free', '--email', ' Owner@Shop.Example ']
+    expect(await read(home, ...shop)).toEqual({
+      ...{ id: expect.stringMatching(/^acc_\w{16}$/), name: 'Shop', plan: 'free' },
+      ...{ email: 'Owner@shop.example', created_at: expect.stringMatching(/Z$/) },
+    })
+    expect((await ev(home, 'create', '--name', 'Other')).code).toBe(0)
+    expect(await read(home, 'list')).toMatchObject([
+      { name: 'Shop', email: 'Owner@shop.example', keys: 0 },
+      { name: 'Other', email: null, keys: 0 },
+    ])
+    const { stdout } = await ev(home)
+    expect(stdout).toMatch(/^ID +NAME +PLAN +EMAIL +KEYS +CREATED$/m)
+    expect(stdout).toMatch(/ Shop +free +Owner@shop\.example +no keys /)
+    expect(stdout).toMatch(/ Other +enterprise +– +no keys /)
+  })
+
+  test('gives one another address, or none', async () => {
+    const home = emptyFolder()
+    await ev(home, 'create', '--name', 'Shop')
+    const set = await ev(home, 'set-email', 'Shop', 'owner@shop.example')
+    expect(set).toMatchObject({ code: 0, stderr: '' })
+    expect(set.stdout).toMatch(
+      /^Notices about the account acc_\w+ “Shop” go to owner@shop\.example/,
+    )
+    expect(await read(home)).toMatchObject([{ email: 'owner@shop.example' }])
+    const { stdout } = await ev(home, 'set-email', 'Shop', 'none')
+    expect(stdout).toMatch(/has no address now: .* --notify-to .* log\.$/m)
+    expect(await read(home)).toMatchObject([{ email: null }])
+    expect(await read(home, 'set-email', 'Shop', 'a@b.example')).toMatchObject({
+      ...{ name: 'Shop', email: 'a@b.example' },
+    })
+  })
+
+  test('refuses what is no address, and changes nothing', async () => {
+    const home = emptyFolder()
+    await ev(home, 'create', '--name', 'Shop', '--email', 'owner@shop.example')
+    for (const args of [
+      ['set-email', 'Shop', 'owner'],
+      ['create', '--name', 'Other', '--email', 'owner'],
+    ]) {
+      const { code, stdout, stderr } = await ev(home, ...args)
+      expect([code, stdout]).toEqual([64, ''])
+      expect(stderr).toBe(
+        'ev: “owner” is no address. There is no @: write the address as name@domain.\n',
+      )
+    }
+    expect((await ev(home, 'set-email', 'Nobody', 'a@b.example')).code).toBe(66)
+    expect(await read(home)).toMatchObject([{ name: 'Shop', email: 'owner@shop.example' }])
+  })
+
+  test('says which commands there are where a word is none of them', async () => {
+    const { code, stderr } = await ev(emptyFolder(), 'set-mail')
+    expect(code).toBe(64)
+    expect(stderr).toContain(
+      'There is no “ev accounts set-mail”; there are list, create, set-plan, set-email.',
+    )
+  })
+})
+
+describe('whom to write to', () => {
+  test.each([
+    ['owner@shop.example', 'owner@shop.example'],
+    [' owner@shop.example\n', 'owner@shop.example'],
+    ["o'neil+ev@SHOP.example", "o'neil+ev@shop.example"],
+    ['owner@bücher.example', 'owner@xn--bcher-kva.example'],
+  ])('%j is written to', (given, email) => {
+    expect(checkedEmail(given)).toBe(email)
+    expect(emailOrNone(given)).toBe(email)
+  })
+
+  test.each([
+    ['', 'no address'],
+    ['owner@', 'no address'],
+    ['a@shop.example,b@shop.example', 'no address'],
+    ['Owner <owner@shop.example>', 'no address'],
+    ['owner@shop.example\r\nBcc: eve@evil.example', 'no address'],
+    ['owner@localhost', 'no address'], // The log takes what stays on this machine.
+    ['"a b"@shop.example', 'many mail servers do not take'],
+    ['üser@shop.example', 'many mail servers do not take'],
+    ['owner@[192.0.2.1]', 'many mail servers do not take'],
+  ])('%j is not', (given, why) => {
+    expect(() => checkedEmail(given)).toThrow(why)
+  })
+
+  test('none is nobody, and no address of its own', () => {
+    expect(emailOrNone('none')).toBeNull()
+    expect(() => checkedEmail('none')).toThrow('no address')
+  })
+})
