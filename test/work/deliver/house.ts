@@ -12,7 +12,7 @@ import { createWebhook, type Webhook } from '../../../src/store/event/webhooks.t
 import type { AttemptTable, DeliveryTable, WebhookTable } from '../../../src/store/schema.ts'
 import type { Deliveries } from '../../../src/work/deliver/deliveries.ts'
 import { type DeliveryParts, startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
-import type { Post } from '../../../src/work/post/post.ts'
+import type { Letter, Post } from '../../../src/work/post/post.ts'
 import { type FakeClock, fakeClock } from '../../fake/clock.ts'
 import { fakePost } from '../../fake/post.ts'
 import { countedRandom } from '../../fake/random.ts'
@@ -37,17 +37,24 @@ export async function house({ watches = true, clock = fakeClock() }: Options = {
     createAccount(trx, { id: 'acc_1', name: 'a', plan: 'pro', now: clock.now() }),
   )
 
-  async function addWebhook(change: Partial<Webhook> = {}): Promise<string> {
-    const id = change.id ?? 'wh_a'
-    const webhook = {
+  const newWebhook = (change: Partial<Webhook>) => {
+    const { id = 'wh_a' } = change
+    return {
       ...{ id, accountId: 'acc_1', url: `https://${id.replace('_', '-')}.test/hook`, active: true },
       ...{ events: ['quota.warning'] as EventKind[], description: null },
       ...{ secret: seal.seal(SECRET), secretHint: 'LaSw', createdAt: clock.now() },
       ...change,
     }
-    await write(database, trx => createWebhook(trx, webhook))
-    return id
   }
+
+  const addWebhook = (change: Partial<Webhook> = {}) =>
+    write(database, trx => createWebhook(trx, newWebhook(change)))
+
+  /** `wh_0`, `wh_1`, … */
+  const addWebhooks = (count: number) =>
+    write(database, async trx => {
+      for (let n = 0; n < count; n++) await createWebhook(trx, newWebhook({ id: `wh_${n}` }))
+    })
 
   /** Events that all webhooks subscribed to; gives their IDs. */
   async function addEvents(count = 1): Promise<string[]> {
@@ -75,7 +82,19 @@ export async function house({ watches = true, clock = fakeClock() }: Options = {
     return deliveries
   }
   return {
-    ...{ database, clock, random, seal, post, log, lines, addWebhook, addEvents, start },
+    ...{
+      database,
+      clock,
+      random,
+      seal,
+      post,
+      log,
+      lines,
+      addWebhook,
+      addWebhooks,
+      addEvents,
+      start,
+    },
     deliveries: () => rowsOf(database, 'delivery') as Promise<DeliveryTable[]>,
     attempts: () => rowsOf(database, 'attempt') as Promise<AttemptTable[]>,
     webhooks: () => rowsOf(database, 'webhook') as Promise<WebhookTable[]>,
@@ -106,12 +125,12 @@ const SETTLED_AFTER = 60
 
 /** A receiver that answers when it is told to. */
 export function slowPost(): Post & {
-  readonly sent: { readonly url: string; readonly body: string }[]
+  readonly sent: Letter[]
   readonly underWay: number
   answer(status: number): void
 } {
   const waiting: ((status: number) => void)[] = []
-  const sent: { url: string; body: string }[] = []
+  const sent: Letter[] = []
   return {
     sent,
     get underWay() {
@@ -120,8 +139,8 @@ export function slowPost(): Post & {
     answer(status) {
       for (const resolve of waiting.splice(0)) resolve(status)
     },
-    async send({ url, body }) {
-      sent.push({ url, body })
+    async send(letter) {
+      sent.push(letter)
       const { promise, resolve } = Promise.withResolvers<number>()
       waiting.push(resolve)
       const status = await promise

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import type { NewAttempt } from '../../../src/store/event/deliveries.ts'
+import { attemptRecorder } from '../../../src/work/deliver/attempt-recorder.ts'
+import { house } from './house.ts'
+
+test('what ends alone is written at once, and what ends during a commit together with the next', async () => {
+  const h = await house()
+  await h.addWebhook()
+  await h.addEvents(450)
+  const commits = countCommits(h)
+  const recorder = attemptRecorder(h)
+  const [first, ...others] = (await h.deliveries()).map(({ id }) => recorder.record(delivered(id)))
+  expect(await first).toBe(true)
+  expect(commits.count).toBe(1)
+  expect(await Promise.all(others)).toEqual(others.map(() => true))
+  // 200 at most in each.
+  expect(commits.count).toBe(4)
+  expect(await h.attempts()).toHaveLength(450)
+  expect((await h.deliveries()).every(({ state }) => state === 'delivered')).toBe(true)
+})
+
+test('one that cannot be written is told so, and the others of its group are written', async () => {
+  const h = await house()
+  await h.addWebhook()
+  await h.addEvents(4)
+  const recorder = attemptRecorder(h)
+  const attempts = (await h.deliveries()).map(({ id }, n) =>
+    recorder.record({ ...delivered(id), durationMs: n === 2 ? Number.NaN : 1 }),
+  )
+  const states = (await Promise.allSettled(attempts)).map(({ status }) => status)
+  expect(states).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+  expect(await h.attempts()).toHaveLength(3)
+})
+
+test('after the stop nothing is written, and what was being written is', async () => {
+  const h = await house()
+  await h.addWebhook()
+  await h.addEvents(3)
+  const recorder = attemptRecorder(h)
+  const [a = '', b = '', c = ''] = (await h.deliveries()).map(({ id }) => id)
+  const writing = [recorder.record(delivered(a)), recorder.record(delivered(b))]
+  await recorder.stop()
+  const late = recorder.record(delivered(c))
+  expect(await Promise.all([...writing, late])).toEqual([true, false, false])
+  expect(await h.attempts()).toHaveLength(1)
+})
+
+const delivered = (id: string): NewAttempt => ({
+  delivery: { id, webhookId: 'wh_a', round: { trigger: 'scheduled', attempt: 0 } },
+  ...{ next: { state: 'delivered', expiresAt: 1 }, startedAt: 0, url: 'https://a.test' },
+  ...{ durationMs: 1, statusCode: 200, headers: {}, excerpt: '', error: null },
+  disabledReason: null,
+})
+
+function countCommits({ database: { db } }: Awaited<ReturnType<typeof house>>) {
+  const commits = { count: 0 }
+  const transaction = db.transaction.bind(db)
+  db.transaction = () => {
+    commits.count++
+    return transaction()
+  }
+  return commits
+}

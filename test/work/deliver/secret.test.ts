@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, SECOND } from '../../../src/base/clock.ts'
+import { write } from '../../../src/store/database.ts'
+import { rotateSecret } from '../../../src/store/event/webhooks.ts'
+import type { Letter } from '../../../src/work/post/post.ts'
+import { type House, house, SECRET, slowPost, until } from './house.ts'
+import { verify } from './receiver.ts'
+
+describe('the secret', () => {
+  test('may be rotated under load: each letter is taken with the old or the new one, and none is lost', async () => {
+    const h = await house()
+    await h.addWebhook()
+    const secrets = [SECRET]
+    await h.addEvents(40)
+    const post = slowPost()
+    const deliveries = h.start({ post })
+    for (const letter of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) {
+      await until(() => post.underWay === 4)
+      const last = secrets.slice(-2)
+      for (const one of post.sent.slice(-4))
+        expect(last.map(text => verify(one, text))).toEqual(last.map(() => true))
+      const next = `whsec_${letter.repeat(32)}`
+      secrets.push(next)
+      await rotate(h, next)
+      post.answer(200)
+    }
+    await until(() => post.underWay === 4)
+    post.answer(200)
+    await until(() => deliveries.status().delivered === 40)
+    expect(new Set(post.sent.map(({ headers }) => headers['webhook-id'])).size).toBe(40)
+    expect(post.sent).toHaveLength(40)
+  })
+
+  test('of before is no longer used when its grace is over', async () => {
+    const h = await house()
+    await h.addWebhook()
+    const next = `whsec_${'n'.repeat(32)}`
+    await rotate(h, next)
+    h.start()
+    await h.addEvents()
+    await h.clock.advance(SECOND)
+    await h.sent(1)
+    await h.clock.advance(HOUR)
+    await h.addEvents()
+    await h.clock.advance(SECOND)
+    await h.sent(2)
+    const [during, after] = h.post.sent as [Letter, Letter]
+    expect([verify(during, SECRET), verify(during, next)]).toEqual([true, true])
+    expect([verify(after, SECRET), verify(after, next)]).toEqual([false, true])
+  })
+
+  test('that cannot be opened is an attempt that failed, and says so; nothing is sent', async () => {
+    const h = await house()
+    await h.addWebhook({ secret: h.seal.seal(SECRET).replace(/^1\../, '1.!') })
+    await h.addWebhook({ id: 'wh_b' })
+    await h.addEvents()
+    const deliveries = h.start()
+    await until(() => deliveries.status().retried === 1 && deliveries.status().delivered === 1)
+    expect(h.post.sent.map(({ url }) => url)).toEqual(['https://wh-b.test/hook'])
+    const [lost] = (await h.attempts()).filter(({ url }) => url.includes('wh-a'))
+    expect(lost).toMatchObject({ status_code: null, error: expect.stringMatching(/EV_SECRET/) })
+  })
+})
+
+const rotate = ({ database, seal, clock }: House, secret: string) =>
+  write(database, trx =>
+    rotateSecret(trx, 'acc_1', 'wh_a', {
+      ...{ secret: seal.seal(secret), secretHint: secret.slice(-4) },
+      ...{ graceMs: HOUR, now: clock.now() },
+    }),
+  )

@@ -1,0 +1,92 @@
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import { DAY } from '../../../src/base/clock.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { write } from '../../../src/store/database.ts'
+import { listWebhooks, updateWebhook } from '../../../src/store/event/webhooks.ts'
+import { sendTest } from '../../../src/work/deliver/test-event.ts'
+import type { Letter } from '../../../src/work/post/post.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { answered } from '../../fake/post.ts'
+import { type House, house, SECRET, settle } from './house.ts'
+
+describe('a test event', () => {
+  test('is sent at once, signed as all others are, and says what came of it', async () => {
+    const h = await house({ clock: fakeClock(Date.now()) })
+    await h.addWebhook()
+    const outcome = await send(h)
+    const [letter] = h.post.sent as [Letter]
+    expect(new Webhook(SECRET).verify(letter.body, letter.headers)).toEqual({
+      ...{ event: 'webhook.test', event_id: outcome.eventId },
+      timestamp: new Date(h.clock.now()).toISOString(),
+      data: { webhook_id: 'wh_a', message: 'Test event' },
+    })
+    expect(outcome).toEqual({
+      ...{ deliveryId: expect.stringMatching(/^dlv_/), eventId: expect.stringMatching(/^evt_/) },
+      ...{ state: 'delivered', statusCode: 200, durationMs: 84, excerpt: 'ok', error: null },
+    })
+  })
+
+  test('of the sandbox says so', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await send(h, true)
+    expect(JSON.parse(h.post.sent[0]?.body ?? '')).toMatchObject({ sandbox: true })
+    await send(h, false)
+    expect(JSON.parse(h.post.sent[1]?.body ?? '')).not.toHaveProperty('sandbox')
+  })
+
+  test('stands in the log with the bytes that were sent, and is not sent again', async () => {
+    const h = await house()
+    await h.addWebhook()
+    h.post.answer(answered(500, { server: 'odd' }, 'oh'))
+    const deliveries = h.start()
+    const { deliveryId, eventId, ...told } = await send(h)
+    expect(told).toMatchObject({ state: 'failed', statusCode: 500, excerpt: 'oh' })
+    expect(told.error).toMatch(/500/)
+    const row = { id: deliveryId, event_id: eventId, kind: 'webhook.test', trigger: 'test' }
+    expect(await h.deliveries()).toMatchObject([
+      { ...row, state: 'failed', attempt: 1, expires_at: h.clock.now() + 7 * DAY },
+    ])
+    expect(await h.attempts()).toMatchObject([
+      { delivery_id: deliveryId, headers: '{"server":"odd"}' },
+    ])
+    const event = await h.database.db.selectFrom('event').selectAll().executeTakeFirstOrThrow()
+    expect(event.body).toBe(h.post.sent[0]?.body)
+    await h.clock.advance(2 * DAY)
+    deliveries.wake()
+    await settle()
+    expect(h.post.sent).toHaveLength(1)
+  })
+
+  test('changes nothing of how the webhook stands, even if it is gone, and is sent to one that is off', async () => {
+    const h = await house()
+    await h.addWebhook()
+    h.post.answer(410)
+    expect(await send(h)).toMatchObject({ state: 'failed', statusCode: 410 })
+    expect(await h.webhooks()).toMatchObject([
+      { active: 1, disabled_reason: null, failing_since: null },
+    ])
+    await write(h.database, trx =>
+      updateWebhook(trx, 'acc_1', 'wh_a', { active: false, now: h.clock.now() }),
+    )
+    h.post.answer(200)
+    expect(await send(h)).toMatchObject({ state: 'delivered' })
+    expect(await h.webhooks()).toMatchObject([{ active: 0 }])
+  })
+
+  test('that cannot be signed is not sent, and says why', async () => {
+    const h = await house()
+    await h.addWebhook({ secret: 'sealed elsewhere' })
+    const outcome = await send(h)
+    expect(outcome).toMatchObject({ state: 'failed', statusCode: null, durationMs: 0 })
+    expect(outcome.error).toMatch(/EV_SECRET/)
+    expect(h.post.sent).toEqual([])
+  })
+})
+
+async function send(h: House, sandbox = false) {
+  const [webhook] = await listWebhooks(h.database, 'acc_1')
+  if (webhook === undefined) throw new Error('there is no webhook')
+  return sendTest({ ...h, random: systemRandom, version: '1.2.3' }, webhook, { sandbox })
+}

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR, SECOND } from '../../../src/base/clock.ts'
+import { write } from '../../../src/store/database.ts'
+import { deleteWebhook, updateWebhook } from '../../../src/store/event/webhooks.ts'
+import { answered } from '../../fake/post.ts'
+import { type House, house, settle, slowPost, until } from './house.ts'
+
+describe('a webhook that', () => {
+  test('is told to wait by 429 or 503 is left in peace until then, with all that is on its way', async () => {
+    for (const status of [429, 503]) {
+      const h = await house({ watches: true })
+      await h.addWebhook()
+      await h.addWebhook({ id: 'wh_b' })
+      await h.addEvents()
+      h.post.answer(({ url }) =>
+        url.includes('wh-a') ? answered(status, { 'retry-after': '20' }) : 200,
+      )
+      const deliveries = h.start()
+      await until(() => deliveries.status().retried === 1)
+      h.post.answer(200)
+      await h.addEvents()
+      await h.clock.advance(20 * SECOND - 1)
+      await settle()
+      expect(to(h, 'wh-a')).toHaveLength(1)
+      expect(to(h, 'wh-b')).toHaveLength(2)
+      // By the next look.
+      await h.clock.advance(SECOND / 2)
+      await until(() => to(h, 'wh-a').length === 2)
+    }
+  })
+
+  test('asks for days is asked again after an hour, but for the event that it said it of', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents()
+    h.post.answer(answered(503, { 'retry-after': '999999' }))
+    const deliveries = h.start()
+    await until(() => deliveries.status().retried === 1)
+    h.post.answer(200)
+    const [event] = await h.addEvents()
+    await h.clock.advance(HOUR - 1)
+    await settle()
+    expect(h.post.sent).toHaveLength(1)
+    await h.clock.advance(SECOND / 2)
+    await h.sent(2)
+    expect(h.post.sent[1]?.headers['webhook-id']).toBe(event)
+  })
+
+  test('asks for nothing, or by another status, is not left in peace', async () => {
+    for (const answer of [answered(503), answered(500, { 'retry-after': '600' })]) {
+      const h = await house()
+      await h.addWebhook()
+      await h.addEvents()
+      h.post.answer(answer)
+      const deliveries = h.start()
+      await until(() => deliveries.status().retried === 1)
+      await h.addEvents()
+      await h.clock.advance(SECOND)
+      await h.sent(2)
+    }
+  })
+
+  test('is deleted is sent nothing any more, with retries due and with a request under way', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents(2)
+    const post = slowPost()
+    const deliveries = h.start({ post })
+    await until(() => post.underWay === 2)
+    post.answer(500)
+    await until(() => deliveries.status().retried === 2)
+    await h.addEvents()
+    await h.clock.advance(SECOND)
+    await until(() => post.underWay === 1)
+    await write(h.database, trx => deleteWebhook(trx, 'acc_1', 'wh_a', h.clock.now()))
+    post.answer(500)
+    await settle()
+    await h.clock.advance(48 * HOUR)
+    await settle()
+    expect(post.sent).toHaveLength(3)
+    expect(h.lines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  test('is switched off is sent nothing, and what waited goes on when it is on again', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents()
+    h.post.answer(500)
+    const deliveries = h.start()
+    await until(() => deliveries.status().retried === 1)
+    const change = (active: boolean) =>
+      write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { active, now: h.clock.now() }))
+    await change(false)
+    await h.clock.advance(HOUR)
+    await settle()
+    expect(h.post.sent).toHaveLength(1)
+    h.post.answer(200)
+    await change(true)
+    deliveries.wake()
+    await until(() => deliveries.status().delivered === 1)
+    expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 2 }])
+  })
+
+  test('gets another URL is sent what is left there', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents(6)
+    const post = slowPost()
+    h.start({ post })
+    await until(() => post.underWay === 4)
+    const url = 'https://elsewhere.test/'
+    await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { url, now: h.clock.now() }))
+    post.answer(200)
+    await until(() => post.underWay === 2)
+    expect(post.sent.slice(4).map(letter => letter.url)).toEqual([url, url])
+  })
+
+  test('answers 410 is switched off at once: that event has failed, and the others wait', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents(2)
+    const post = slowPost()
+    const deliveries = h.start({ post })
+    await until(() => post.underWay === 2)
+    await h.addEvents()
+    post.answer(410)
+    await until(() => deliveries.status().failed === 2)
+    await settle()
+    await h.clock.advance(HOUR)
+    await settle()
+    expect(post.sent).toHaveLength(2)
+    expect((await h.deliveries()).map(({ state }) => state)).toEqual([
+      'failed',
+      'failed',
+      'pending',
+    ])
+    expect(await h.webhooks()).toMatchObject([
+      { active: 0, disabled_reason: expect.stringMatching(/410 Gone/) },
+    ])
+    expect(h.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual(
+      expect.arrayContaining(['a webhook was switched off', 'an event was given up']),
+    )
+  })
+
+  test('fails for 5 days is switched off with the next attempt', async () => {
+    const h = await house({ watches: false })
+    await h.addWebhook()
+    h.post.answer(500)
+    const deliveries = h.start()
+    const attemptAfter = async (ms: number) => {
+      await h.clock.advance(ms)
+      await settle()
+      await h.addEvents()
+      const before = h.post.sent.length
+      deliveries.wake()
+      await until(() => h.post.sent.length > before)
+      await settle()
+    }
+    await attemptAfter(0)
+    for (let day = 1; day < 5; day++) await attemptAfter(24 * HOUR)
+    await attemptAfter(23 * HOUR)
+    expect(await h.webhooks()).toMatchObject([
+      { active: 1, failing_since: Date.UTC(2026, 5, 1, 12) },
+    ])
+    await h.clock.advance(HOUR)
+    await h.addEvents()
+    deliveries.wake()
+    await until(async () => (await h.webhooks())[0]?.active === 0)
+    expect(await h.webhooks()).toMatchObject([
+      { active: 0, disabled_reason: expect.stringMatching(/5 days/) },
+    ])
+  })
+
+  test('answers once in the 5 days is not switched off', async () => {
+    const h = await house({ watches: false })
+    await h.addWebhook()
+    h.post.answer((_, nth) => (nth === 4 ? 204 : 500))
+    const deliveries = h.start()
+    for (let day = 0; day < 8; day++) {
+      await h.addEvents()
+      const before = h.post.sent.length
+      deliveries.wake()
+      await until(() => h.post.sent.length > before)
+      await settle()
+      expect((await h.webhooks())[0]?.active).toBe(1)
+      if (h.post.sent.length >= 4 && day >= 5) break
+      await h.clock.advance(23 * HOUR)
+      await settle()
+    }
+  })
+})
+
+const to = (h: House, host: string) => h.post.sent.filter(({ url }) => url.includes(host))
