@@ -52,7 +52,12 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
     'sockets',
     /from 'node:(net|tls|http|https|http2|dgram)'/,
     // The receiver of `ev webhooks listen` is a server, and nothing of the service.
-    /^(base\/ip\.ts|cli\/webhooks\/listener\/server\.ts|http\/server\/|smtp\/(dial|public-address)\.ts|config\/values\.ts|world\/)/,
+    /^(base\/ip\.ts|cli\/webhooks\/listener\/server\.ts|http\/server\/|smtp\/(dial|public-address)\.ts|config\/values\.ts|work\/post\/dial\.ts|world\/)/,
+  ],
+  [
+    'requests to others',
+    /'undici'|\bglobalThis\.fetch\b/,
+    /^(client\/connection\/doors\.ts|work\/post\/)/,
   ],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   ['settings', /\bprocess\.env\b/, /^cli\//],

@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { makeAuthority } from '../../../src/base/certificate.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { systemRandom as random } from '../../../src/base/random.ts'
 import type { Receipt } from '../../../src/work/post/post.ts'
 import type { Receiver } from '../../fake/receiver.ts'
 import { openReceiver } from './office.ts'
@@ -54,7 +57,8 @@ describe('the environment of the process', () => {
     expect((await sentBy({}, receiver, false)).fault).toMatch(/authority that is not known/)
     const environment = { NODE_EXTRA_CA_CERTS: file }
     expect(await sentBy(environment, receiver, false)).toMatchObject({ answer: { status: 200 } })
-    const other = { ...receiver, ca: (await openReceiver({ certificate: 'self-signed' })).ca }
-    expect(await sentBy(environment, other)).toMatchObject({ answer: { status: 200 } })
+    const { cert: ca } = makeAuthority({ name: 'Another', now: systemClock.now(), days: 1, random })
+    const stranger = { ...receiver, ca }
+    expect(await sentBy(environment, stranger)).toMatchObject({ answer: { status: 200 } })
   })
 })
