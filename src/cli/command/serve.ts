@@ -7,9 +7,14 @@ Examples:
   ev serve
   ev serve --listen 0.0.0.0:443 --tls-cert fullchain.pem --tls-key privkey.pem
   ev serve --trust-proxy 127.0.0.1 --base-url https://ev.example.com
+  ev serve --notify-smtp smtp://127.0.0.1 --notify-from ev@example.com --notify-to ops@example.com
 
 The first start makes an account and a key that may do everything, and prints the key once. EV_METRICS_TOKEN and
 EV_SECRET, or EV_SECRET_FILE, are taken from the environment.
+
+What could not be delivered to a webhook in six attempts is told by mail: to the address of its account (“ev help
+accounts”), else to --notify-to, once an hour at most; without a mail server it is told in the log. A mail server that
+asks for a name and a password gets them over TLS alone: EV_NOTIFY_SMTP=smtps://user:password@mail.example.com.
 
 SIGTERM or Ctrl-C ends it when what was asked is answered, a second one at once. SIGHUP reads own lists, operators
 and certificates again.`

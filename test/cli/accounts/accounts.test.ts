@@ -23,8 +23,8 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     ])
     const { stdout } = await ev(home)
     expect(stdout).toMatch(/^ID +NAME +PLAN +EMAIL +KEYS +CREATED$/m)
-    expect(stdout).toMatch(/ Shop +free +Owner@shop\.example +no keys /)
-    expect(stdout).toMatch(/ Other +enterprise +– +no keys /)
+    expect(stdout).toMatch(/ Shop +free +Owner@shop\.example +0 keys /)
+    expect(stdout).toMatch(/ Other +enterprise +– +0 keys /)
   })
 
   test('gives one another address, or none', async () => {

@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { openDatabase, write } from '../../../src/store/database.ts'
+import { enterFailure } from '../../../src/store/event/notices.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { startMailServer } from '../../fake/mail-server.ts'
+import { emptyFolder, runEv, startEv } from '../run-ev.ts'
+
+/** A data directory in which a webhook has failed of which nobody was told yet. */
+async function homeInTrouble(): Promise<string> {
+  const home = emptyFolder()
+  const database = await openDatabase(`sqlite:${join(home, 'data/ev.sqlite')}`, systemClock)
+  const now = systemClock.now()
+  await write(database, async trx => {
+    await createAccount(trx, { id: 'acc_a', name: 'Shop', plan: 'free', now })
+    await createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_a', url: 'https://hook.example/', events: [] },
+      ...{ active: true, description: null, secret: 's', secretHint: 's', createdAt: now },
+    })
+    const failed = { events: 2, error: 'The receiver answered 500.' }
+    await enterFailure(trx, { webhookId: 'wh_a', accountId: 'acc_a', now, ...failed })
+  })
+  await database.close()
+  return home
+}
+
+const ARGS = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', '--helo', 'a.example.com']
+const SUBJECT = 'ev: 2 events could not be delivered to hook.example (wh_a)'
+
+test('ev serve tells by the mail server that is set', { timeout: 60_000 }, async () => {
+  const home = await homeInTrouble()
+  const { port, taken } = await startMailServer()
+  const environment = {
+    EV_NOTIFY_SMTP: `smtp://127.0.0.1:${port}`,
+    ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com' },
+  }
+  const { child, ended } = startEv(ARGS, { home, environment })
+  await vi.waitFor(() => expect(taken).toHaveLength(1), { timeout: 30_000 })
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  expect([code, taken.length]).toEqual([0, 1])
+  expect(taken[0]).toMatchObject({ from: 'ev@example.com', to: ['ops@example.com'] })
+  expect(taken[0]?.source).toContain(`Subject: ${SUBJECT}\r\n`)
+  expect(stderr).not.toContain('could not be')
+})
+
+test('ev serve tells by its log where no mail server is set', { timeout: 60_000 }, async () => {
+  const { child, ended, printed } = startEv(ARGS, { home: await homeInTrouble() })
+  await printed(SUBJECT, 'stderr')
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  expect(code).toBe(0)
+  const lines = stderr.split('\n').filter(line => line.includes(SUBJECT))
+  expect(lines.map(line => JSON.parse(line))).toMatchObject([
+    { level: 'warn', notice: expect.stringContaining('ev webhooks retry --since ') },
+  ])
+})
+
+test('a mail server out of reach is told of without its password, and ends nothing', {
+  timeout: 60_000,
+}, async () => {
+  const home = await homeInTrouble()
+  const { port } = await startMailServer({ isPlain: true, login: 'ann:s3cret' })
+  const environment = {
+    EV_NOTIFY_SMTP: `smtp://ann:s3cret@127.0.0.1:${port}`,
+    ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com', EV_LOG: 'debug' },
+  }
+  const { child, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
+  await printed('a notice about a webhook could not be sent: it is tried again', 'stderr')
+  await printed('All paths:', 'stderr')
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  expect(code).toBe(0)
+  expect(stderr).toContain(`The mail server 127.0.0.1:${port} did not take it`)
+  expect(stderr).not.toMatch(/s3cret|ann:/)
+})
+
+test('ev serve does not start where half of the way for notices is set', async () => {
+  const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']
+  const { code, stdout, stderr } = await runEv(args, { home: emptyFolder() })
+  expect([code, stdout]).toEqual([78, ''])
+  expect(stderr).toMatch(/^ev: Notices by mail need .*--notify-from is not\. .*\n$/)
+})
