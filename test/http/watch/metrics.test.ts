@@ -71,6 +71,31 @@ describe('metrics', () => {
     expect(text).toContain('nodejs_eventloop_lag_seconds')
   })
 
+  test('tell of requests to webhooks, and of what is still to arrive', async () => {
+    const status = () => ({ underWay: 3, delivered: 40, retried: 5, failed: 6 })
+    const h = await house({ parts: { deliveries: { wake: () => {}, status } } })
+    const row = { event_id: 'evt_1', webhook_id: 'wh_1', kind: 'quota.warning', attempt: 0 }
+    const states = ['pending', 'retry_scheduled', 'delivered', 'failed'] as const
+    await h.database.db
+      .insertInto('delivery')
+      .values(
+        states.map(state => ({
+          ...{ ...row, id: `dlv_${state}`, state, trigger: 'scheduled' as const },
+          ...{ due_at: 0, created_at: 0 },
+        })),
+      )
+      .execute()
+    for (let look = 0; look < 2; look++) {
+      const text = await (await h.request('/metrics', LOCAL)).text()
+      expect(text).toContain('# TYPE ev_webhook_attempts_total counter')
+      expect(text).toContain('ev_webhook_attempts_total{outcome="delivered"} 40')
+      expect(text).toContain('ev_webhook_attempts_total{outcome="retried"} 5')
+      expect(text).toContain('ev_webhook_attempts_total{outcome="failed"} 6')
+      expect(text).toContain('ev_webhook_requests_under_way 3')
+      expect(text).toContain('ev_webhook_deliveries_open 2')
+    }
+  })
+
   test('are had on a port of their own, and nothing else there', async () => {
     const { service } = await house()
     const app = metricsApp(service)

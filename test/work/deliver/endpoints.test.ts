@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { endpointMemory } from '../../../src/work/deliver/endpoints.ts'
+import { fakeClock } from '../../fake/clock.ts'
+
+describe('the rest of an endpoint', () => {
+  test('lasts as long as was asked for, by time that passes, and an hour at most', async () => {
+    const clock = fakeClock()
+    const endpoints = endpointMemory(clock)
+    expect(endpoints.restMs('wh_a')).toBe(0)
+    endpoints.rest('wh_a', 20 * SECOND)
+    endpoints.rest('wh_b', 2 * DAY)
+    clock.jump(DAY)
+    expect([endpoints.restMs('wh_a'), endpoints.restMs('wh_b')]).toEqual([20 * SECOND, HOUR])
+    await clock.advance(20 * SECOND)
+    expect([endpoints.restMs('wh_a'), endpoints.restMs('wh_c')]).toEqual([0, 0])
+    expect(endpoints.restMs('wh_b')).toBe(HOUR - 20 * SECOND)
+  })
+
+  test('is not made shorter by another answer', () => {
+    const endpoints = endpointMemory(fakeClock())
+    endpoints.rest('wh_a', MINUTE)
+    endpoints.rest('wh_a', SECOND)
+    endpoints.rest('wh_a', 0)
+    expect(endpoints.restMs('wh_a')).toBe(MINUTE)
+  })
+})
+
+describe('how long an endpoint has been seen to fail', () => {
+  test('counts from the first failure, and anew after a success', async () => {
+    const clock = fakeClock()
+    const endpoints = endpointMemory(clock)
+    expect(endpoints.failed('wh_a')).toBe(0)
+    await clock.advance(HOUR)
+    expect([endpoints.failed('wh_a'), endpoints.failed('wh_b')]).toEqual([HOUR, 0])
+    await clock.advance(DAY)
+    expect(endpoints.failed('wh_a')).toBe(25 * HOUR)
+    endpoints.delivered('wh_a')
+    expect(endpoints.failed('wh_a')).toBe(0)
+  })
+
+  test('counts anew after the machine slept, and after the wall clock was changed', async () => {
+    for (const jumpMs of [10 * DAY, -10 * DAY, MINUTE]) {
+      const clock = fakeClock()
+      const endpoints = endpointMemory(clock)
+      endpoints.failed('wh_a')
+      await clock.advance(2 * HOUR)
+      clock.jump(jumpMs)
+      expect(endpoints.failed('wh_a')).toBe(0)
+      await clock.advance(HOUR)
+      expect(endpoints.failed('wh_a')).toBe(HOUR)
+    }
+  })
+
+  test('goes on through the small corrections of a clock', async () => {
+    const clock = fakeClock()
+    const endpoints = endpointMemory(clock)
+    endpoints.failed('wh_a')
+    for (let n = 1; n <= 100; n++) {
+      await clock.advance(HOUR)
+      clock.jump(2 * SECOND)
+      expect(endpoints.failed('wh_a')).toBe(n * HOUR)
+    }
+  })
+})
