@@ -313,8 +313,8 @@ async function indexDeliveries(db: Kysely<unknown>): Promise<void> {
   // The log, all of it or of one state: what is of another kind is passed over without reading the rows.
   await on('delivery_webhook', ['webhook_id', 'created_at', 'id', 'kind']).execute()
   await on('delivery_state', ['webhook_id', 'state', 'created_at', 'id', 'kind']).execute()
-  // What is open, in the order in which it is sent.
-  await on('delivery_due', ['webhook_id', 'due_at', 'created_at', 'id'])
+  // What is open, in the order in which it is sent. With its state, or SQLite would read the row to see it.
+  await on('delivery_due', ['webhook_id', 'due_at', 'created_at', 'id', 'state'])
     .where(sql.ref('state'), 'in', ['pending', 'retry_scheduled'])
     .execute()
   await on('delivery_event', ['event_id']).execute()

@@ -43,10 +43,11 @@ export function contentsOf(file: string): Contents {
       tables.includes(table)
         ? (sqlite.prepare(`select count(*) from ${table} ${which}`).pluck().get() as number)
         : 0
+    const marks = sqlite.prepare("select name from pragma_table_info('webhook')").pluck().all()
     return {
       accounts: count('account'),
       keys: count('api_key', 'where revoked_at is null'),
-      webhooks: count('webhook'),
+      webhooks: count('webhook', marks.includes('deleted_at') ? 'where deleted_at is null' : ''),
       lists: count('job'),
       rows: count('item'),
       verifications: count('verification'),

@@ -78,8 +78,8 @@ async function standingOf(
 ): Promise<Map<string, Standing>> {
   const ids = JSON.stringify(attempts.map(({ delivery }) => delivery.id))
   const { rows } = await sql<Standing>`
-    select delivery.id as id, delivery.trigger as "trigger", delivery.attempt as attempt,
-      webhook.id as "webhookId", webhook.account_id as "accountId", webhook.active as active,
+    select delivery.id, delivery."trigger", delivery.attempt,
+      webhook.id as "webhookId", webhook.account_id as "accountId", webhook.active,
       webhook.failing_since as "failingSince",
       (select coalesce(max(number), 0) from attempt where delivery_id = delivery.id) as attempts
     from delivery join webhook on webhook.id = delivery.webhook_id
@@ -105,7 +105,7 @@ const attemptRow = (
 /** All in one parameter: there is one statement for any number of them, and it is prepared once. */
 async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): Promise<void> {
   await sql`
-    insert into attempt (delivery_id, number, trigger, url, started_at, duration_ms,
+    insert into attempt (delivery_id, number, "trigger", url, started_at, duration_ms,
       status_code, headers, excerpt, error)
     select value ->> 'delivery_id', value ->> 'number', value ->> 'trigger', value ->> 'url',
       value ->> 'started_at', value ->> 'duration_ms', value ->> 'status_code',

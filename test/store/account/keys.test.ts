@@ -6,6 +6,7 @@ import {
   countAccounts,
   findAccount,
   listAccounts,
+  setEmail,
   setPlan,
 } from '../../../src/store/account/accounts.ts'
 import { recallKey } from '../../../src/store/account/key-cache.ts'
@@ -55,6 +56,23 @@ describe('accounts', () => {
     expect(await write(database, trx => setPlan(trx, 'acc_z', 'enterprise'))).toBe(true)
     expect(await findAccount(database, 'acc_z')).toMatchObject({ plan: 'enterprise' })
     expect(await write(database, trx => setPlan(trx, 'acc_b', 'enterprise'))).toBe(false)
+  })
+
+  test('have an address to write to from when it is said until it is taken back', async () => {
+    const database = await tempDatabase()
+    await addAccount(database, 'acc_a')
+    await addAccount(database, 'acc_b')
+    const set = (id: string, email: string | null) =>
+      write(database, trx => setEmail(trx, id, email))
+    expect(await findAccount(database, 'acc_a')).toMatchObject({ email: null })
+    expect(await set('acc_a', 'ann@owner.example')).toBe(true)
+    expect((await listAccounts(database)).map(({ email }) => email)).toEqual([
+      'ann@owner.example',
+      null,
+    ])
+    expect(await set('acc_a', null)).toBe(true)
+    expect(await findAccount(database, 'acc_a')).toMatchObject({ email: null })
+    expect(await set('acc_x', 'ann@owner.example')).toBe(false)
   })
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Database, write } from '../../../src/store/database.ts'
 import {
+  countOpenDeliveries,
   dueWebhooks,
   nextDelivery,
   nextDueAt,
@@ -134,6 +135,16 @@ describe('the next delivery of a webhook', () => {
     expect(await nextDueAt(database, 'wh_a', ['dlv_a'])).toBe(20)
     expect(await nextDueAt(database, 'wh_a', ['dlv_b', 'dlv_a'])).toBeNull()
   })
+})
+
+test('open are all that are still to arrive, wherever', async () => {
+  const database = await tempDatabase()
+  expect(await countOpenDeliveries(database)).toBe(0)
+  await addWebhook(database, { active: false })
+  for (const state of ['pending', 'retry_scheduled', 'delivered', 'failed'] as const) {
+    await addDelivery(database, `dlv_${state}`, { state })
+  }
+  expect(await countOpenDeliveries(database)).toBe(2)
 })
 
 const ANEW = {
