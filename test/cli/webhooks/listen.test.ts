@@ -177,6 +177,15 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
   })
 
+  test('removes its webhook too when nobody reads any more what it shows', async () => {
+    const home = await homeWith('acc_a')
+    const listener = await listenerIn(home)
+    listener.child.stdout?.destroy()
+    await postTo(listener).send(letterTo(listener, await secretIn(home)))
+    expect(await listener.ended).toMatchObject({ code: 74, signal: null })
+    expect(await webhooksIn(home)).toEqual([])
+  })
+
   test('makes no webhook where it cannot listen', async () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home)

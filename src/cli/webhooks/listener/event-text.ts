@@ -21,9 +21,7 @@ export function eventText({ arrival, signatures, at, status }: Taken): string {
     wordOf(event, 'no event'),
     wordOf(event_id, '–'),
     ...(sandbox === true ? ['sandbox'] : []),
-    signatures.fault === null
-      ? 'both signatures hold'
-      : `NOT TO BE BELIEVED: ${cleanText(signatures.fault)}`,
+    signaturesText(signatures),
     ...(status >= 200 && status < 300 ? [] : [`answered ${status}`]),
   ]
   const shown = data === undefined ? textOf(arrival) : JSON.stringify(data)
@@ -41,9 +39,16 @@ export function eventLine({ arrival, signatures, at, status }: Taken): string {
     signatures: { 'x-ev-signature': signatures.own, 'webhook-signature': signatures.standard },
     fault: signatures.fault,
     headers: arrival.headers,
-    body: parsed(arrival) ?? textOf(arrival),
+    body: bodyOf(arrival),
   }
   return `${JSON.stringify(line)}\n`
+}
+
+/** While a secret is replaced one of them may hold alone. */
+function signaturesText({ own, standard, fault }: Signatures): string {
+  if (fault === null) return 'both signatures hold'
+  const held = own ? 'X-EV-Signature holds.' : standard ? 'webhook-signature holds.' : null
+  return `${held ?? 'NOT TO BE BELIEVED:'} ${cleanText(fault)}`
 }
 
 /** Two or three lines of a terminal. */
@@ -55,18 +60,19 @@ const wordOf = (value: unknown, otherwise: string) =>
 const WORD_MAX = 64
 
 function fieldsOf(arrival: Arrival): Readonly<Record<string, unknown>> {
-  const body = parsed(arrival)
+  const body = bodyOf(arrival)
   return typeof body === 'object' && body !== null ? { ...body } : {}
 }
 
 const textOf = ({ body }: Arrival) => body.toString('utf8')
 
-/** Undefined for what is no JSON. */
-function parsed(arrival: Arrival): unknown {
+/** What is no JSON stays text. */
+function bodyOf(arrival: Arrival): unknown {
+  const text = textOf(arrival)
   try {
-    return JSON.parse(textOf(arrival))
+    return JSON.parse(text)
   } catch {
-    return undefined
+    return text
   }
 }
 
