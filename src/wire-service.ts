@@ -91,7 +91,7 @@ export async function wireService(
     ...(config.cache ? { memory } : {}),
   })
   const deliveries = startDeliveries({
-    ...{ database, queue: memoryQueue(clock, log), post, seal, clock, random, log },
+    ...{ database, queue: memoryQueue(clock, log), post, seal, clock, log },
     version: parts.version,
   })
   const service: Service = {

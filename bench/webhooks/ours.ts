@@ -52,7 +52,7 @@ function deliver(): void {
     resolver: { resolve: async () => ({ fault: 'no-name' }) },
   })
   const queue = memoryQueue(clock, log)
-  startDeliveries({ database, queue, post, seal, clock, random, log, version: '1.0.0' })
+  startDeliveries({ database, queue, post, seal, clock, log, version: '1.0.0' })
 }
 
 async function emitAll(): Promise<void> {

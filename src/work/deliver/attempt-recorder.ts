@@ -67,7 +67,6 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
   }
   return {
     record(attempt) {
-      if (signal.aborted) return Promise.resolve(false)
       const { promise, resolve, reject } = Promise.withResolvers<boolean>()
       gathered.push({ attempt, resolve, reject })
       begin()

@@ -1,7 +1,6 @@
 import { type Clock, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import type { Random } from '../../base/random.ts'
 import type { Seal } from '../../base/seal.ts'
 import type { Queue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
@@ -18,7 +17,6 @@ export type DeliveryParts = {
   readonly post: Post
   readonly seal: Seal
   readonly clock: Clock
-  readonly random: Random
   readonly log: Log
   /** Of ev, for receivers to see. */
   readonly version: string
@@ -70,6 +68,9 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
     const quiet = new AbortController()
     const ended = Promise.all([watch.stop(), worker.stop()]).finally(() => quiet.abort())
     await sleep(clock, GRACE_MS, quiet.signal)
+    const { underWay: requests } = tally
+    if (requests > 0)
+      log.info('deliveries: not answered, sent again after the next start', { requests })
     abandoned.abort()
     await ended
     await recorder.stop()

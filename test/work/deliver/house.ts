@@ -75,7 +75,7 @@ export async function house({ watches = true, clock = fakeClock() }: Options = {
     const its = watches ? clock : withoutWatch(clock)
     const queue = memoryQueue(its, log)
     const deliveries = startDeliveries({
-      ...{ database, queue, post, seal, clock: its, random, log, version: '1.2.3' },
+      ...{ database, queue, post, seal, clock: its, log, version: '1.2.3' },
       ...change,
     })
     onTestFinished(() => ended(deliveries, clock))
