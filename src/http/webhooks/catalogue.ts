@@ -13,7 +13,8 @@ export function catalogueRoutes(service: Service) {
   const list = createRoute({
     ...{ method: 'get', path: '/v1/webhooks/events', operationId: 'listEvents' },
     summary: 'The events that there are',
-    description: 'With the JSON Schema of their data, and an example of each as it is sent.',
+    description:
+      'What can be subscribed to, with the JSON Schema of its data and an example as it is sent. `webhook.test` is not among them: it is sent when an endpoint is tried out.',
     tags: ['Webhooks'],
     security: SECURITY,
     middleware: guard(service, { scope: 'webhooks:read', counts: null, bodyMax: 0 }),
