@@ -77,7 +77,9 @@ test('a mail server out of reach is told of without its password, and ends nothi
   expect(stderr).not.toMatch(/s3cret|ann:/)
 })
 
-test('ev serve does not start where half of the way for notices is set', async () => {
+test('ev serve does not start where half of the way for notices is set', {
+  timeout: 60_000,
+}, async () => {
   const args = [...ARGS, '--notify-smtp', 'smtp://mail.example']
   const { code, stdout, stderr } = await runEv(args, { home: emptyFolder() })
   expect([code, stdout]).toEqual([78, ''])
