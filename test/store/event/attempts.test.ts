@@ -110,6 +110,14 @@ describe('an attempt', () => {
     expect(await noticeOf(database)).toBeUndefined()
   })
 
+  test('of the first round leaves one that began since as it is, also before its first attempt', async () => {
+    const database = await house()
+    await addDelivery(database, 'dlv_a', { trigger: 'manual', at: 100 })
+    const asked = await deliveryRow(database, 'dlv_a')
+    await record(database, [attemptAt('dlv_a', SUCCESS)])
+    expect(await deliveryRow(database, 'dlv_a')).toEqual(asked)
+  })
+
   test('of a second round leaves a third that was asked for meanwhile as it is', async () => {
     const database = await house()
     await addDelivery(database, 'dlv_a', {

@@ -88,12 +88,15 @@ describe('a notice', () => {
     ])
   })
 
-  test('follows another after an hour, and not before', async () => {
+  test.each([
+    ['soon', 60],
+    ['just before', 50 + HOUR - 1],
+  ])('follows another after an hour, and not before: something failed %s', async (_, at) => {
     const database = await house()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
-    await fail(database, 60)
-    await fail(database, 50 + HOUR - 1)
+    await fail(database, at)
+    await fail(database, at)
     expect(await dueNotices(database, 50 + HOUR - 1)).toEqual([])
     expect(await dueNotices(database, 50 + HOUR)).toMatchObject([{ failedEvents: 2 }])
   })
