@@ -4,6 +4,7 @@ import { EvError } from '../../base/error.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { readDestination } from '../../hook/destination.ts'
 import { readAnswer } from './answer.ts'
+import { deadlines } from './deadlines.ts'
 import { type Dial, judgedDial } from './dial.ts'
 import { faultOf } from './fault.ts'
 import type { Answer, Letter, Post, Receipt } from './post.ts'
@@ -23,30 +24,18 @@ export const DEADLINE_MS = 30 * SECOND
 /** Post by HTTPS: to judged addresses only, with a valid certificate, following nobody's redirect. */
 export function httpsPost(options: HttpsPostOptions): Post {
   const { clock } = options
-  const timers = new Set<AbortController>()
+  const { within, endAll } = deadlines(clock)
   const dial = judgedDial(options)
   let agent: Promise<Agent> | null = null
-  let isClosed = false
-
-  /** Does something that is given up when its time is over, or when the post is closed. */
-  async function inTime<T>(act: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const timer = new AbortController()
-    const cancel = clock.after(DEADLINE_MS, () => timer.abort(new EvError('io', TOO_LATE)))
-    timers.add(timer)
-    try {
-      if (isClosed) throw new EvError('io', CLOSED)
-      return await act(timer.signal)
-    } finally {
-      cancel()
-      timers.delete(timer)
-    }
+  const openedAgent = () => {
+    agent ??= openAgent(to => within(DEADLINE_MS, TOO_LATE, signal => dial(to, signal)))
+    return agent
   }
 
   async function answerTo(letter: Letter, signal: AbortSignal): Promise<Answer> {
     const url = readDestination(letter.url)
     if (typeof url === 'string') throw new EvError('io', `Its URL cannot be used. ${url}`)
-    agent ??= openAgent(to => inTime(until => dial(to, until)))
-    const request = (await agent).request({
+    const request = (await openedAgent()).request({
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
       method: 'POST',
@@ -61,7 +50,7 @@ export function httpsPost(options: HttpsPostOptions): Post {
   return {
     async send(letter): Promise<Receipt> {
       const startedAt = clock.ticks()
-      const outcome = await inTime(signal => answerTo(letter, signal)).then(
+      const outcome = await within(DEADLINE_MS, TOO_LATE, signal => answerTo(letter, signal)).then(
         answer => ({ answer, fault: null }),
         (error: unknown) => ({ answer: null, fault: faultOf(error) }),
       )
@@ -71,8 +60,7 @@ export function httpsPost(options: HttpsPostOptions): Post {
       return { ...outcome, durationMs }
     },
     async close() {
-      isClosed = true
-      for (const timer of timers) timer.abort(new EvError('io', CLOSED))
+      endAll(CLOSED)
       await (await agent)?.destroy()
     },
   }

@@ -1,0 +1,33 @@
+import type { Clock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+
+/** What is under way and has an end. */
+export type Deadlines = {
+  /** Does something whose signal aborts when its time is over. `tooLate` is the sentence of the abort's EvError. */
+  within<T>(ms: number, tooLate: string, act: (signal: AbortSignal) => Promise<T>): Promise<T>
+  /** Aborts all that is under way, and all that begins afterwards. */
+  endAll(why: string): void
+}
+
+export function deadlines(clock: Clock): Deadlines {
+  const open = new Set<AbortController>()
+  let ended: EvError | null = null
+  return {
+    async within(ms, tooLate, act) {
+      if (ended !== null) throw ended
+      const timer = new AbortController()
+      const cancel = clock.after(ms, () => timer.abort(new EvError('io', tooLate)))
+      open.add(timer)
+      try {
+        return await act(timer.signal)
+      } finally {
+        cancel()
+        open.delete(timer)
+      }
+    },
+    endAll(why) {
+      ended = new EvError('io', why)
+      for (const timer of open) timer.abort(ended)
+    },
+  }
+}
