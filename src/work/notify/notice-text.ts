@@ -39,7 +39,7 @@ function news(notice: DueNotice): string[] {
     ...(disabledReason === null
       ? []
       : [
-          `It was switched off: ${cleanText(disabledReason, ERROR_LENGTH_MAX)}\nNothing is sent to it until it is switched on again. What is on its way waits for that, for ${KEPT_DAYS} days.`,
+          `It was switched off. ${cleanText(disabledReason, ERROR_LENGTH_MAX)}\nNothing is sent to it until it is switched on again. What is on its way waits for that, for ${KEPT_DAYS} days.`,
         ]),
   ]
 }

@@ -50,7 +50,7 @@ test('of one that was switched off it says why, and how it is switched on again 
     'ev: the webhook to app.example:8443 was switched off, 1 event could not be delivered (wh_a)',
   )
   expect(text).toContain('1 event could not be delivered to it')
-  expect(text).toContain('It was switched off: It answered 410 Gone.\nNothing is sent to it until')
+  expect(text).toContain('It was switched off. It answered 410 Gone.\nNothing is sent to it until')
   const order = ['- Look', '- Mend', '- Switch', '- Send again'].map(step => text.indexOf(step))
   expect(order).toEqual(order.toSorted((a, b) => a - b))
   expect(order[0]).toBeGreaterThan(0)
