@@ -171,6 +171,35 @@ describe('a webhook that', () => {
     ])
   })
 
+  test('failed for 5 days, by what was written, has an hour after a start and after a success', async () => {
+    const h = await house({ watches: false })
+    await h.addWebhook()
+    const since = h.clock.now() - 6 * 24 * HOUR
+    const deliveries = h.start()
+    const attempt = async (status: number) => {
+      await h.database.db.updateTable('webhook').set({ failing_since: since }).execute()
+      h.post.answer(status)
+      await h.addEvents()
+      const before = (await h.attempts()).length
+      deliveries.wake()
+      await until(async () => (await h.attempts()).length > before)
+      await settle()
+      return (await h.webhooks())[0]?.active
+    }
+    expect(await attempt(500)).toBe(1)
+    h.post.answer(500)
+    await h.clock.advance(HOUR - 1)
+    await settle()
+    expect(await attempt(200)).toBe(1)
+    await h.clock.advance(1)
+    expect(await attempt(500)).toBe(1)
+    await h.clock.advance(HOUR - 1)
+    await settle()
+    expect(await attempt(500)).toBe(1)
+    await h.clock.advance(1)
+    expect(await attempt(500)).toBe(0)
+  })
+
   test('answers once in the 5 days is not switched off', async () => {
     const h = await house({ watches: false })
     await h.addWebhook()
