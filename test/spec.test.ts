@@ -35,7 +35,7 @@ describe('a row names tests that there are', () => {
     (_, __, tested) => {
       const parts = tested.split('<br>')
       const named = parts.flatMap(part => [...part.matchAll(/^`([^`]+\.test\.ts)` (.+)$/g)])
-      if (named.length === 0) expect(tested).toMatch(/^comes with webhooks/)
+      expect(named.length, 'tests named').toBeGreaterThan(0)
       for (const [, file = '', title = ''] of named) {
         const path = join(ROOT, 'test', file)
         expect(existsSync(path), file).toBe(true)
