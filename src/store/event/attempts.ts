@@ -1,7 +1,8 @@
 import { sql, type Transaction } from 'kysely'
-import { GONE, type Next } from '../../hook/delivery.ts'
+import type { Next } from '../../hook/delivery.ts'
 import type { AttemptTable, DeliveryTable, DeliveryTrigger, Schema } from '../schema.ts'
-import { enterDisabled, enterFailure } from './notices.ts'
+import { keepWebhooks } from './keep-webhooks.ts'
+import { enterFailure } from './notices.ts'
 
 /** One request, and what came of it. */
 export type Tried = {
@@ -61,16 +62,18 @@ export async function recordAttempts(
 }
 
 /** A delivery, and its webhook, before an attempt is written down. */
-type Standing = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
+export type Standing = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
   readonly webhookId: string
   readonly accountId: string
+  readonly url: string
   readonly active: number
   readonly failingSince: number | null
   /** Of all its rounds. */
   attempts: number
 }
 
-type Made = { readonly attempt: NewAttempt; readonly delivery: Standing }
+/** An attempt that is written down. */
+export type Made = { readonly attempt: NewAttempt; readonly delivery: Standing }
 
 async function standingOf(
   trx: Transaction<Schema>,
@@ -79,7 +82,7 @@ async function standingOf(
   const ids = JSON.stringify(attempts.map(({ delivery }) => delivery.id))
   const { rows } = await sql<Standing>`
     select delivery.id, delivery."trigger", delivery.attempt,
-      webhook.id as "webhookId", webhook.account_id as "accountId", webhook.active,
+      webhook.id as "webhookId", webhook.account_id as "accountId", webhook.url, webhook.active,
       webhook.failing_since as "failingSince",
       (select coalesce(max(number), 0) from attempt where delivery_id = delivery.id) as attempts
     from delivery join webhook on webhook.id = delivery.webhook_id
@@ -150,52 +153,6 @@ async function enterFailures(
     await enterFailure(trx, { webhookId, accountId, events, error: last.attempt.error, now })
   }
 }
-
-/** Keeps since when webhooks fail, and switches off those that were to be. */
-async function keepWebhooks(
-  trx: Transaction<Schema>,
-  made: readonly Made[],
-  now: number,
-): Promise<void> {
-  for (const [webhookId, ofOne] of Map.groupBy(made, ({ delivery }) => delivery.webhookId)) {
-    const [{ delivery: before }] = ofOne as [Made]
-    const after = courseOf(ofOne, now)
-    if (after.failingSince !== before.failingSince) {
-      const { failingSince } = after
-      await sql`update webhook set failing_since = ${failingSince} where id = ${webhookId}`.execute(
-        trx,
-      )
-    }
-    if (before.active === 1 && after.disabledReason !== null) {
-      const { disabledReason: reason } = after
-      await switchOff(trx, { webhookId, reason, now })
-      await enterDisabled(trx, { webhookId, accountId: before.accountId, reason, now })
-    }
-  }
-}
-
-/** What attempts at one webhook make of it, one after the other. */
-function courseOf(made: readonly Made[], now: number) {
-  let failingSince = made[0]?.delivery.failingSince ?? null
-  let disabledReason: string | null = null
-  for (const { attempt } of made) {
-    // Another attempt succeeded since this one was judged: the webhook has not failed for long.
-    const isStale = failingSince === null || failingSince > attempt.startedAt
-    if (attempt.statusCode === GONE || !isStale) disabledReason ??= attempt.disabledReason
-    failingSince = attempt.next.state === 'delivered' ? null : (failingSince ?? now)
-  }
-  return { failingSince, disabledReason }
-}
-
-const switchOff = (
-  trx: Transaction<Schema>,
-  o: { readonly webhookId: string; readonly reason: string; readonly now: number },
-) =>
-  trx
-    .updateTable('webhook')
-    .set({ active: 0, disabled_reason: o.reason, updated_at: o.now })
-    .where('id', '=', o.webhookId)
-    .execute()
 
 /** A test, which was sent at once and is written down afterwards. */
 export type NewTest = Tried & {

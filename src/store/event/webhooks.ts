@@ -98,7 +98,7 @@ export type WebhookPatch = {
   readonly [Field in 'url' | 'events' | 'active' | 'description']?: Webhook[Field] | undefined
 } & { readonly now: number }
 
-/** Changes what the patch names. One that is switched on again begins anew: nothing is held against it any more. */
+/** Changes what the patch names. One that is switched on again has no reason for being off any more. */
 export async function updateWebhook(
   trx: Transaction<Schema>,
   accountId: string,
@@ -114,7 +114,8 @@ export async function updateWebhook(
       ...(events === undefined ? {} : { events: JSON.stringify(events) }),
       ...(description === undefined ? {} : { description }),
       ...(active === undefined ? {} : { active: active ? 1 : 0 }),
-      ...(active ? { disabled_reason: null, failing_since: FAILING_UNLESS_OFF } : {}),
+      ...(active ? { disabled_reason: null } : {}),
+      failing_since: stillFailing(patch),
     })
     .where('id', '=', id)
     .where('account_id', '=', accountId)
@@ -124,8 +125,10 @@ export async function updateWebhook(
   return row === undefined ? null : toWebhook(row)
 }
 
-/** One that was on all the time is asked nothing new by “switch it on”. */
-const FAILING_UNLESS_OFF = sql<number | null>`case when active = 1 then failing_since end`
+/** Nothing is held against one that was off until now, or that is to be found elsewhere from now on. */
+const stillFailing = ({ url, active }: WebhookPatch) =>
+  sql<number | null>`case when url = coalesce(${url ?? null}, url) and active >= ${active ? 1 : 0}
+    then failing_since end`
 
 export type NewSecret = {
   /** Sealed. */

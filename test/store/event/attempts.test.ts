@@ -1,37 +1,32 @@
 import { describe, expect, test } from 'vitest'
-import { type Database, write } from '../../../src/store/database.ts'
+import { write } from '../../../src/store/database.ts'
 import {
   type NewAttempt,
   type NewTest,
   nextDelivery,
-  recordAttempts,
   recordTest,
   retryDelivery,
 } from '../../../src/store/event/deliveries.ts'
 import { deleteWebhook, findWebhook } from '../../../src/store/event/webhooks.ts'
-import type { DeliveryTrigger, NoticeTable } from '../../../src/store/schema.ts'
-import { tempDatabase } from '../temp-database.ts'
-import { addDelivery, addWebhook, attemptAt, deliveryRow, FAILURE, SUCCESS } from './house.ts'
-
-const NOW = 5_000
-
-const record = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
-  write(database, trx => recordAttempts(trx, attempts, { now }))
-
-const attemptsOf = ({ db }: Database) =>
-  db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()
-
-/** A webhook with these deliveries, each due for the first time. */
-async function house(...ids: string[]): Promise<Database> {
-  const database = await tempDatabase()
-  await addWebhook(database)
-  for (const id of ids) await addDelivery(database, id, { at: 100 })
-  return database
-}
+import type { DeliveryTrigger } from '../../../src/store/schema.ts'
+import {
+  addDelivery,
+  addWebhook,
+  attemptAt,
+  attemptsOf,
+  deliveryRow,
+  FAILURE,
+  houseOf,
+  NOW,
+  noticeOf,
+  record,
+  roundOf,
+  SUCCESS,
+} from './house.ts'
 
 describe('an attempt', () => {
   test('that is to be tried again moves its delivery on, and is kept with all that came of it', async () => {
-    const database = await house('dlv_a')
+    const database = await houseOf('dlv_a')
     const before = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a')])
     expect(await deliveryRow(database, 'dlv_a')).toEqual({
@@ -48,7 +43,7 @@ describe('an attempt', () => {
   })
 
   test('that succeeded ends its delivery, and so does one that failed for good', async () => {
-    const database = await house('dlv_a', 'dlv_b')
+    const database = await houseOf('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', SUCCESS), attemptAt('dlv_b', FAILURE)])
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({
       ...{ state: 'delivered', attempt: 1, due_at: 100, expires_at: 900_000 },
@@ -61,7 +56,7 @@ describe('an attempt', () => {
   })
 
   test('that nobody answered has neither status nor headers nor body', async () => {
-    const database = await house('dlv_a')
+    const database = await houseOf('dlv_a')
     const silent = { statusCode: null, headers: null, excerpt: null, error: 'Nobody answered.' }
     await record(database, [attemptAt('dlv_a', silent)])
     expect(await attemptsOf(database)).toMatchObject([
@@ -71,7 +66,7 @@ describe('an attempt', () => {
   })
 
   test('is counted on over all rounds of its delivery', async () => {
-    const database = await house('dlv_a', 'dlv_b')
+    const database = await houseOf('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')])
     await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'scheduled', 1))])
     await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', NOW))
@@ -88,7 +83,7 @@ describe('an attempt', () => {
   })
 
   test('keeps the texts of the receiver to the byte', async () => {
-    const database = await house('dlv_a')
+    const database = await houseOf('dlv_a')
     const excerpt = 'a "b" \\ \n\t {"c":[1]} é 漢 😀'
     await record(database, [attemptAt('dlv_a', { excerpt, headers: { 'x-a': '"\\' } })])
     const [kept] = await attemptsOf(database)
@@ -101,7 +96,7 @@ describe('an attempt', () => {
     ['failed for good', FAILURE],
     ['is to be tried again', {}],
   ])('that %s leaves a round that was asked for meanwhile as it is', async (_, given) => {
-    const database = await house()
+    const database = await houseOf()
     await addDelivery(database, 'dlv_a', { state: 'retry_scheduled', attempt: 5, at: 100 })
     const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
     await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', 'scheduled', 5), ...given })])
@@ -111,7 +106,7 @@ describe('an attempt', () => {
   })
 
   test('of the first round leaves one that began since as it is, also before its first attempt', async () => {
-    const database = await house()
+    const database = await houseOf()
     await addDelivery(database, 'dlv_a', { trigger: 'manual', at: 100 })
     const asked = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a', SUCCESS)])
@@ -119,7 +114,7 @@ describe('an attempt', () => {
   })
 
   test('of a second round leaves a third that was asked for meanwhile as it is', async () => {
-    const database = await house()
+    const database = await houseOf()
     await addDelivery(database, 'dlv_a', {
       ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
     })
@@ -129,7 +124,7 @@ describe('an attempt', () => {
   })
 
   test('whose delivery or webhook is gone is passed over, and the others are not', async () => {
-    const database = await house('dlv_a')
+    const database = await houseOf('dlv_a')
     await addWebhook(database, { id: 'wh_b' })
     await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 1))
@@ -146,7 +141,7 @@ describe('an attempt', () => {
 
   test('may come with two hundred others', async () => {
     const ids = Array.from({ length: 200 }, (_, n) => `dlv_${1_000 + n}`)
-    const database = await house(...ids)
+    const database = await houseOf(...ids)
     await record(
       database,
       ids.map((id, n) => attemptAt(id, n % 2 === 0 ? SUCCESS : FAILURE)),
@@ -160,104 +155,6 @@ describe('an attempt', () => {
   })
 })
 
-describe('a webhook', () => {
-  const stands = async (database: Database) => {
-    const webhook = await findWebhook(database, 'acc_a', 'wh_a')
-    return webhook?.failingSince
-  }
-
-  test('fails from its first failure on until it takes something', async () => {
-    const database = await house('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
-    await record(database, [attemptAt('dlv_a')], 10)
-    expect(await stands(database)).toBe(10)
-    await record(database, [attemptAt('dlv_b', FAILURE)], 20)
-    expect(await stands(database)).toBe(10)
-    await record(database, [attemptAt('dlv_c', SUCCESS)], 30)
-    expect(await stands(database)).toBeNull()
-    await record(database, [attemptAt('dlv_d')], 40)
-    expect(await stands(database)).toBe(40)
-  })
-
-  test.each<[string, Partial<NewAttempt>[], number | null]>([
-    ['a success and then a failure', [SUCCESS, FAILURE], 20],
-    ['a failure and then a success', [FAILURE, SUCCESS], null],
-    ['failures alone', [FAILURE, {}], 10],
-  ])('that failed before goes by the order in one group: %s', async (_, group, since) => {
-    const database = await house('dlv_x', 'dlv_a', 'dlv_b')
-    await record(database, [attemptAt('dlv_x')], 10)
-    const attempts = group.map((given, n) => attemptAt(`dlv_${'ab'[n]}`, given))
-    await record(database, attempts, 20)
-    expect(await stands(database)).toBe(since)
-  })
-
-  test('does not fail by what another one answers', async () => {
-    const database = await house('dlv_a')
-    await addWebhook(database, { id: 'wh_b' })
-    await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
-    await record(database, [attemptAt('dlv_b'), attemptAt('dlv_a', SUCCESS)], 10)
-    expect(await stands(database)).toBeNull()
-    expect(await findWebhook(database, 'acc_a', 'wh_b')).toMatchObject({ failingSince: 10 })
-  })
-
-  test('counts what came of an attempt whose delivery has a new round by now', async () => {
-    const database = await house('dlv_a')
-    await addDelivery(database, 'dlv_b', { state: 'retry_scheduled', attempt: 1 })
-    await record(database, [attemptAt('dlv_a')], 10)
-    await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_b', 15))
-    const late = { ...roundOf('dlv_b', 'scheduled', 1), ...SUCCESS }
-    await record(database, [attemptAt('dlv_b', late)], 20)
-    expect(await stands(database)).toBeNull()
-  })
-
-  test('is switched off with the reason that is given, keeps what waits, and its owner is told', async () => {
-    const database = await house('dlv_a', 'dlv_b')
-    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
-    await record(database, [attemptAt('dlv_a', gone)])
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: 'It answered 410.', updatedAt: NOW },
-    })
-    expect(await deliveryRow(database, 'dlv_b')).toMatchObject({ state: 'pending', due_at: 100 })
-    expect(await noticeOf(database)).toMatchObject({
-      ...{ account_id: 'acc_a', failed_events: 1, disabled_reason: 'It answered 410.' },
-    })
-  })
-
-  test('that somebody switched off meanwhile is not switched off again', async () => {
-    const database = await house('dlv_a')
-    await database.db.updateTable('webhook').set({ active: 0, updated_at: 77 }).execute()
-    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
-    await record(database, [attemptAt('dlv_a', gone)])
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: null, updatedAt: 77 },
-    })
-    expect(await noticeOf(database)).toMatchObject({ failed_events: 1, disabled_reason: null })
-  })
-
-  test('that failed for long is not switched off by an attempt from before its success', async () => {
-    const database = await house('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
-    await record(database, [attemptAt('dlv_a')], 10)
-    const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
-    const group = [attemptAt('dlv_b', SUCCESS), attemptAt('dlv_c', judged)]
-    await record(database, [...group, attemptAt('dlv_d', judged)], 1_000)
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: true, disabledReason: null, failingSince: 1_000 },
-    })
-  })
-
-  test('that failed for long is switched off with the failure that says so', async () => {
-    const database = await house('dlv_a', 'dlv_b')
-    await record(database, [attemptAt('dlv_a')], 10)
-    const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
-    await record(database, [attemptAt('dlv_b', judged)], 1_000)
-    expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: 'It failed for 5 days.', failingSince: 10 },
-    })
-    expect(await noticeOf(database)).toMatchObject({
-      ...{ failed_events: 0, disabled_reason: 'It failed for 5 days.' },
-    })
-  })
-})
-
 describe('the owner of a webhook', () => {
   test.each<[string, DeliveryTrigger, Partial<NewAttempt>, number | undefined]>([
     ['what was given up', 'scheduled', FAILURE, 1],
@@ -265,14 +162,14 @@ describe('the owner of a webhook', () => {
     ['nothing that is tried again', 'scheduled', {}, undefined],
     ['nothing that arrived', 'scheduled', SUCCESS, undefined],
   ])('is told of %s', async (_, trigger, given, told) => {
-    const database = await house()
+    const database = await houseOf()
     await addDelivery(database, 'dlv_a', { trigger, attempt: 5, state: 'retry_scheduled' })
     await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', trigger, 5), ...given })])
     expect((await noticeOf(database))?.failed_events).toBe(told)
   })
 
   test('is told how many were given up, and why the last of them', async () => {
-    const database = await house('dlv_a', 'dlv_b', 'dlv_c')
+    const database = await houseOf('dlv_a', 'dlv_b', 'dlv_c')
     await record(database, [
       attemptAt('dlv_a', { ...FAILURE, error: 'first' }),
       attemptAt('dlv_b', { ...FAILURE, error: 'last' }),
@@ -292,7 +189,7 @@ describe('a test', () => {
   }
 
   test('is written down with what came of it', async () => {
-    const database = await house()
+    const database = await houseOf()
     await write(database, trx => recordTest(trx, TEST))
     const event = await database.db.selectFrom('event').selectAll().execute()
     expect(event).toEqual([
@@ -316,7 +213,7 @@ describe('a test', () => {
   })
 
   test('that failed says nothing of how its webhook stands, and nobody is told', async () => {
-    const database = await house()
+    const database = await houseOf()
     const before = await findWebhook(database, 'acc_a', 'wh_a')
     const failed = { ...TEST, ...FAILURE, statusCode: 410, error: 'It answered 410.' }
     await write(database, trx => recordTest(trx, failed))
@@ -325,11 +222,3 @@ describe('a test', () => {
     expect(await noticeOf(database)).toBeUndefined()
   })
 })
-
-/** An attempt that was taken when its delivery stood so. */
-const roundOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
-  delivery: { id, webhookId: 'wh_a', round: { trigger, attempt } },
-})
-
-const noticeOf = ({ db }: Database): Promise<NoticeTable | undefined> =>
-  db.selectFrom('notice').selectAll().where('webhook_id', '=', 'wh_a').executeTakeFirst()

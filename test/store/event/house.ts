@@ -1,8 +1,9 @@
 import { EVENT_KINDS } from '../../../src/hook/event.ts'
 import { type Database, write } from '../../../src/store/database.ts'
-import type { NewAttempt } from '../../../src/store/event/deliveries.ts'
+import { type NewAttempt, recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { createWebhook, type NewWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
-import type { DeliveryTable } from '../../../src/store/schema.ts'
+import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../../src/store/schema.ts'
+import { tempDatabase } from '../temp-database.ts'
 
 /** A webhook that is on, subscribed to everything. */
 export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}): Promise<Webhook> =>
@@ -56,3 +57,27 @@ export const SUCCESS = {
 export const FAILURE = {
   next: { state: 'failed', expiresAt: 900_000 },
 } as const satisfies Partial<NewAttempt>
+
+export const NOW = 5_000
+
+export const record = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
+  write(database, trx => recordAttempts(trx, attempts, { now }))
+
+export const attemptsOf = ({ db }: Database) =>
+  db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()
+
+/** A webhook with these deliveries, each due for the first time. */
+export async function houseOf(...ids: string[]): Promise<Database> {
+  const database = await tempDatabase()
+  await addWebhook(database)
+  for (const id of ids) await addDelivery(database, id, { at: 100 })
+  return database
+}
+
+/** An attempt that was taken when its delivery stood so. */
+export const roundOf = (id: string, trigger: DeliveryTrigger, attempt: number) => ({
+  delivery: { id, webhookId: 'wh_a', round: { trigger, attempt } },
+})
+
+export const noticeOf = ({ db }: Database): Promise<NoticeTable | undefined> =>
+  db.selectFrom('notice').selectAll().where('webhook_id', '=', 'wh_a').executeTakeFirst()

@@ -69,6 +69,17 @@ describe('webhooks', () => {
     expect(await on).toMatchObject({ active: true, failingSince: 7 })
   })
 
+  test.each([
+    ['to another URL', 'https://b.example/', null],
+    ['to the URL that they have', 'https://app.example/hook', 7],
+  ])('that fail and are changed %s: %s, failing since %s', async (_, url, failingSince) => {
+    const database = await tempDatabase()
+    await addWebhook(database, { id: 'wh_a' })
+    await stand(database, { failing_since: 7 })
+    const changed = write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { url, now: 1 }))
+    expect(await changed).toMatchObject({ url, failingSince })
+  })
+
   test('that were deleted are shown nowhere, and cannot be changed or deleted again', async () => {
     const database = await tempDatabase()
     await addWebhook(database, { id: 'wh_a' })

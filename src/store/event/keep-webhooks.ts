@@ -1,0 +1,55 @@
+import { sql, type Transaction } from 'kysely'
+import { GONE } from '../../hook/delivery.ts'
+import type { Schema } from '../schema.ts'
+import type { Made } from './attempts.ts'
+import { enterDisabled } from './notices.ts'
+
+/** Keeps since when webhooks have failed, by what came of attempts, and switches off those that were to be. */
+export async function keepWebhooks(
+  trx: Transaction<Schema>,
+  made: readonly Made[],
+  now: number,
+): Promise<void> {
+  const telling = made.filter(isWhereItIs)
+  for (const [webhookId, ofOne] of Map.groupBy(telling, ({ delivery }) => delivery.webhookId)) {
+    const [{ delivery: before }] = ofOne as [Made]
+    const after = courseOf(ofOne, now)
+    if (after.failingSince !== before.failingSince) {
+      const { failingSince } = after
+      await sql`update webhook set failing_since = ${failingSince} where id = ${webhookId}`.execute(
+        trx,
+      )
+    }
+    if (before.active === 1 && after.disabledReason !== null) {
+      const { disabledReason: reason } = after
+      await switchOff(trx, { webhookId, reason, now })
+      await enterDisabled(trx, { webhookId, accountId: before.accountId, reason, now })
+    }
+  }
+}
+
+/** A URL that was changed meanwhile says nothing about the one that has taken its place. */
+const isWhereItIs = ({ attempt, delivery }: Made) => attempt.url === delivery.url
+
+/** What attempts at one webhook make of it, one after the other. */
+function courseOf(made: readonly Made[], now: number) {
+  let failingSince = made[0]?.delivery.failingSince ?? null
+  let disabledReason: string | null = null
+  for (const { attempt } of made) {
+    // Another attempt succeeded since this one was judged: the webhook has not failed for long.
+    const isStale = failingSince === null || failingSince > attempt.startedAt
+    if (attempt.statusCode === GONE || !isStale) disabledReason ??= attempt.disabledReason
+    failingSince = attempt.next.state === 'delivered' ? null : (failingSince ?? now)
+  }
+  return { failingSince, disabledReason }
+}
+
+const switchOff = (
+  trx: Transaction<Schema>,
+  o: { readonly webhookId: string; readonly reason: string; readonly now: number },
+) =>
+  trx
+    .updateTable('webhook')
+    .set({ active: 0, disabled_reason: o.reason, updated_at: o.now })
+    .where('id', '=', o.webhookId)
+    .execute()
