@@ -42,7 +42,11 @@ export function webhookCreateRoutes(service: Service) {
       'Events are sent to it from now on, signed with a secret that is shown in this answer and never again.',
     tags: ['Webhooks'],
     security: SECURITY,
-    middleware: [...guard(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
+    middleware: [
+      // It looks up a name of somebody else, and stays.
+      ...guard(service, { ...rule, scope: 'webhooks:write', isReal: true }),
+      idempotent(service),
+    ],
     request: {
       body: {
         content: {

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { limitOf } from '../room.ts'
+import { endpoint, onlyDelivery } from './endpoint.ts'
+
+const WEBHOOK = { url: 'https://app.test/hook', events: ['batch.completed'] }
+const RECOVERY = { since: '2026-05-01T00:00:00Z' }
+
+/** Nothing of webhooks is simulated: a request that were not counted could make us send, and ask the DNS, without end. */
+test.each<[method: string, path: string, body?: object]>([
+  ['POST', '/v1/webhooks', WEBHOOK],
+  ['PATCH', '{id}', { url: 'https://app.test/other' }],
+  ['PUT', '{id}', WEBHOOK],
+  ['DELETE', '{id}'],
+  ['POST', '{id}/secret'],
+  ['POST', '{id}/test'],
+  ['POST', '{id}/deliveries/{delivery}/retry'],
+  ['POST', '{id}/recover', RECOVERY],
+])('%s %s of the sandbox counts as any other request', async (method, path, body) => {
+  const home = await endpoint()
+  await home.happen()
+  const { id } = await onlyDelivery(home)
+  const key = await home.addKey({ rateLimitPerMinute: 5 })
+  const headers = { 'X-EV-Sandbox': 'true' }
+  const place = path.replace('{id}', home.path).replace('{delivery}', id)
+  const response = await home.request(place, { method, key, headers, ...(body && { body }) })
+  expect(response.ok).toBe(true)
+  expect(limitOf(response)).toMatchObject({ limit: 5, remaining: 4 })
+})
