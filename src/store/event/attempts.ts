@@ -55,6 +55,7 @@ export async function recordAttempts(
       return attemptRow(attempt, { delivery_id: delivery.id, number: delivery.attempts, trigger })
     }),
   )
+  await forgetOldest(trx, made)
   const inRound = made.filter(isInItsRound)
   await moveOn(trx, inRound)
   await enterFailures(trx, inRound, now)
@@ -114,6 +115,23 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
       value ->> 'started_at', value ->> 'duration_ms', value ->> 'status_code',
       value ->> 'headers', value ->> 'excerpt', value ->> 'error'
     from json_each(${JSON.stringify(rows)})`.execute(trx)
+}
+
+/**
+ * Attempts kept of one delivery, the last: each time that somebody asks for it once more there may be six, and
+ * nobody else sees to it that they ask no thousand times.
+ */
+export const ATTEMPTS_MAX = 60
+
+async function forgetOldest(trx: Transaction<Schema>, made: readonly Made[]): Promise<void> {
+  const spent = made
+    .filter(({ delivery }) => delivery.attempts > ATTEMPTS_MAX)
+    .map(({ delivery: { id, attempts } }) => ({ id, until: attempts - ATTEMPTS_MAX }))
+  if (spent.length === 0) return
+  await sql`
+    delete from attempt where rowid in (
+      select attempt.rowid from json_each(${JSON.stringify(spent)}) cross join attempt
+      where delivery_id = value ->> 'id' and number <= value ->> 'until')`.execute(trx)
 }
 
 const isInItsRound = ({ attempt: { delivery: taken }, delivery }: Made) =>

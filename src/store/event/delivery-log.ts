@@ -28,12 +28,9 @@ export type LoggedDelivery = {
   readonly delivery: DeliveryTable
   /** The bytes that are sent. */
   readonly body: string
-  /** The first first. */
+  /** Those that are kept, the first first. */
   readonly attempts: AttemptTable[]
 }
-
-/** Attempts shown of one delivery, the last: each time that somebody asks for it once more there may be six. */
-const ATTEMPTS_MAX = 60
 
 /** One delivery to a webhook, with all that came of it; null when the webhook has no such delivery. */
 export async function findDelivery(
@@ -54,9 +51,8 @@ export async function findDelivery(
     .selectFrom('attempt')
     .selectAll()
     .where('delivery_id', '=', id)
-    .orderBy('number', 'desc')
-    .limit(ATTEMPTS_MAX)
+    .orderBy('number')
     .execute()
   const { body, ...delivery } = row
-  return { delivery, body, attempts: attempts.reverse() }
+  return { delivery, body, attempts }
 }

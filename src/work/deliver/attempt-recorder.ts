@@ -7,7 +7,7 @@ import { type NewAttempt, recordAttempts } from '../../store/event/deliveries.ts
 export type AttemptRecorder = {
   /** Resolves when it is durable: true; false: it was given up, as this has been stopped. Rejects where it cannot be written ever. */
   record(attempt: NewAttempt): Promise<boolean>
-  /** Ends what is being written, and writes nothing more after that. */
+  /** Writes what has come until now, if it can be written at once, and nothing that comes later. */
   stop(): Promise<void>
 }
 
@@ -32,6 +32,7 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
   const stopping = new AbortController()
   const { signal } = stopping
   let writing: Promise<void> | null = null
+  let isGivenUp = false
 
   const begin = () => {
     writing ??= writeGroup(gathered.splice(0, GROUP_MAX)).finally(() => {
@@ -49,10 +50,10 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
       else for (const entry of group) await writeGroup([entry])
     }
   }
-  /** While nothing can be written, it is tried again and again, however long. */
+  /** While nothing can be written, it is tried again and again, however long; after a stop only once. */
   const patiently = async (group: readonly Entry[]): Promise<boolean> => {
     const attempts = group.map(({ attempt }) => attempt)
-    while (!signal.aborted) {
+    while (!isGivenUp) {
       try {
         await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
         return true
@@ -60,13 +61,16 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
         if (!isOfStorage(error)) throw error
         const fields = { attempts: group.length, why: messageOf(error) }
         log.error('deliveries: not written, tried again', fields)
+        isGivenUp = signal.aborted
         await sleep(clock, RETRY_MS, signal)
       }
     }
     return false
   }
   return {
-    record(attempt) {
+    async record(attempt) {
+      // What ends later was ended by the stop, which says nothing of whoever was asked.
+      if (signal.aborted) return false
       const { promise, resolve, reject } = Promise.withResolvers<boolean>()
       gathered.push({ attempt, resolve, reject })
       begin()

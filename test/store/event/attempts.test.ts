@@ -25,6 +25,14 @@ import {
 } from './house.ts'
 
 describe('an attempt', () => {
+  test('of sixty and more of one delivery takes the place of the oldest', async () => {
+    const database = await houseOf('dlv_a', 'dlv_b')
+    await record(database, [attemptAt('dlv_b')])
+    for (let n = 0; n < 63; n++) await record(database, [attemptAt('dlv_a')])
+    const kept = (await attemptsOf(database)).map(row => [row.delivery_id, row.number])
+    expect(kept).toEqual([...Array.from({ length: 60 }, (_, n) => ['dlv_a', n + 4]), ['dlv_b', 1]])
+  })
+
   test('that is to be tried again moves its delivery on, and is kept with all that came of it', async () => {
     const database = await houseOf('dlv_a')
     const before = await deliveryRow(database, 'dlv_a')

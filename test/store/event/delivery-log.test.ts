@@ -82,15 +82,6 @@ describe('one delivery', () => {
     ])
   })
 
-  test('shows the last sixty attempts of many', async () => {
-    const database = await house()
-    await addAttempts(database, 'dlv_a', 70)
-    const found = await findDelivery(database, 'wh_a', 'dlv_a')
-    expect(found?.attempts.map(row => row.number)).toEqual(
-      Array.from({ length: 60 }, (_, n) => n + 11),
-    )
-  })
-
   test('is found at its webhook alone', async () => {
     const database = await house()
     expect(await findDelivery(database, 'wh_b', 'dlv_a')).toBeNull()

@@ -32,17 +32,20 @@ test('one that cannot be written is told so, and the others of its group are wri
   expect(await h.attempts()).toHaveLength(3)
 })
 
-test('after the stop nothing is written, and what was being written is', async () => {
+test('what came before the stop is written, and nothing that comes after it', async () => {
   const h = await house()
   await h.addWebhook()
-  await h.addEvents(3)
+  await h.addEvents(4)
   const recorder = attemptRecorder(h)
-  const [a = '', b = '', c = ''] = (await h.deliveries()).map(({ id }) => id)
+  const [a = '', b = '', c = '', d = ''] = (await h.deliveries()).map(({ id }) => id)
+  // The second comes while the first is being written.
   const writing = [recorder.record(delivered(a)), recorder.record(delivered(b))]
-  await recorder.stop()
+  const stopped = recorder.stop()
   const late = recorder.record(delivered(c))
-  expect(await Promise.all([...writing, late])).toEqual([true, false, false])
-  expect(await h.attempts()).toHaveLength(1)
+  await stopped
+  const later = recorder.record(delivered(d))
+  expect(await Promise.all([...writing, late, later])).toEqual([true, true, false, false])
+  expect(await h.attempts()).toHaveLength(2)
 })
 
 const delivered = (id: string): NewAttempt => ({
