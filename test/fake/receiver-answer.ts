@@ -13,6 +13,7 @@ type Line = {
 /** Answers as told. Gives how many bytes of a flood went out. */
 export async function answerAs(told: Told, response: ServerResponse, line: Line): Promise<number> {
   if (told.delayMs !== undefined) await pause(told.delayMs, line)
+  if (told.pour !== undefined) return pour(told.raw ?? '', told.pour, response)
   if (told.raw !== undefined) {
     response.socket?.end(told.raw)
     return 0
@@ -61,6 +62,21 @@ const endingsOf: Record<NonNullable<Told['end']>, Ending> = {
 }
 
 const FLOOD_BYTES = 1_024 ** 3
+
+async function pour(first: string, then: string, response: ServerResponse): Promise<number> {
+  const { socket } = response
+  if (socket === null) return 0
+  const closed = once(socket, 'close')
+  const chunk = Buffer.from(then.repeat(Math.ceil(65_536 / then.length)))
+  socket.write(first)
+  let sent = 0
+  while (!socket.destroyed && sent < FLOOD_BYTES) {
+    sent += chunk.length
+    if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), closed])
+  }
+  socket.destroy()
+  return sent
+}
 
 /** Less, when the connection is closed. */
 async function pause(delayMs: number, { clock, socket }: Line): Promise<void> {

@@ -51,6 +51,8 @@ export type Told = {
   readonly end?: 'reset' | 'trickle' | 'flood'
   /** Written in place of an answer; the connection is closed after it. */
   readonly raw?: string
+  /** Follows `raw` again and again, for as long as the connection stays; up to a gigabyte. */
+  readonly pour?: string
 }
 
 /** A status, what it does, or what it does with each request. */
@@ -67,7 +69,7 @@ export type Receiver = {
   readonly received: Received[]
   /** Of TCP: how many came, how many are open, and how many were at most. */
   readonly connections: { readonly came: number; readonly open: number; readonly most: number }
-  /** How many bytes it could send of bodies that flood. */
+  /** How many bytes it could send of what floods and pours. */
   readonly flooded: number
   /** What it does from now on. */
   answer(how: How): void

@@ -57,5 +57,6 @@ const SENTENCES: readonly [codes: RegExp, says: string][] = [
   ],
   [/^(ERR_SSL_|EPROTO)/, 'and ev could not agree on TLS.'],
   [/^UND_ERR_HEADERS_OVERFLOW$/, 'answered with more than 16 KiB of headers.'],
-  [/^(HPE_|HTTPParserError$|UND_ERR_RES_)/, 'gave an answer that is not HTTP/1.1.'],
+  // undici's parser asserts what a status is.
+  [/^(HPE_|HTTPParserError$|UND_ERR_RES_|ERR_ASSERTION$)/, 'gave an answer that is not HTTP/1.1.'],
 ]

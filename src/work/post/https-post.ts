@@ -3,11 +3,12 @@ import { breathe, type Clock, SECOND } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { readDestination } from '../../hook/destination.ts'
-import { readAnswer } from './answer.ts'
+import { BODY_READ_MAX, readAnswer } from './answer.ts'
 import { deadlines } from './deadlines.ts'
 import { type Dial, judgedDial } from './dial.ts'
 import { faultOf } from './fault.ts'
 import type { Answer, Letter, Post, Receipt } from './post.ts'
+import { limitReading } from './reading-limit.ts'
 
 export type HttpsPostOptions = {
   readonly clock: Clock
@@ -75,7 +76,10 @@ async function openAgent(dial: (to: URL) => ReturnType<Dial>): Promise<Agent> {
   return new Agent({
     connect: ({ host }, callback) =>
       dial(new URL(`https://${host}`)).then(
-        socket => callback(null, socket),
+        socket => {
+          limitReading(socket, CONNECTION_BYTES_MAX)
+          callback(null, socket)
+        },
         (error: Error) => callback(error, null),
       ),
     allowH2: false,
@@ -99,6 +103,8 @@ const IDLE_MS = 1 * SECOND
 const LETTERS_PER_CONNECTION = 100
 /** As Node's own. */
 const HEADER_BYTES_MAX = 16 * 1_024
+/** What all answers of a connection can have: 8 MB. */
+const CONNECTION_BYTES_MAX = LETTERS_PER_CONNECTION * (BODY_READ_MAX + HEADER_BYTES_MAX)
 
 function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

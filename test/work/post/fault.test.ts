@@ -21,6 +21,7 @@ test.each([
   ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'X and ev could not agree on TLS.'],
   ['UND_ERR_HEADERS_OVERFLOW', 'X answered with more than 16 KiB of headers.'],
   ['HPE_INVALID_CONSTANT', 'X gave an answer that is not HTTP/1.1.'],
+  ['ERR_ASSERTION', 'X gave an answer that is not HTTP/1.1.'],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'X gave an answer that is not HTTP/1.1.'],
 ])('%s is told in a sentence', (code, says) => {
   expect(faultOf(error(code), 'X')).toEqual(says)

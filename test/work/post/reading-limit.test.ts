@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import type { Told } from '../../fake/receiver.ts'
+import { openPost, openReceiver, sendOne, until } from './office.ts'
+
+const TOO_MUCH = 'The receiver sent far more than an answer.'
+const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
+
+/** On a clock that stands still, so that no deadline ends it. */
+test.each<[string, Told, { status: number | null; fault: string | null }]>([
+  ['early hints', { pour: 'HTTP/1.1 103 Early Hints\r\n\r\n' }, { status: null, fault: TOO_MUCH }],
+  ['blank lines', { pour: '\r\n' }, { status: null, fault: TOO_MUCH }],
+  [
+    'the words of its status',
+    { raw: 'HTTP/1.1 200 ', pour: 'a' },
+    { status: null, fault: TOO_MUCH },
+  ],
+  // The status decides, whatever the body does.
+  ['the extension of a chunk', { raw: `${CHUNKED}1;`, pour: 'a' }, { status: 200, fault: null }],
+])('a receiver that pours out %s is left after a few megabytes', async (_, answer, expected) => {
+  const { receiver, sending } = await sendOne({ answer })
+  const { answer: answered, fault } = await sending
+  expect({ status: answered?.status ?? null, fault }).toEqual(expected)
+  await until(() => receiver.flooded > 0)
+  // What lies in the buffers of both sides comes to it.
+  expect(receiver.flooded).toBeLessThan(64 * 1_024 ** 2)
+})
+
+test('what a hundred long answers have is no such thing', async () => {
+  const receiver = await openReceiver({ answer: { body: 'x'.repeat(60 * 1_024) } })
+  const post = openPost()
+  for (let nth = 0; nth < 100; nth++) {
+    expect((await post.to(receiver.url)).answer?.status).toBe(200)
+  }
+  expect(receiver.connections.came).toBe(1)
+})
