@@ -1,7 +1,21 @@
+import type { Seal } from '../base/seal.ts'
 import type { Database } from './database.ts'
 
-/** Some of what was sealed: the newest of each kind, to see whether it can still be opened. */
-export async function sealedSamples({ db }: Database): Promise<string[]> {
+/** Whether a seal opens what was sealed before, as far as the newest of each kind tell. */
+export async function opensSealed(database: Database, seal: Seal): Promise<boolean> {
+  return (await sealedSamples(database)).every(text => opens(seal, text))
+}
+
+function opens(seal: Seal, text: string): boolean {
+  try {
+    seal.open(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function sealedSamples({ db }: Database): Promise<string[]> {
   const webhook = await db
     .selectFrom('webhook')
     .select('secret')

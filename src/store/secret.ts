@@ -1,4 +1,12 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { EvError, messageOf } from '../base/error.ts'
 import type { Random } from '../base/random.ts'
@@ -14,7 +22,7 @@ export type SecretPlace = {
 /** The secret that seals what must be read again; made in the data directory where nobody gave one. */
 export function readSecret({ secret, secretFile, dataDir }: SecretPlace, random: Random): string {
   if (secret !== null) return secret
-  const file = secretFile ?? join(dataDir, 'secret')
+  const file = secretFile ?? ownFile(dataDir)
   try {
     return checked(readFileSync(file, 'utf8').trim(), file)
   } catch (error) {
@@ -24,6 +32,12 @@ export function readSecret({ secret, secretFile, dataDir }: SecretPlace, random:
     throw unreadable(file, error)
   }
 }
+
+/** Whether `readSecret` would make one. */
+export const needsSecret = ({ secret, secretFile, dataDir }: SecretPlace): boolean =>
+  secret === null && secretFile === null && !existsSync(ownFile(dataDir))
+
+const ownFile = (dataDir: string) => join(dataDir, 'secret')
 
 /** 258 bits of chance. */
 const LENGTH = 50

@@ -1,26 +1,43 @@
 import { expect, test } from 'vitest'
-import { write } from '../../src/store/database.ts'
+import { createSeal } from '../../src/base/seal.ts'
+import { type Database, write } from '../../src/store/database.ts'
 import { deleteWebhook } from '../../src/store/event/webhooks.ts'
-import { sealedSamples } from '../../src/store/sealed.ts'
+import { opensSealed } from '../../src/store/sealed.ts'
+import { countedRandom } from '../fake/random.ts'
 import { addWebhook } from './event/house.ts'
 import { tempDatabase } from './temp-database.ts'
 
-test('looked at is the newest of what was sealed, and nothing of a webhook that was deleted', async () => {
+const [ours, before] = [createSeal('ours', countedRandom()), createSeal('before', countedRandom())]
+
+const addReplay = ({ db }: Database, answer: string, created_at: number) =>
+  db
+    .insertInto('replay')
+    .values({
+      key_id: 'key_a',
+      idempotency_key: answer,
+      fingerprint: '',
+      status: 200,
+      answer,
+      created_at,
+    })
+    .execute()
+
+test('a seal opens what was sealed before where it opens the newest of each kind', async () => {
   const database = await tempDatabase()
-  expect(await sealedSamples(database)).toEqual([])
-  await addWebhook(database, { id: 'wh_a', secret: 'old', createdAt: 1 })
-  await addWebhook(database, { id: 'wh_b', secret: 'new', createdAt: 2 })
-  await addWebhook(database, { id: 'wh_c', secret: 'deleted', createdAt: 3 })
-  await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_c', 4))
-  for (const [answer, created_at] of [
-    ['first', 1],
-    ['second', 2],
-  ] as const) {
-    const replay = { key_id: 'key_a', idempotency_key: answer, fingerprint: '', status: 200 }
-    await database.db
-      .insertInto('replay')
-      .values({ ...replay, answer, created_at })
-      .execute()
-  }
-  expect(await sealedSamples(database)).toEqual(['new', 'second'])
+  expect(await opensSealed(database, ours)).toBe(true)
+  await addWebhook(database, { id: 'wh_a', secret: before.seal('a'), createdAt: 1 })
+  expect(await opensSealed(database, ours)).toBe(false)
+  await addWebhook(database, { id: 'wh_b', secret: ours.seal('b'), createdAt: 2 })
+  expect(await opensSealed(database, ours)).toBe(true)
+  await addReplay(database, before.seal('answer'), 1)
+  expect(await opensSealed(database, ours)).toBe(false)
+  await addReplay(database, ours.seal('answer'), 2)
+  expect(await opensSealed(database, ours)).toBe(true)
+})
+
+test('a webhook that was deleted says nothing of a seal', async () => {
+  const database = await tempDatabase()
+  await addWebhook(database, { id: 'wh_a', secret: before.seal('a'), createdAt: 1 })
+  await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 4))
+  expect(await opensSealed(database, ours)).toBe(true)
 })

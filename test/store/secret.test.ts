@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemRandom } from '../../src/base/random.ts'
-import { readSecret } from '../../src/store/secret.ts'
+import { needsSecret, readSecret } from '../../src/store/secret.ts'
 import { tempFolder } from './temp-database.ts'
 
 const place = (given: { secret?: string; secretFile?: string; dataDir?: string } = {}) => ({
@@ -12,7 +12,9 @@ const place = (given: { secret?: string; secretFile?: string; dataDir?: string }
 
 test('a secret is made once, for its owner alone to read', () => {
   const at = place({ dataDir: join(tempFolder(), 'new') })
+  expect(needsSecret(at)).toBe(true)
   const made = readSecret(at, systemRandom)
+  expect(needsSecret(at)).toBe(false)
   expect(made).toMatch(/^[a-z0-9]{50}$/)
   expect(readSecret(at, systemRandom)).toBe(made)
   expect(statSync(join(at.dataDir, 'secret')).mode & 0o777).toBe(0o600)
@@ -21,6 +23,7 @@ test('a secret is made once, for its owner alone to read', () => {
 
 test('one that is given wins, and none is made', () => {
   const at = place({ secret: 'given-by-hand-0123' })
+  expect(needsSecret(at)).toBe(false)
   expect(readSecret(at, systemRandom)).toBe('given-by-hand-0123')
   expect(statSync(join(at.dataDir, 'secret'), { throwIfNoEntry: false })).toBeUndefined()
 })
@@ -28,6 +31,7 @@ test('one that is given wins, and none is made', () => {
 test('a file that is named must be there, and hold one that cannot be guessed', () => {
   const file = join(tempFolder(), 'own')
   const at = place({ secretFile: file })
+  expect(needsSecret(at)).toBe(false)
   expect(() => readSecret(at, systemRandom)).toThrow(/own cannot be used: ENOENT.*EV_SECRET_FILE/)
   writeFileSync(file, 'short\n')
   expect(() => readSecret(at, systemRandom)).toThrow(/own is shorter than 16 characters/)

@@ -1,7 +1,6 @@
-import type { Seal } from '../../base/seal.ts'
 import type { Service } from '../../http/service.ts'
 import { listAccounts } from '../../store/account/accounts.ts'
-import { sealedSamples } from '../../store/sealed.ts'
+import { opensSealed } from '../../store/sealed.ts'
 
 type Looked = Pick<Service, 'database' | 'log' | 'seal'> & {
   readonly settings: Pick<Service['settings'], 'plans'>
@@ -17,8 +16,7 @@ export async function warnOfConcerns({ database, log, seal, settings }: Looked):
       { accountId: id },
     )
   }
-  const samples = await sealedSamples(database)
-  if (samples.every(text => opens(seal, text))) return
+  if (await opensSealed(database, seal)) return
   log.warn(
     'the secret is not the one that was there before: secrets of webhooks cannot be read with it, nor answers to Idempotency-Keys. Put back the file “secret” of the data directory, or what EV_SECRET or EV_SECRET_FILE was',
   )
@@ -26,12 +24,3 @@ export async function warnOfConcerns({ database, log, seal, settings }: Looked):
 
 /** More say nothing new. */
 const NAMED_MAX = 10
-
-function opens(seal: Seal, text: string): boolean {
-  try {
-    seal.open(text)
-    return true
-  } catch {
-    return false
-  }
-}

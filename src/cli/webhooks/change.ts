@@ -1,15 +1,14 @@
 import { DAY, systemClock } from '../../base/clock.ts'
 import { systemRandom } from '../../base/random.ts'
-import { createSeal } from '../../base/seal.ts'
 import { newSigningSecret, SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
 import { write } from '../../store/database.ts'
 import { deleteWebhook, rotateSecret, updateWebhook } from '../../store/event/webhooks.ts'
-import { readSecret } from '../../store/secret.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { graceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
 import { noSuchWebhook, withWebhook } from './chosen.ts'
 import { newSecretObject, newSecretText, printJson, urlText, webhookObject } from './print.ts'
+import { serviceSeal } from './service-seal.ts'
 
 export type ChangeFlags = {
   readonly grace?: string
@@ -22,7 +21,7 @@ export function rotateCommand(id: string, flags: ChangeFlags): Promise<number> {
   const graceMs = graceOf(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
   const config = readConfig(flags)
   return withWebhook(config, id, async (database, { accountId }) => {
-    const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+    const seal = await serviceSeal(config, database)
     const { text, hint } = newSigningSecret(systemRandom)
     const now = systemClock.now()
     const fields = { secret: seal.seal(text), secretHint: hint, graceMs, now }

@@ -1,19 +1,17 @@
 import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
-import { createSeal } from '../../base/seal.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { faultOfDestination } from '../../hook/destination.ts'
 import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../hook/event.ts'
 import { addressJudge } from '../../smtp/public-address.ts'
-import { readSecret } from '../../store/secret.ts'
 import { wireResolver } from '../../wire.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import { readConfig } from '../settings/settings.ts'
 import { enterWebhook } from './enter.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
+import { serviceSeal } from './service-seal.ts'
 
 export type CreateFlags = {
   readonly url: string
@@ -37,7 +35,7 @@ export function createCommand(flags: CreateFlags): Promise<number> {
   return withAccounts(config, async (database, accounts) => {
     const { id: accountId } = chosenAccount(accounts, flags.account)
     await checkUrl(config, wish.url)
-    const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+    const seal = await serviceSeal(config, database)
     const { webhook, secret } = await enterWebhook(database, seal, { ...wish, accountId })
     if (flags.json) printJson(newSecretObject(webhook, secret))
     else process.stdout.write(newSecretText(webhook, secret))

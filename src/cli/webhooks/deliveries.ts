@@ -3,10 +3,12 @@ import { cleanText } from '../../base/text.ts'
 import { SENT_KINDS } from '../../hook/event.ts'
 import { presentDelivery, presentDetail } from '../../http/webhooks/delivery/present.ts'
 import { deliveryPage } from '../../store/event/delivery-log.ts'
+import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
 import type { DeliveryState } from '../../store/schema.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isDeliveryId, withDelivery, withWebhook } from './chosen.ts'
 import { deliveriesText, deliveryText } from './delivery-text.ts'
+import { logNotes } from './log-notes.ts'
 import { printJson } from './print.ts'
 
 export type DeliveriesFlags = {
@@ -34,15 +36,20 @@ function listDeliveries(id: string, flags: DeliveriesFlags): Promise<number> {
     ...(flags.status === undefined ? {} : { status: flags.status }),
     ...(flags.event === undefined ? {} : { event: checkedEvent(flags.event) }),
   }
-  return withWebhook(readConfig(flags), id, async (database, webhook) => {
-    const rows = await deliveryPage(database, { webhookId: id, ...filters, before: null, max })
+  const config = readConfig(flags)
+  const { dataDir } = config
+  return withWebhook(config, id, async (database, webhook) => {
+    const page = { webhookId: id, ...filters, before: null, max: max + 1 }
+    const found = await deliveryPage(database, page)
+    const rows = found.slice(0, max)
     if (flags.json) printJson(rows.map(row => presentDelivery(row, webhook)))
-    else if (rows.length === 0) {
-      const such = Object.keys(filters).length === 0 ? '' : ' such'
-      process.stdout.write(
-        `There are no${such} deliveries to ${id}; what ended is kept for seven days.\n`,
-      )
-    } else process.stdout.write(deliveriesText(rows, webhook))
+    else {
+      const isFiltered = Object.keys(filters).length > 0
+      const isServed = isLocked(dataDir, SERVE_LOCK)
+      const log = { webhook, rows, isFiltered, hasMore: found.length > max, dataDir, isServed }
+      const table = rows.length === 0 ? '' : `${deliveriesText(rows, webhook)}\n`
+      process.stdout.write(`${table}${logNotes(log)}`)
+    }
     return 0
   })
 }

@@ -35,6 +35,7 @@ export function deliveryText(detail: Detail, webhook: Webhook): string {
     `\n  ${cleanText(request.body, SHOWN_MAX)}\n`,
     response === null ? '' : responseText(response),
     attempts.length === 0 ? '' : `\n${table(ATTEMPT_COLUMNS, attempts.map(attemptRow))}`,
+    detail.status === 'failed' ? `\n${remedyText(detail, webhook)}\n` : '',
   ].join('')
 }
 
@@ -48,6 +49,11 @@ function responseText({ status_code, headers, body }: NonNullable<Detail['respon
   const excerpt = body === '' ? '' : `\n  ${cleanText(body, SHOWN_MAX)}\n`
   return `\nLast answer: ${status_code}\n${named.length === 0 ? '' : facts(named)}${excerpt}`
 }
+
+const remedyText = ({ id }: Detail, webhook: Webhook) =>
+  webhook.active
+    ? `“ev webhooks retry ${id}” sends it once more.`
+    : `Its webhook is off: after “ev webhooks enable ${webhook.id}”, “ev webhooks retry ${id}” sends it once more.`
 
 function statusText(detail: Detail, { active }: Webhook): string {
   if (detail.next_attempt_at !== null) {

@@ -40,7 +40,12 @@ export const newSecretText = (webhook: Webhook, secret: string): string =>
 
 It is shown this once. To check what arrives: X-EV-Signature is the HMAC-SHA256, in lower-case hex, of the raw body,
 keyed with this whole text; or use “verifyWebhook” of ev/client, or any library of Standard Webhooks.
-${webhook.active ? '' : `It is off: nothing is sent to it until “ev webhooks enable ${webhook.id}”.\n`}`
+${
+  webhook.active
+    ? `“ev webhooks test ${webhook.id}” sends an event to it now.`
+    : `It is off: nothing is sent to it until “ev webhooks enable ${webhook.id}”.`
+}
+`
 
 /** The same, for programs. */
 export function newSecretObject(webhook: Webhook, secret: string) {
@@ -68,18 +73,22 @@ const rowOf = (webhook: Webhook): string[] => [
   webhook.accountId,
   timeText(webhook.createdAt),
   hintText(webhook),
-  stateText(webhook),
+  shortState(webhook),
   eventsText(webhook),
   // Last, as its width is anybody's.
   urlText(webhook),
 ]
+
+/** Why ev switched it off takes a sentence, which `ev webhooks show` has. */
+const shortState = (webhook: Webhook) =>
+  webhook.active || webhook.disabledReason === null ? stateText(webhook) : 'switched off by ev'
 
 function stateText({ active, disabledReason, failingSince }: Webhook): string {
   if (!active) return disabledReason === null ? 'off' : `off: ${cleanText(disabledReason)}`
   return failingSince === null ? 'on' : `on, failing since ${timeText(failingSince)}`
 }
 
-const eventsText = ({ events }: Webhook) =>
+export const eventsText = ({ events }: Pick<Webhook, 'events'>) =>
   EVENT_KINDS.every(kind => events.includes(kind)) ? 'all events' : events.join(',')
 
 const hintText = ({ secretHint }: Webhook) => `…${secretHint}`

@@ -1,12 +1,10 @@
 import { systemClock } from '../../base/clock.ts'
 import { systemRandom } from '../../base/random.ts'
-import { createSeal } from '../../base/seal.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentTest } from '../../http/webhooks/delivery/present.ts'
 import type { Database } from '../../store/database.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
-import { readSecret } from '../../store/secret.ts'
 import { wireResolver } from '../../wire.ts'
 import { readAuthority, wirePost } from '../../wire-post.ts'
 import { sendTest, type TestOutcome } from '../../work/deliver/test-event.ts'
@@ -14,6 +12,7 @@ import { readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
 import { withWebhook } from './chosen.ts'
 import { printJson, urlText } from './print.ts'
+import { serviceSeal } from './service-seal.ts'
 
 export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
@@ -35,7 +34,7 @@ const NOT_DELIVERED = 1
 async function send(config: Config, database: Database, webhook: Webhook): Promise<TestOutcome> {
   const [clock, random] = [systemClock, systemRandom]
   const ca = readAuthority(config)
-  const seal = createSeal(readSecret(config, random), random)
+  const seal = await serviceSeal(config, database)
   const { resolver, close } = wireResolver(config, undefined, clock)
   const post = wirePost(config, { clock, resolver, ca })
   try {
@@ -47,6 +46,9 @@ async function send(config: Config, database: Database, webhook: Webhook): Promi
   }
 }
 
+const NOT_THE_SERVICE =
+  'It was sent from this process, by its own settings: “ev serve” may reach it by others, such as --webhook-allow-ranges, --webhook-ca-file and --dns.\n'
+
 function outcomeText(outcome: TestOutcome, webhook: Webhook): string {
   const { state, statusCode, durationMs, excerpt, error } = outcome
   const answer = statusCode === null ? 'did not answer' : `answered ${statusCode}`
@@ -54,6 +56,7 @@ function outcomeText(outcome: TestOutcome, webhook: Webhook): string {
   return [
     `${result}: ${urlText(webhook)} ${answer} after ${durationMs} ms.\n`,
     error === null ? '' : `${cleanText(error)}\n`,
+    statusCode === null ? NOT_THE_SERVICE : '',
     excerpt === null || excerpt === '' ? '' : `The answer begins: ${cleanText(excerpt)}\n`,
     `Event ${outcome.eventId}; “ev webhooks deliveries ${outcome.deliveryId}” shows it.\n`,
   ].join('')

@@ -59,6 +59,43 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     )
   })
 
+  test('says below them where the rest is, and how one is seen whole', async () => {
+    const home = await homeWithLog()
+    const notes = async (...args: string[]) =>
+      (await ev(home, 'webhooks', 'deliveries', 'wh_a', ...args)).stdout.split('\n\n')[1]
+    const whole = '“ev webhooks deliveries dlv_bad” shows the first of them whole.\n'
+    expect(await notes()).toBe(whole)
+    expect(await notes('--limit', '3')).toBe(whole)
+    expect(await notes('--limit', '2')).toBe(
+      `These are the latest 2; --limit shows more.\n${whole}`,
+    )
+  })
+
+  test('says why what waits does: nobody is at work who sends it, or its webhook is off', async () => {
+    const home = await homeWithLog()
+    const log = async () => (await ev(home, 'webhooks', 'deliveries', 'wh_a')).stdout
+    await ev(home, 'webhooks', 'retry', 'dlv_bad')
+    expect(await log()).toContain('No “ev serve” is at work in data: what waits is sent by')
+    const lock = lockJob(`${home}/data`, SERVE_LOCK)
+    expect(await log()).not.toContain('No “ev serve”')
+    lock?.release()
+    await ev(home, 'webhooks', 'disable', 'wh_a')
+    const off = await log()
+    expect(off).toContain(
+      'The webhook is off: nothing is sent to it until “ev webhooks enable wh_a”',
+    )
+    expect(off).not.toContain('No “ev serve”')
+  })
+
+  test('says of a webhook without any what it is told of, and how it is tried out', async () => {
+    const home = await homeWith('acc_a')
+    await inDatabase(home, database => addWebhook(database, { events: ['batch.failed'] }))
+    const { stdout } = await ev(home, 'webhooks', 'deliveries', 'wh_a')
+    expect(stdout).toBe(
+      'There are no deliveries to wh_a; what ended is kept for seven days.\nIt is told of batch.failed. “ev webhooks test wh_a” sends an event to it now.\n',
+    )
+  })
+
   test.each([
     [['--limit', '0'], '--limit takes a whole number from 1 to 1000, not “0”'],
     [['--event', 'batch.done'], 'There is no event “batch.done”; there are batch.completed'],
@@ -82,7 +119,9 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/^Last answer: 500\n {2}server: +x\n/m)
     expect(stdout).toContain('no\uFFFD[31m\uFFFD way')
     expect(stdout).toMatch(/^ +1 +scheduled .* 500 +84 ms +It answered 500\.$/m)
+    expect(stdout).toMatch(/\n\n“ev webhooks retry dlv_bad” sends it once more\.\n$/)
     expect((await ev(home, 'webhooks', 'deliveries', 'wh_a', 'dlv_bad')).stdout).toBe(stdout)
+    expect((await ev(home, 'webhooks', 'deliveries', 'dlv_good')).stdout).not.toContain('retry')
     expect(await read(home, 'webhooks', 'deliveries', 'dlv_bad')).toMatchObject({
       ...{ id: 'dlv_bad', webhook_id: 'wh_a', status: 'failed' },
       ...{ request: { body: 'body of evt_bad' }, response: { status_code: 500 } },
@@ -142,6 +181,9 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
     const home = await homeWithLog()
     await inDatabase(home, database =>
       write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { active: false, now: 0 })),
+    )
+    expect((await ev(home, 'webhooks', 'deliveries', 'dlv_bad')).stdout).toContain(
+      'Its webhook is off: after “ev webhooks enable wh_a”, “ev webhooks retry dlv_bad” sends it',
     )
     for (const args of [['dlv_bad'], ['--since', '2d', 'wh_a']]) {
       const { code, stderr } = await ev(home, 'webhooks', 'retry', ...args)

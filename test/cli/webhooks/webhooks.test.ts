@@ -7,6 +7,7 @@ import { createSeal } from '../../../src/base/seal.ts'
 import { verifyWebhook } from '../../../src/client/hook/signature.ts'
 import { WEBHOOKS_MAX } from '../../../src/hook/endpoint.ts'
 import { findWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
+import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
 import { type Receiver, startReceiver } from '../../fake/receiver.ts'
 import { addWebhook } from '../../store/event/house.ts'
 import { emptyFolder, runEv } from '../run-ev.ts'
@@ -43,6 +44,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     const [{ id }] = await read(home, 'webhooks')
     expect(await opened(home, id)).toBe(secret)
     expect(stdout).toContain('X-EV-Signature is the HMAC-SHA256')
+    expect(stdout).toContain(`“ev webhooks test ${id}” sends an event to it now.`)
     for (const args of [['webhooks'], ['webhooks', 'show', id]]) {
       const shown = (await ev(home, ...args)).stdout
       expect(shown).toContain(`…${secret.slice(-4)}`)
@@ -137,7 +139,10 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     })
     const { stdout } = await ev(home, 'webhooks')
     expect(stdout).toMatch(/^wh_failing .* on, failing since 2026-03-2\d \d\d:00 /m)
-    expect(stdout).toMatch(/^wh_off .* off: It answered 410\. /m)
+    expect(stdout).toMatch(/^wh_off .* switched off by ev /m)
+    expect((await ev(home, 'webhooks', 'show', 'wh_off')).stdout).toMatch(
+      /^ {2}state +off: It answered 410\.$/m,
+    )
   })
 
   test('gives one another secret, with which the old one signs for as long as is said', async () => {
@@ -155,6 +160,31 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     expect(await kept(home, id)).toMatchObject({ previousSecret: null })
     const refused = await ev(home, 'webhooks', 'rotate', id, '--grace', '8d')
     expect(refused.stderr).toContain('--grace takes a length of time from 0 to 7d')
+  })
+
+  test('makes no secret beside that of a service at work, which could not sign with it', async () => {
+    const home = await homeWith('acc_a')
+    const elsewhere = { EV_SECRET: 'of-the-unit-0123456789' }
+    const atWork = lockJob(join(home, 'data'), SERVE_LOCK)
+    for (const args of [CREATE, ['webhooks', 'listen', '--port', '0']]) {
+      const { code, stdout, stderr } = await runEv([...args, '--data-dir', 'data'], { home })
+      expect([code, stdout]).toEqual([78, ''])
+      expect(stderr).toContain('“ev serve” that is at work in data seals the secrets of webhooks')
+      expect(stderr).toContain(
+        'Give the same here, with EV_SECRET, EV_SECRET_FILE or --secret-file',
+      )
+    }
+    expect(readdirSync(join(home, 'data'))).not.toContain('secret')
+    expect(await read(home, 'webhooks')).toEqual([])
+    const args = [...CREATE, '--json', '--data-dir', 'data']
+    const made = await runEv(args, { home, environment: elsewhere })
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    atWork?.release()
+    const { code, stderr } = await ev(home, 'webhooks', 'rotate', JSON.parse(made.stdout).id)
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('What was sealed before cannot be opened with the secret that is'),
+    ])
   })
 
   test('switches one off and on, and removes it for good', async () => {
@@ -224,6 +254,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     expect(refused.stdout).toMatch(
       /^Not delivered: .* answered 500 after \d+ ms\.\nIt answered 500/,
     )
+    expect(refused.stdout).not.toContain('may reach it by others')
     const { code, stdout } = await to(home, 'webhooks', 'test', id, '--json')
     expect([code, JSON.parse(stdout)]).toEqual([
       1,
@@ -238,6 +269,7 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     expect(code).toBe(1)
     expect(stdout).toContain('did not answer after')
     expect(stdout).toContain('The address 127.0.0.1 is not public.')
+    expect(stdout).toContain('“ev serve” may reach it by others, such as --webhook-allow-ranges')
   })
 
   test('names an authority that cannot be read', async () => {

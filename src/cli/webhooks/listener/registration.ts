@@ -1,14 +1,12 @@
 import { systemClock } from '../../../base/clock.ts'
-import { systemRandom } from '../../../base/random.ts'
-import { createSeal } from '../../../base/seal.ts'
 import type { Config } from '../../../config/settings.ts'
 import { EVENT_KINDS } from '../../../hook/event.ts'
 import type { Account } from '../../../store/account/accounts.ts'
 import { type Database, write } from '../../../store/database.ts'
 import { deleteWebhook, listWebhooks } from '../../../store/event/webhooks.ts'
-import { readSecret } from '../../../store/secret.ts'
 import { chosenAccount, withAccounts } from '../../accounts/chosen.ts'
 import { enterWebhook } from '../enter.ts'
+import { serviceSeal } from '../service-seal.ts'
 
 /** The webhook of a listener, while it listens. */
 export type Registration = {
@@ -25,7 +23,7 @@ export function register(
   return withAccounts(config, async (database, accounts) => {
     const chosen = chosenAccount(accounts, account)
     await clear(database, chosen.id, url)
-    const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+    const seal = await serviceSeal(config, database)
     const { webhook, secret } = await enterWebhook(database, seal, {
       ...{ accountId: chosen.id, url, description: DESCRIPTION },
       ...{ events: [...EVENT_KINDS], active: true },

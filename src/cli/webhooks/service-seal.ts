@@ -1,0 +1,32 @@
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import { createSeal, type Seal } from '../../base/seal.ts'
+import type { Config } from '../../config/settings.ts'
+import type { Database } from '../../store/database.ts'
+import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
+import { opensSealed } from '../../store/sealed.ts'
+import { needsSecret, readSecret } from '../../store/secret.ts'
+
+/**
+ * The seal of signing secrets. It must be that of the service: what another one sealed it cannot sign with, and each
+ * event would fail. So a secret that the service cannot have is refused, and one that it may not have is told.
+ */
+export async function serviceSeal(config: Config, database: Database): Promise<Seal> {
+  const { dataDir } = config
+  if (needsSecret(config) && isLocked(dataDir, SERVE_LOCK)) {
+    throw new EvError(
+      'bad_config',
+      `The “ev serve” that is at work in ${dataDir} seals the secrets of webhooks with a secret that is elsewhere. ${SAME_SECRET}`,
+    )
+  }
+  const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+  if (!(await opensSealed(database, seal))) {
+    process.stderr.write(
+      `ev: What was sealed before cannot be opened with the secret that is set here. If “ev serve” has another one, it cannot sign what this command made. ${SAME_SECRET}\n`,
+    )
+  }
+  return seal
+}
+
+const SAME_SECRET =
+  'Give the same here, with EV_SECRET, EV_SECRET_FILE or --secret-file as it is set there.'
