@@ -30,7 +30,8 @@ const plainSignature = (body: string, secret: string) =>
 
 /** Standard Webhooks keys with the bytes that the part after the prefix is the base64 of. */
 const standardSignature = (signed: string, secret: string) =>
-  createHmac('sha256', Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64'))
+  // As bytes the key would cost five times the signature.
+  createHmac('sha256', secret.slice(SECRET_PREFIX.length), { encoding: 'base64' })
     .update(signed)
     .digest('base64')
 

@@ -37,12 +37,16 @@ export async function dueWebhooks({ reader }: Database, now: number): Promise<st
   return rows.map(({ id }) => id)
 }
 
-/** What a webhook is to be sent next: the earliest due, but for those under way. Null also while it is off, or when it is gone. */
-export async function nextDelivery(
+/** What a webhook is to be sent next: the earliest due, but for those under way. None while it is off, or when it is gone. */
+export async function nextDeliveries(
   { reader }: Database,
   webhookId: string,
-  { now, except }: { readonly now: number; readonly except: readonly string[] },
-): Promise<DueDelivery | null> {
+  {
+    now,
+    except,
+    max,
+  }: { readonly now: number; readonly except: readonly string[]; readonly max: number },
+): Promise<DueDelivery[]> {
   // Before each request: made by Kysely's builder it would cost twice as much.
   const { rows } = await sql<DueRow>`
     select webhook.*, delivery.id as delivery_id, delivery.event_id, delivery.kind,
@@ -50,9 +54,11 @@ export async function nextDelivery(
     from webhook join delivery on delivery.webhook_id = webhook.id
       join event on event.id = delivery.event_id
     where ${isOpenAt(webhookId, except)} and delivery.due_at <= ${now}
-    order by delivery.due_at, delivery.created_at, delivery.id limit 1`.execute(reader)
-  const [row] = rows
-  if (row === undefined) return null
+    order by delivery.due_at, delivery.created_at, delivery.id limit ${max}`.execute(reader)
+  return rows.map(toDue)
+}
+
+function toDue(row: DueRow): DueDelivery {
   const { delivery_id: id, event_id: eventId, kind, body, trigger, attempt } = row
   return { id, eventId, kind, body, trigger, attempt, webhook: toWebhook(row) }
 }
@@ -85,7 +91,14 @@ const IS_OPEN = sql`delivery.state in ('pending', 'retry_scheduled')`
 /** On its way to a webhook that is on, and not under way now. */
 const isOpenAt = (webhookId: string, except: readonly string[]) =>
   sql`webhook.id = ${webhookId} and webhook.active = 1 and webhook.deleted_at is null
-    and ${IS_OPEN} ${except.length === 0 ? sql`` : sql`and delivery.id not in (${sql.join(except)})`}`
+    and ${IS_OPEN} ${butFor(except)}`
+
+/** One by one: for `not in` a table is made each time. */
+const butFor = (except: readonly string[]) =>
+  sql.join(
+    except.map(id => sql`and delivery.id <> ${id}`),
+    sql` `,
+  )
 
 export type DeliveryRow = DeliveryTable
 

@@ -1,4 +1,4 @@
-import { type Clock, SECOND, sleep } from '../../base/clock.ts'
+import { breathe, type Clock, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { type Database, isOfStorage, write } from '../../store/database.ts'
@@ -23,8 +23,8 @@ const GROUP_MAX = 200
 const RETRY_MS = SECOND
 
 /**
- * Writes down what came of attempts. One that ends when nothing is being written is written at once; what ends
- * during a commit is written together by the next, as that costs little more than one.
+ * Writes down what came of attempts. What ends when nothing is being written is written in the same turn of the event
+ * loop; what ends during a commit is written together by the next, as that costs little more than one.
  */
 export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
   const { database, clock, log } = parts
@@ -35,10 +35,15 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
   let isGivenUp = false
 
   const begin = () => {
-    writing ??= writeGroup(gathered.splice(0, GROUP_MAX)).finally(() => {
+    writing ??= writeNext().finally(() => {
       writing = null
       if (gathered.length > 0) begin()
     })
+  }
+  const writeNext = async () => {
+    // Many answers come in one turn of the event loop.
+    await breathe()
+    await writeGroup(gathered.splice(0, GROUP_MAX))
   }
   const writeGroup = async (group: readonly Entry[]): Promise<void> => {
     try {

@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts'
 import { disabledReason, TOLD_TO_WAIT } from '../../hook/delivery.ts'
 import type { NextDue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
-import { type DueDelivery, nextDelivery, nextDueAt } from '../../store/event/deliveries.ts'
+import { type DueDelivery, nextDeliveries, nextDueAt } from '../../store/event/deliveries.ts'
 import { type Attempt, type AttemptParts, makeAttempt } from './attempt.ts'
 import type { AttemptRecorder } from './attempt-recorder.ts'
 import type { Endpoints } from './endpoints.ts'
@@ -68,8 +68,8 @@ export class Turn {
   }
 
   /**
-   * Each is looked up right before it is sent, so that whatever was changed holds at once: a deletion, another URL
-   * or secret.
+   * What is sent is looked up right before, so that whatever was changed holds at once: a deletion, another URL or
+   * secret.
    */
   async #sendDue(): Promise<void> {
     const { clock, database } = this.#work
@@ -77,12 +77,13 @@ export class Turn {
     while (this.#mayBegin(endAt)) {
       // Taken before the look, so that nothing is missed that happens during it.
       const news = this.#news.promise
-      if (this.#underWay.size < CONNECTIONS_MAX) {
-        const o = { now: clock.now(), except: [...this.#underWay] }
-        const due = await nextDelivery(database, this.#webhookId, o)
-        if (due === null && this.#underWay.size === 0) return
-        if (due !== null && this.#mayBegin(endAt)) this.#begin(due)
-        if (due !== null) continue
+      const max = CONNECTIONS_MAX - this.#underWay.size
+      if (max > 0) {
+        const o = { now: clock.now(), except: [...this.#underWay], max }
+        const due = await nextDeliveries(database, this.#webhookId, o)
+        if (due.length === 0 && this.#underWay.size === 0) return
+        if (!this.#mayBegin(endAt)) return
+        for (const one of due) this.#begin(one)
       }
       await news
     }

@@ -1,6 +1,6 @@
 import type { EventKind } from '../../../src/hook/event.ts'
 import { write } from '../../../src/store/database.ts'
-import { nextDelivery, recordAttempts } from '../../../src/store/event/deliveries.ts'
+import { nextDeliveries, recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { makeAttempt } from '../../../src/work/deliver/attempt.ts'
 import { house } from '../house.ts'
@@ -42,8 +42,9 @@ export async function endpoint(change: object = {}, options: HouseOptions = {}) 
     },
     /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
     async attempt({ last = false } = {}) {
-      const due = await nextDelivery(database, id, { now: clock.now(), except: [] })
-      if (due === null) throw new Error('nothing is due')
+      const o = { now: clock.now(), except: [], max: 1 }
+      const [due] = await nextDeliveries(database, id, o)
+      if (due === undefined) throw new Error('nothing is due')
       const round = { trigger: due.trigger, attempt: due.attempt }
       const sent = last ? { ...due, attempt: 5 } : due
       const made = await makeAttempt({ ...service, version: service.settings.version }, sent)

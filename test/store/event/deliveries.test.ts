@@ -3,7 +3,7 @@ import { type Database, write } from '../../../src/store/database.ts'
 import {
   countOpenDeliveries,
   dueWebhooks,
-  nextDelivery,
+  nextDeliveries,
   nextDueAt,
   recoverDeliveries,
   retryDelivery,
@@ -50,8 +50,10 @@ describe('the webhooks that have something due', () => {
 })
 
 describe('the next delivery of a webhook', () => {
+  const all = async (database: Database, o: { now: number; max: number; except?: string[] }) =>
+    (await nextDeliveries(database, 'wh_a', { except: [], ...o })).map(({ id }) => id)
   const next = async (database: Database, now: number, except: string[] = []) =>
-    (await nextDelivery(database, 'wh_a', { now, except }))?.id ?? null
+    (await all(database, { now, except, max: 1 }))[0] ?? null
 
   test('is its earliest due, but for those under way', async () => {
     const database = await tempDatabase()
@@ -70,6 +72,11 @@ describe('the next delivery of a webhook', () => {
     expect(await next(database, 30, ['dlv_mid', 'dlv_retry'])).toBe('dlv_late')
     expect(await next(database, 29, ['dlv_mid', 'dlv_retry'])).toBeNull()
     expect(await next(database, 30, ['dlv_mid', 'dlv_retry', 'dlv_late'])).toBeNull()
+    expect(await all(database, { now: 30, max: 2 })).toEqual(['dlv_retry', 'dlv_mid'])
+    expect(await all(database, { now: 30, max: 4, except: ['dlv_mid'] })).toEqual([
+      'dlv_retry',
+      'dlv_late',
+    ])
   })
 
   test('is, of those due at the same time, the one that was made first', async () => {
@@ -92,14 +99,17 @@ describe('the next delivery of a webhook', () => {
     await addDelivery(database, 'dlv_a', {
       ...{ kind: 'quota.warning', trigger: 'manual', attempt: 3, state: 'retry_scheduled' },
     })
-    expect(await nextDelivery(database, 'wh_a', { now: 0, except: [] })).toEqual({
-      ...{ id: 'dlv_a', eventId: 'evt_a', kind: 'quota.warning', body: 'body of evt_a' },
-      ...{ trigger: 'manual', attempt: 3, webhook },
-    })
+    const o = { now: 0, except: [], max: 1 }
+    expect(await nextDeliveries(database, 'wh_a', o)).toEqual([
+      {
+        ...{ id: 'dlv_a', eventId: 'evt_a', kind: 'quota.warning', body: 'body of evt_a' },
+        ...{ trigger: 'manual', attempt: 3, webhook },
+      },
+    ])
     const now = database.clock.now() + 1
     const url = 'https://other.example/'
     await write(database, trx => updateWebhook(trx, 'acc_a', 'wh_a', { url, now }))
-    const after = await nextDelivery(database, 'wh_a', { now: 0, except: [] })
+    const [after] = await nextDeliveries(database, 'wh_a', o)
     expect(after?.webhook).toEqual({ ...webhook, url, updatedAt: now })
   })
 
@@ -121,7 +131,7 @@ describe('the next delivery of a webhook', () => {
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_a', 1))
     expect(await next(database, 10)).toBeNull()
     expect(await nextDueAt(database, 'wh_a', [])).toBeNull()
-    expect(await nextDelivery(database, 'wh_x', { now: 10, except: [] })).toBeNull()
+    expect(await nextDeliveries(database, 'wh_x', { now: 10, except: [], max: 1 })).toEqual([])
     expect(await nextDueAt(database, 'wh_x', [])).toBeNull()
   })
 

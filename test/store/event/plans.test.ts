@@ -9,7 +9,7 @@ import { type Database, type Trx, write } from '../../../src/store/database.ts'
 import {
   countOpenDeliveries,
   dueWebhooks,
-  nextDelivery,
+  nextDeliveries,
   nextDueAt,
   recordAttempts,
   recoverDeliveries,
@@ -36,7 +36,7 @@ describe('a statement on many deliveries goes by its index', () => {
     ],
     [
       'the next delivery',
-      db => nextDelivery(db, 'wh_a', { now: 9, except }),
+      db => nextDeliveries(db, 'wh_a', { now: 9, except, max: 4 }),
       /SEARCH delivery USING INDEX delivery_due \(webhook_id=\? AND due_at<\?\)/,
     ],
     [
