@@ -1,4 +1,4 @@
-import { type Clock, DAY, HOUR, MINUTE } from '../../base/clock.ts'
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 
 /** What this process remembers of endpoints; by time that passes, so that a wall clock which jumps does no harm. */
@@ -10,6 +10,10 @@ export type Endpoints = {
   /** An attempt failed; gives since how long all do that this process made, without a stop, a sleep or a jump of the clock between. */
   failed(webhookId: string): number
   delivered(webhookId: string): void
+  /** An attempt took so long. */
+  took(webhookId: string, durationMs: number): void
+  /** Whether it let us wait for long when it was asked last. */
+  isSlow(webhookId: string): boolean
 }
 
 /** Whoever asks for more is asked again after this: it is the memory of one process, and everything else waits too. */
@@ -18,6 +22,7 @@ export const REST_MAX_MS = HOUR
 export function endpointMemory(clock: Clock): Endpoints {
   const resting = new TtlMap<{ until: number }>({ sizeMax: SIZE_MAX, clock })
   const failing = new TtlMap<Failing>({ sizeMax: SIZE_MAX, clock })
+  const slow = new TtlMap<{ durationMs: number }>({ sizeMax: SIZE_MAX, clock })
   return {
     rest(webhookId, forMs) {
       const ttlMs = Math.min(forMs, REST_MAX_MS)
@@ -32,10 +37,15 @@ export function endpointMemory(clock: Clock): Endpoints {
       const known = failing.get(webhookId)
       const isSame = known !== undefined && Math.abs(known.offset - offset) < JUMP_MS
       const since = isSame ? known.since : ticks
-      failing.set(webhookId, { since, offset }, FAILING_TTL_MS)
+      failing.set(webhookId, { since, offset }, TROUBLE_TTL_MS)
       return ticks - since
     },
     delivered: webhookId => failing.delete(webhookId),
+    took(webhookId, durationMs) {
+      if (durationMs < SLOW_MS) slow.delete(webhookId)
+      else slow.set(webhookId, { durationMs }, TROUBLE_TTL_MS)
+    },
+    isSlow: webhookId => slow.get(webhookId) !== undefined,
   }
 }
 
@@ -51,4 +61,6 @@ const JUMP_MS = MINUTE
 /** With more of them in trouble the oldest is forgotten: it is asked sooner than it wants, or switched off later. */
 const SIZE_MAX = 10_000
 /** Longer than the longest wait between two attempts. */
-const FAILING_TTL_MS = 2 * DAY
+const TROUBLE_TTL_MS = 2 * DAY
+/** Receivers should do their work after the answer: hardly any needs a second. */
+const SLOW_MS = 5 * SECOND

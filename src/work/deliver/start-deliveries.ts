@@ -10,6 +10,7 @@ import { attemptRecorder } from './attempt-recorder.ts'
 import type { Deliveries } from './deliveries.ts'
 import { endpointMemory } from './endpoints.ts'
 import { Turn } from './turn.ts'
+import { turnPlaces } from './turn-places.ts'
 
 export type DeliveryParts = {
   readonly database: Database
@@ -23,11 +24,8 @@ export type DeliveryParts = {
 }
 
 const KIND = 'deliver'
-/**
- * Webhooks that are served at the same time: one that does not answer keeps its place for half a minute. With
- * CONNECTIONS_MAX for each there are 1,024 connections at most.
- */
-export const TURNS_MAX = 256
+/** Webhooks whose turn has come at the same time; most of so many wait for a place. */
+const ENTRIES_MAX = 10_000
 /** How often is looked for what has become due. */
 const DUE_LOOK_MS = SECOND / 2
 /** After a look failed: also how often the log is told of it. */
@@ -47,13 +45,14 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
   const work = {
     ...parts,
     ...{ recorder, endpoints, tally, stopping: stopping.signal, abandoned: abandoned.signal },
-    isCrowded: () => turns.size >= TURNS_MAX,
   }
-  const serve = async (webhookId: string) => {
-    const turn = new Turn(work, webhookId)
-    turns.set(webhookId, turn)
-    return turn.run().finally(() => turns.delete(webhookId))
-  }
+  const places = turnPlaces(endpoints)
+  const serve = (webhookId: string) =>
+    places.run(webhookId, isCrowded => {
+      const turn = new Turn({ ...work, isCrowded }, webhookId)
+      turns.set(webhookId, turn)
+      return turn.run().finally(() => turns.delete(webhookId))
+    })
   const look = async () => {
     for (const webhookId of await dueWebhooks(database, clock.now())) {
       if (endpoints.restMs(webhookId) > 0) continue
@@ -62,7 +61,7 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
     }
   }
   const watch = watchDue(look, { clock, log })
-  const worker = queue.work(KIND, serve, { concurrency: TURNS_MAX })
+  const worker = queue.work(KIND, serve, { concurrency: ENTRIES_MAX })
   const stop = async () => {
     stopping.abort()
     const quiet = new AbortController()

@@ -133,9 +133,11 @@ export class Turn {
   }
 
   /** What an attempt tells of the endpoint; gives why it is to be switched off, if it is. */
-  #learn({ webhook }: DueDelivery, { statusCode, retryAfterMs, next }: Attempt): string | null {
+  #learn({ webhook }: DueDelivery, attempt: Attempt): string | null {
+    const { durationMs, statusCode, retryAfterMs, next } = attempt
     const { clock, endpoints } = this.#work
     const { id, failingSince } = webhook
+    endpoints.took(id, durationMs)
     if (next.state === 'delivered') {
       endpoints.delivered(id)
       return null

@@ -63,3 +63,19 @@ describe('how long an endpoint has been seen to fail', () => {
     }
   })
 })
+
+test('an endpoint is slow when it was asked last and took five seconds or more, for two days', async () => {
+  const clock = fakeClock()
+  const endpoints = endpointMemory(clock)
+  expect(endpoints.isSlow('wh_a')).toBe(false)
+  endpoints.took('wh_a', 5 * SECOND)
+  endpoints.took('wh_b', 5 * SECOND - 1)
+  expect([endpoints.isSlow('wh_a'), endpoints.isSlow('wh_b')]).toEqual([true, false])
+  endpoints.took('wh_a', 10)
+  expect(endpoints.isSlow('wh_a')).toBe(false)
+  endpoints.took('wh_a', 30 * SECOND)
+  await clock.advance(2 * DAY - 1)
+  expect(endpoints.isSlow('wh_a')).toBe(true)
+  await clock.advance(2)
+  expect(endpoints.isSlow('wh_a')).toBe(false)
+})
