@@ -137,12 +137,14 @@ function headerOf(headers: WebhookHeaders, name: string): string | null {
 }
 
 function checkedSecrets(secret: string | readonly string[]): readonly string[] {
-  const secrets = typeof secret === 'string' ? [secret] : secret
-  // An empty secret would believe whoever signs with an empty one.
+  const secrets = Array.isArray(secret) ? secret : [secret]
+  // Whoever forgot to set it hands in nothing, whatever its type says; an empty one would believe whoever signs with it.
   if (secrets.length > 0 && secrets.every(one => typeof one === 'string' && one !== '')) {
     return secrets
   }
-  throw new TypeError('verifyWebhook takes the secret of the webhook ("whsec_…"), not nothing.')
+  throw new TypeError(
+    'verifyWebhook takes the secret of the webhook ("whsec_…"), not nothing. Is it set where this runs?',
+  )
 }
 
 function subtleOf({ crypto = globalThis.crypto }: WebhookOptions): SubtleCrypto {

@@ -3,8 +3,8 @@ import type { Notify } from './notify.ts'
 
 /** Where no mail server is set, and where nobody is named: a notice is a line of the log. */
 export const logNotify = (log: Log): Notify => ({
-  async send({ subject, text }) {
-    log.warn(subject, { notice: text })
+  async send({ subject, brief }) {
+    log.warn(subject, brief)
   },
   close() {},
 })

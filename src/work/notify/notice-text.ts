@@ -17,7 +17,27 @@ export const noticeMail = (notice: DueNotice, to: string, place: Place): Mail =>
   to,
   subject: subjectOf(notice),
   text: `${[...news(notice), ...remedies(notice, place)].join('\n\n')}\n`,
+  brief: briefOf(notice, place),
 })
+
+/** In a log a notice is one line among others. */
+function briefOf({ webhookId, accountId, lastError, disabledReason }: DueNotice, { now }: Place) {
+  const steps = [
+    `ev webhooks deliveries ${webhookId} --status failed`,
+    ...(disabledReason === null ? [] : [`ev webhooks enable ${webhookId}`]),
+    `ev webhooks retry --since ${sinceOf(now)} ${webhookId}`,
+  ]
+  const [error, reason] = [lastError, disabledReason].map(text =>
+    text === null ? undefined : cleanText(text, ERROR_LENGTH_MAX),
+  )
+  return {
+    webhookId,
+    accountId,
+    lastError: error,
+    disabledReason: reason,
+    steps: steps.join(' · '),
+  }
+}
 
 function subjectOf(notice: DueNotice): string {
   const { webhookId, failedEvents, disabledReason } = notice
@@ -51,7 +71,7 @@ const KEPT_DAYS = KEPT_MS / DAY
 
 function remedies({ webhookId, disabledReason }: DueNotice, { baseUrl, now }: Place): string[] {
   const path = `${baseUrl}/v1/webhooks/${webhookId}`
-  const since = new Date(now - SINCE_MS).toISOString().slice(0, 'yyyy-mm-dd'.length)
+  const since = sinceOf(now)
   return [
     'What to do (each step by the command line, or by HTTP with an API key):',
     step('Look at what was sent, and what came of it.', [
@@ -77,6 +97,9 @@ function remedies({ webhookId, disabledReason }: DueNotice, { baseUrl, now }: Pl
     `Events that failed are kept for ${KEPT_DAYS} days, and can be sent again until then.`,
   ]
 }
+
+const sinceOf = (now: number) =>
+  new Date(now - SINCE_MS).toISOString().slice(0, 'yyyy-mm-dd'.length)
 
 /** All that is kept: what failed as long ago as that was made some days before, as the last of six attempts comes late. */
 const SINCE_MS = KEPT_MS + 7 * DAY

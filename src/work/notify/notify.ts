@@ -1,3 +1,5 @@
+import type { LogFields } from '../../base/log.ts'
+
 /** Mail to people, as a door to the world. */
 export interface Notify {
   /** Rejects when it could not be handed over. */
@@ -10,4 +12,6 @@ export type Mail = {
   readonly subject: string
   /** Plain text. */
   readonly text: string
+  /** What a log needs of it beside the subject. */
+  readonly brief: LogFields
 }

@@ -54,7 +54,11 @@ test('ev serve tells by its log where no mail server is set', { timeout: 60_000 
   expect(code).toBe(0)
   const lines = stderr.split('\n').filter(line => line.includes(SUBJECT))
   expect(lines.map(line => JSON.parse(line))).toMatchObject([
-    { level: 'warn', notice: expect.stringContaining('ev webhooks retry --since ') },
+    {
+      level: 'warn',
+      webhookId: 'wh_a',
+      steps: expect.stringContaining('ev webhooks retry --since '),
+    },
   ])
 })
 

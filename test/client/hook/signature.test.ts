@@ -159,14 +159,16 @@ describe('what the package standardwebhooks signs', () => {
 })
 
 test.each([
-  ['an empty secret', '', BODY],
-  ['no secrets', [], BODY],
-  ['a secret that was never set', undefined as unknown as string, BODY],
-  ['one empty secret of two', [SECRET, ''], BODY],
-  ['a body that was parsed', SECRET, JSON.parse(BODY)],
-])('a fault of the caller is told as one: %s', async (_, secret, body) => {
+  ['an empty secret', '', BODY, /takes the secret .* not nothing\. Is it set/],
+  ['no secrets', [], BODY, /not nothing/],
+  ['a secret that was never set', undefined as unknown as string, BODY, /not nothing/],
+  ['one empty secret of two', [SECRET, ''], BODY, /not nothing/],
+  ['a body that was parsed', SECRET, JSON.parse(BODY), /takes the raw body/],
+])('a fault of the caller is told as one: %s', async (_, secret, body, said) => {
   const headers = { 'x-ev-signature': own() }
-  expect(await failureOf(verifyWebhook(body, headers, secret))).toBeInstanceOf(TypeError)
+  const failure = await failureOf(verifyWebhook(body, headers, secret))
+  expect(failure).toBeInstanceOf(TypeError)
+  expect(failure).toMatchObject({ message: expect.stringMatching(said) })
 })
 
 test('a machine without WebCrypto is told what to do', async () => {

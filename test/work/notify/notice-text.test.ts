@@ -41,11 +41,19 @@ What to do (each step by the command line, or by HTTP with an API key):
 
 Events that failed are kept for 7 days, and can be sent again until then.
 `,
+    brief: {
+      ...{ webhookId: 'wh_a', accountId: 'acc_a', disabledReason: undefined },
+      lastError: 'The receiver answered 500, which is not 2xx.',
+      steps:
+        'ev webhooks deliveries wh_a --status failed · ev webhooks retry --since 2026-06-16 wh_a',
+    },
   })
 })
 
 test('of one that was switched off it says why, and how it is switched on again before anything is sent', () => {
-  const { subject, text } = mail({ failedEvents: 1, disabledReason: 'It answered 410 Gone.' })
+  const { subject, text, brief } = mail({
+    ...{ failedEvents: 1, disabledReason: 'It answered 410 Gone.' },
+  })
   expect(subject).toBe(
     'ev: the webhook to app.example:8443 was switched off, 1 event could not be delivered (wh_a)',
   )
@@ -55,6 +63,10 @@ test('of one that was switched off it says why, and how it is switched on again 
   expect(order).toEqual(order.toSorted((a, b) => a - b))
   expect(order[0]).toBeGreaterThan(0)
   expect(text).toContain('    ev webhooks enable wh_a\n')
+  expect(brief).toMatchObject({
+    disabledReason: 'It answered 410 Gone.',
+    steps: expect.stringMatching(/ · ev webhooks enable wh_a · ev webhooks retry /),
+  })
   expect(text).toContain('PATCH https://ev.example/v1/webhooks/wh_a {"active": true}')
 })
 
@@ -65,19 +77,20 @@ test('of one that was switched off without any event that failed it tells just t
 })
 
 test('it holds nothing of the query of the URL, which may be a secret', () => {
-  const { subject, text } = mail()
-  expect(subject + text).not.toMatch(/s3cret|token|part/)
+  const { subject, text, brief } = mail()
+  expect(subject + text + JSON.stringify(brief)).not.toMatch(/s3cret|token|part/)
 })
 
 test('foreign text is one line without anything that a terminal or a mail reader would obey', () => {
   const evil = 'a\r\nBcc: eve@evil.example\u001b[2J\u202e'
-  const { subject, text } = mail({
+  const { subject, text, brief } = mail({
     ...{ accountName: evil, lastError: evil, disabledReason: evil },
     url: 'https://app.example/%0D%0ABcc:eve',
   })
   expect(subject).toMatch(/^[^\r\n]*$/)
   expect(text).not.toMatch(/^Bcc/m)
   expect(subject + text).not.toMatch(/[\u001b\u202e\r]/)
+  expect(Object.values(brief).join()).not.toMatch(/[\u001b\u202e\r\n]/)
 })
 
 test('what is endless is cut', () => {

@@ -174,7 +174,10 @@ describe('it goes', () => {
     expect(lines).toEqual([
       {
         message: 'ev: 2 events could not be delivered to wh-a.example (wh_a)',
-        fields: { notice: expect.stringContaining('ev webhooks deliveries wh_a') },
+        fields: expect.objectContaining({
+          lastError: 'The receiver answered 500.',
+          steps: expect.stringContaining('ev webhooks deliveries wh_a'),
+        }),
       },
     ])
   })

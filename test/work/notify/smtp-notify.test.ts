@@ -7,7 +7,10 @@ import { mailServerOf } from '../../../src/work/notify/smtp-server.ts'
 import { startMailServer } from '../../fake/mail-server.ts'
 import { testAuthority } from '../../fake/receiver-certificate.ts'
 
-const MAIL = { to: 'owner@shop.example', subject: 'ev: 3 events', text: 'What to do:\n\n- Look.\n' }
+const MAIL = {
+  ...{ to: 'owner@shop.example', subject: 'ev: 3 events', text: 'What to do:\n\n- Look.\n' },
+  brief: {},
+}
 const LOGIN = 'ann@shop:s3cr#t/%'
 /** As AUTH PLAIN has it (RFC 4616). */
 const AS_SENT = Buffer.from('\0ann@shop\0s3cr#t/%').toString('base64')
