@@ -17,6 +17,8 @@ type Endpoint = {
   connectionsMost: number
 }
 
+const SETTLED_MS = 50
+
 const endpoints = Array.from({ length: Number(process.argv[2]) }, (_, n): Endpoint => {
   const none = { requests: 0, connections: 0, connectionsMost: 0 }
   return { manner: mannerOf(n), events: new Set(), ...none }
@@ -59,8 +61,12 @@ function serverOf(endpoint: Endpoint): Server {
     })
   })
   server.on('connection', socket => {
-    endpoint.connectionsMost = Math.max(endpoint.connectionsMost, ++endpoint.connections)
+    endpoint.connections++
     socket.on('close', () => endpoint.connections--)
+    // One that takes the place of another may be seen before that is gone.
+    setTimeout(() => {
+      endpoint.connectionsMost = Math.max(endpoint.connectionsMost, endpoint.connections)
+    }, SETTLED_MS)
   })
   return server
 }
