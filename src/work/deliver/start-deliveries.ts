@@ -5,7 +5,9 @@ import type { Seal } from '../../base/seal.ts'
 import type { Queue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { dueWebhooks } from '../../store/event/deliveries.ts'
+import { followSetBack } from '../../store/event/set-back.ts'
 import type { Post } from '../post/post.ts'
+import { attemptLog } from './attempt-log.ts'
 import { attemptRecorder } from './attempt-recorder.ts'
 import type { Deliveries } from './deliveries.ts'
 import { endpointMemory } from './endpoints.ts'
@@ -44,7 +46,8 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
   const tally = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
   const work = {
     ...parts,
-    ...{ recorder, endpoints, tally, stopping: stopping.signal, abandoned: abandoned.signal },
+    ...{ recorder, endpoints, tally, tell: attemptLog(parts) },
+    ...{ stopping: stopping.signal, abandoned: abandoned.signal },
   }
   const places = turnPlaces(endpoints)
   const serve = (webhookId: string) =>
@@ -53,7 +56,9 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
       turns.set(webhookId, turn)
       return turn.run().finally(() => turns.delete(webhookId))
     })
+  const follow = followWallClock(parts)
   const look = async () => {
+    await follow()
     for (const webhookId of await dueWebhooks(database, clock.now())) {
       if (endpoints.restMs(webhookId) > 0) continue
       turns.get(webhookId)?.nudge()
@@ -84,6 +89,22 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
     },
   }
 }
+
+/** Sees to it that nothing waits for a time that was the present once, before the wall clock was set back. */
+function followWallClock({ database, clock }: Pick<DeliveryParts, 'database' | 'clock'>) {
+  let known: number | null = null
+  return async () => {
+    const now = clock.now()
+    const offset = now - clock.ticks()
+    const byMs = known === null ? 0 : known - offset
+    // At the start too, as it may have been set back while nobody looked.
+    if (known === null || byMs > SET_BACK_MIN_MS) await followSetBack(database, { now, byMs })
+    known = offset
+  }
+}
+
+/** What is less is done with before somebody notices. */
+const SET_BACK_MIN_MS = SECOND
 
 type Watch = { readonly wake: () => void; readonly stop: () => Promise<void> }
 

@@ -6,6 +6,7 @@ import type { NextDue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { type DueDelivery, nextDeliveries, nextDueAt } from '../../store/event/deliveries.ts'
 import { type Attempt, type AttemptParts, makeAttempt } from './attempt.ts'
+import type { AttemptLog } from './attempt-log.ts'
 import type { AttemptRecorder } from './attempt-recorder.ts'
 import type { Endpoints } from './endpoints.ts'
 
@@ -15,6 +16,7 @@ export type TurnWork = AttemptParts & {
   readonly recorder: AttemptRecorder
   readonly endpoints: Endpoints
   readonly tally: Tally
+  readonly tell: AttemptLog
   /** Nothing new is begun; what is under way comes to its end. */
   readonly stopping: AbortSignal
   /** What is under way is given up. */
@@ -105,7 +107,7 @@ export class Turn {
 
   /** Sends one, and waits until what came of it is durable: a crash sends again what was under way, and nothing else. */
   async #carry(due: DueDelivery): Promise<void> {
-    const { endpoints, recorder, log } = this.#work
+    const { endpoints, recorder, log, tally, tell } = this.#work
     try {
       const attempt = await this.#attempt(due)
       const reason = this.#learn(due, attempt)
@@ -114,7 +116,9 @@ export class Turn {
         delivery: { id: due.id, webhookId: this.#webhookId, round: roundOf(due) },
         disabledReason: reason,
       })
-      if (isDurable) this.#tell(due, attempt, reason)
+      if (!isDurable) return
+      tally[COUNTED[attempt.next.state]]++
+      tell(due, attempt, reason)
     } catch (error) {
       endpoints.rest(this.#webhookId, TROUBLE_REST_MS)
       const fields = { webhook: this.#webhookId, event: due.eventId, why: messageOf(error) }
@@ -145,16 +149,6 @@ export class Turn {
     if (statusCode !== null && TOLD_TO_WAIT.has(statusCode)) endpoints.rest(id, retryAfterMs ?? 0)
     const seenMs = endpoints.failed(id)
     return disabledReason({ status: statusCode, failingSince, seenMs, now: clock.now() })
-  }
-
-  #tell(due: DueDelivery, { statusCode, durationMs, next }: Attempt, reason: string | null) {
-    const { log, tally } = this.#work
-    tally[COUNTED[next.state]]++
-    const about = { webhook: this.#webhookId, event: due.eventId, status: statusCode }
-    const attempt = due.attempt + 1
-    log.debug('an attempt to deliver', { ...about, attempt, state: next.state, ms: durationMs })
-    if (next.state === 'failed') log.warn('an event was given up', { ...about, attempts: attempt })
-    if (reason !== null) log.warn('a webhook was switched off', { ...about, why: reason })
   }
 
   async #whenDue(): Promise<NextDue> {

@@ -173,7 +173,7 @@ async function ended(deliveries: Deliveries, clock: FakeClock): Promise<void> {
 
 type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
 
-function noted() {
+export function noted() {
   const lines: Line[] = []
   const at =
     (level: string) =>
