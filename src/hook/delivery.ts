@@ -74,6 +74,9 @@ const SEEN_FAILING_MIN_MS = HOUR
 /** A receiver that asks for more is asked again after this: by then it may have changed its mind. */
 const RETRY_AFTER_MAX_MS = 24 * HOUR
 
+/** No attempt is further away from the one before. */
+export const WAIT_MAX_MS = Math.max(RETRY_AFTER_MAX_MS, ...RETRY_DELAYS_MS)
+
 /** What a Retry-After header asks for (RFC 9110 §10.2.3: seconds, or a date); null: nothing that can be read. */
 export function retryAfterMs(header: string | undefined, now: number): number | null {
   const text = header?.trim() ?? ''
