@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely'
+import { breathe } from '../../base/clock.ts'
 import type { Database } from '../database.ts'
 import type { DeliveryTable, DeliveryTrigger, EventTable, Schema, WebhookTable } from '../schema.ts'
 import { toWebhook, type Webhook } from './webhooks.ts'
@@ -130,22 +131,37 @@ export async function retryDelivery(
   return pending ?? null
 }
 
-/** Begins a new round for all that failed and was made since a time, epoch ms, but for tests; gives how many they are. */
+/**
+ * Begins a new round for all that failed and was made since a time, epoch ms, but for tests; gives how many they are.
+ * In steps of one transaction: after a long breakdown they are so many that nobody else would be heard meanwhile.
+ */
 export async function recoverDeliveries(
   trx: Transaction<Schema>,
   webhookId: string,
   { since, now }: { readonly since: number; readonly now: number },
 ): Promise<number> {
-  const { numUpdatedRows } = await trx
-    .updateTable('delivery')
-    .set(newRound(now))
-    .where('webhook_id', '=', webhookId)
-    .where('state', '=', 'failed')
-    .where('trigger', '<>', 'test')
-    .where('created_at', '>=', since)
-    .executeTakeFirstOrThrow()
-  return Number(numUpdatedRows)
+  for (let all = 0; ; await breathe()) {
+    const { numUpdatedRows } = await trx
+      .updateTable('delivery')
+      .set(newRound(now))
+      .where('id', 'in', db =>
+        db
+          .selectFrom('delivery')
+          .select('id')
+          .where('webhook_id', '=', webhookId)
+          .where('state', '=', 'failed')
+          .where('trigger', '<>', 'test')
+          .where('created_at', '>=', since)
+          .limit(STEP_ROWS),
+      )
+      .executeTakeFirstOrThrow()
+    all += Number(numUpdatedRows)
+    if (numUpdatedRows < STEP_ROWS) return all
+  }
 }
+
+/** It takes some milliseconds. */
+const STEP_ROWS = 1_000
 
 const newRound = (now: number) => ({
   ...{ state: 'pending' as const, trigger: 'manual' as const },

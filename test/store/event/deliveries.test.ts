@@ -1,4 +1,6 @@
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { breathe } from '../../../src/base/clock.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import {
   countOpenDeliveries,
@@ -219,4 +221,23 @@ test('recovered are all that failed at a webhook and were made since then, and n
     before.map(row => (['dlv_a', 'dlv_b'].includes(row.id) ? { ...row, ...ANEW } : row)),
   )
   expect(await recover()).toBe(0)
+})
+
+test('many are recovered in steps, between which others are heard', async () => {
+  const database = await tempDatabase()
+  await addWebhook(database)
+  await sql`
+    insert into delivery (id, event_id, webhook_id, kind, state, attempt, due_at, created_at)
+    with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)
+    select 'dlv_' || i, 'evt_' || i, 'wh_a', 'batch.completed', 'failed', 6, 0, i from n`.execute(
+    database.db,
+  )
+  let turns = 0
+  const recovering = write(database, async trx => {
+    void breathe().then(() => turns++)
+    return recoverDeliveries(trx, 'wh_a', { since: 101, now: 500 })
+  })
+  expect(await recovering).toBe(2_400)
+  expect(turns).toBe(1)
+  expect(await countOpenDeliveries(database)).toBe(2_400)
 })
