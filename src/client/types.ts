@@ -43,6 +43,13 @@ export type DownloadBulkAnswer = DownloadRow[]
 /** Of: The results of a job as a file */
 export type DownloadJobAnswer = DownloadRow[]
 
+export interface Details {
+  syntax_valid: boolean
+  domain_exists: boolean
+  mx_record: boolean
+  smtp_valid: boolean
+}
+
 export interface SingleResult {
   /** The address that was verified. */
   email: string
@@ -78,13 +85,6 @@ export interface SingleResult {
   }
   /** The result is simulated. */
   sandbox?: true
-}
-
-export interface Details {
-  syntax_valid: boolean
-  domain_exists: boolean
-  mx_record: boolean
-  smtp_valid: boolean
 }
 
 export interface AsyncAccepted {
@@ -667,6 +667,7 @@ export interface Delivery {
     | 'quota.warning'
     | 'quota.exceeded'
     | 'webhook.test'
+  /** `pending`: to be sent at once. `retry_scheduled`: the last attempt failed, the next follows. `failed`: given up. */
   status: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
   /** How many attempts were made; asking for it once more begins anew with 0. */
   attempt: number
@@ -701,6 +702,7 @@ export interface DeliveryDetail {
     | 'quota.warning'
     | 'quota.exceeded'
     | 'webhook.test'
+  /** `pending`: to be sent at once. `retry_scheduled`: the last attempt failed, the next follows. `failed`: given up. */
   status: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
   /** How many attempts were made; asking for it once more begins anew with 0. */
   attempt: number
@@ -1127,7 +1129,9 @@ export interface ListDeliveriesQuery {
   limit?: number
   /** `next_cursor` of the page before; left out, the newest come first. */
   cursor?: string
+  /** Only those that stand so. */
   status?: 'pending' | 'delivered' | 'retry_scheduled' | 'failed'
+  /** Only those of this kind. */
   event?:
     | 'batch.completed'
     | 'batch.failed'

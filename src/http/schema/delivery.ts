@@ -25,7 +25,10 @@ const row = {
   webhook_id: z.string(),
   event_id: z.string().openapi({ description: 'The same at each attempt and each endpoint.' }),
   event: z.enum(SENT_KINDS),
-  status: z.enum(STATES),
+  status: z.enum(STATES).openapi({
+    description:
+      '`pending`: to be sent at once. `retry_scheduled`: the last attempt failed, the next follows. `failed`: given up.',
+  }),
   attempt: z.int().min(0).openapi({
     description: 'How many attempts were made; asking for it once more begins anew with 0.',
   }),
@@ -91,8 +94,8 @@ export const DeliveryAnswer = answerOf(Delivery).openapi('DeliveryAnswer')
 export const DeliveryDetailAnswer = answerOf(DeliveryDetail).openapi('DeliveryDetailAnswer')
 
 export const deliveryFilters = {
-  status: z.enum(STATES).optional(),
-  event: z.enum(SENT_KINDS).optional(),
+  status: z.enum(STATES).optional().openapi({ description: 'Only those that stand so.' }),
+  event: z.enum(SENT_KINDS).optional().openapi({ description: 'Only those of this kind.' }),
 }
 
 export const WebhookTest = answerOf(

@@ -15,7 +15,8 @@ const quota = z.object({
   resets_at: z.string().openapi({ format: 'date-time' }),
 })
 
-type Told = {
+/** A kind of event, described. */
+export type Told = {
   readonly description: string
   readonly data: z.ZodType
   /** The data of one. */

@@ -21,7 +21,7 @@ export function webhookTestRoutes(service: Service) {
     ...{ method: 'post', path: '/v1/webhooks/{id}/test', operationId: 'testWebhook' },
     summary: 'Send a test event to a webhook endpoint',
     description:
-      'Sends `webhook.test` once and at once, also to an endpoint that is switched off, and answers with what the receiver said: with 200 also where it failed. It needs no subscription. With `X-EV-Sandbox: true` it has `"sandbox": true`.',
+      'Sends `webhook.test` once and at once, also to an endpoint that is switched off, and answers with what the receiver said: with 200 also where it failed. It needs no subscription. With `X-EV-Sandbox: true` it has `"sandbox": true`. An account may have four of them under way.',
     tags: ['Webhooks'],
     security: SECURITY,
     middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
-import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
+import { SENT_KINDS } from '../../../src/hook/event.ts'
+import { bareApi, examplesOf, type Media, type Place, placesOf } from './document.ts'
 import { schemaChecks } from './schemas.ts'
 
 const { app, document } = bareApi()
@@ -63,6 +65,33 @@ describe('the OpenAPI document', () => {
     const { tags } = document as unknown as { tags: { name: string }[] }
     const used = places.flatMap(({ operation }) => (operation as { tags?: string[] }).tags ?? [])
     expect([...new Set(used)].toSorted()).toEqual(tags.map(({ name }) => name).toSorted())
+  })
+})
+
+describe('an event in the document', () => {
+  const { webhooks } = document as unknown as {
+    webhooks: Record<string, { post: Place['operation'] }>
+  }
+
+  test('is described for each kind, as the request that a receiver gets', () => {
+    expect(Object.keys(webhooks)).toEqual([...SENT_KINDS])
+    for (const { post } of Object.values(webhooks)) {
+      expect(post.parameters?.map(({ name }) => name)).toEqual([
+        ...['X-EV-Signature', 'webhook-id', 'webhook-timestamp', 'webhook-signature'],
+      ])
+      expect(Object.keys(post.responses)).toEqual(['410', '2XX', 'default'])
+    }
+  })
+
+  test.each(Object.entries(webhooks))('%s has the fields that are sent', async (kind, { post }) => {
+    const media = post.requestBody?.content['application/json'] as Media
+    const fits = answer(media.schema)
+    for (const [name, value] of examplesOf(media)) expect([name, fits(value)]).toEqual([name, null])
+    const file = `../../../fixtures/api/event-${kind.replace('.', '-')}.json`
+    const sent = JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8'))
+    expect(fits(sent)).toBeNull()
+    expect(fits({ ...sent, sandbox: true })).toBeNull()
+    expect(fits({ ...sent, data: {} })).not.toBeNull()
   })
 })
 

@@ -31,7 +31,7 @@ export function redeliveryRoutes(service: Service) {
     operationId: 'retryDelivery',
     summary: 'Send an event once more',
     description:
-      'The same event, at once, and again after the usual waits should it fail. Also one that was delivered already.',
+      'The same event, at once, and again after the usual waits should it fail. Also one that was delivered already. Nothing is sent to an endpoint that is switched off: that is refused.',
     middleware,
     request: { params: deliveryParams },
     responses: { 200: json(DeliveryAnswer, 'The delivery', DELIVERY_EXAMPLE), ...errors },
