@@ -10,6 +10,7 @@ import {
   deleteWebhooksUntil,
   type Expiry,
   forgetAnswersBefore,
+  forgetSecretsUntil,
 } from '../store/care/expiry.ts'
 import { type Database, write } from '../store/database.ts'
 import { REPLAY_MS } from '../store/replays.ts'
@@ -18,7 +19,7 @@ import { REPLAY_MS } from '../store/replays.ts'
 export type Retention = {
   readonly name:
     | ('history' | 'replays' | 'credits' | 'answers')
-    | ('deliveries' | 'stranded' | 'webhooks' | 'events')
+    | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets')
   readonly expiry: Expiry
   readonly before: number
 }
@@ -35,12 +36,18 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'stranded', expiry: deleteStrandedUntil, before: now - KEPT_MS },
   { name: 'webhooks', expiry: deleteWebhooksUntil, before: now },
   { name: 'events', expiry: deleteStrayEventsBefore, before: now - STRAY_EVENTS_KEPT_MS },
+  { name: 'secrets', expiry: forgetSecretsUntil, before: now },
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_KEPT_MS },
   { name: 'answers', expiry: forgetAnswersBefore, before: now },
 ]
 
-/** Rows in one transaction: the event loop stands still for the time of it. */
-const STEP_ROWS = 1_000
+/** Rows of the first transaction; those that follow have twice as many, or half as many, by how long it took. */
+const FIRST_STEP_ROWS = 125
+/** With a delivery go up to sixty attempts. */
+const STEP_ROWS_MIN = 25
+const STEP_ROWS_MAX = 1_000
+/** The event loop stands still for about as long. */
+const STEP_MS = 20
 /** Between two steps, so that others come first. */
 const STEP_PAUSE_MS = 20
 
@@ -50,12 +57,21 @@ export async function expire(
   { expiry, before }: Pick<Retention, 'expiry' | 'before'>,
   signal?: AbortSignal,
 ): Promise<number> {
+  const { clock } = database
   let all = 0
+  let max = FIRST_STEP_ROWS
   while (signal?.aborted !== true) {
-    const removed = await write(database, trx => expiry(trx, before, STEP_ROWS))
+    const begunAt = clock.ticks()
+    const removed = await write(database, trx => expiry(trx, before, max))
     all += removed
-    if (removed < STEP_ROWS) break
-    await sleep(database.clock, STEP_PAUSE_MS, signal)
+    if (removed < max) break
+    max = nextStep(max, clock.ticks() - begunAt)
+    await sleep(clock, STEP_PAUSE_MS, signal)
   }
   return all
+}
+
+function nextStep(max: number, tookMs: number): number {
+  if (tookMs > STEP_MS) return Math.max(STEP_ROWS_MIN, Math.floor(max / 2))
+  return tookMs > STEP_MS / 2 ? max : Math.min(STEP_ROWS_MAX, max * 2)
 }

@@ -68,7 +68,7 @@ test('what was kept long enough goes, and nothing younger', async () => {
   expect(logged).toEqual([
     {
       ...{ jobs: 1, history: 1, replays: 1, credits: 1, answers: 1 },
-      ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0 },
+      ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0, secrets: 0 },
     },
   ])
   for (let passes = 0; passes < 2; passes++) {
@@ -111,10 +111,11 @@ test('many rows go in steps, with pauses between for others', async () => {
     select i, '{}', 0 from n`.execute(database.db)
   const janitor = begin()
   await clock.advance(0)
-  expect(await count('answer')).toBe(1_500)
-  await clock.advance(20)
-  expect(await count('answer')).toBe(500)
-  await clock.advance(20)
-  expect(await count('answer')).toBe(0)
+  const left: (number | undefined)[] = []
+  for (let steps = 0; steps < 5; steps++) {
+    left.push(await count('answer'))
+    await clock.advance(20)
+  }
+  expect(left).toEqual([2_375, 2_125, 1_625, 625, 0])
   await janitor.stop()
 })

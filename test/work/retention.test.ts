@@ -23,9 +23,7 @@ test('what is old goes in steps, and what is young stays', async () => {
       .execute()
   }
   const gone = expire(database, history as NonNullable<typeof history>)
-  await clock.runAll()
-  await clock.runAll()
-  await clock.runAll()
+  for (let steps = 0; steps < 5; steps++) await clock.runAll()
   expect(await gone).toBe(2_499)
   expect(await countBefore(database, 'verification', Number.MAX_SAFE_INTEGER)).toBe(1)
 })
@@ -34,6 +32,22 @@ test('answers are repeated for a day, and what waits at a webhook that is off fo
   const before = new Map(retentions(100 * DAY, DAY).map(one => [one.name, one.before / DAY]))
   expect(Object.fromEntries(before)).toEqual({
     ...{ history: 99, replays: 99, deliveries: 100, stranded: 93, webhooks: 100 },
-    ...{ events: 100 - 1 / 24, credits: 60, answers: 100 },
+    ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100 },
   })
+})
+
+test('steps that take long have fewer rows', async () => {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  const steps: number[] = []
+  const expiry = async (_trx: unknown, _before: number, max: number) => {
+    steps.push(max)
+    // What takes as long as a millisecond for each row.
+    await clock.advance(max)
+    return steps.length === 8 ? 0 : max
+  }
+  const gone = expire(database, { expiry, before: 0 })
+  for (let pauses = 0; pauses < 8; pauses++) await clock.runAll()
+  await gone
+  expect(steps).toEqual([125, 62, 31, 25, 25, 25, 25, 25])
 })

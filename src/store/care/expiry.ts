@@ -69,6 +69,14 @@ export const deleteStrayEventsBefore: Expiry = async (trx, before, max) => {
   return Number(numAffectedRows ?? 0)
 }
 
+/** Secrets of webhooks that were replaced, and sign nothing more from a time on, epoch ms. */
+export const forgetSecretsUntil: Expiry = async (trx, until, max) => {
+  const { numAffectedRows } = await sql`
+    update webhook set previous_secret = null, previous_until = null where rowid in (
+      select rowid from webhook where previous_until <= ${until} limit ${max})`.execute(trx)
+  return Number(numAffectedRows ?? 0)
+}
+
 /** Answers to requests with an Idempotency-Key that came no later than a time, epoch ms: too old to be repeated. */
 export const deleteReplaysBefore: Expiry = async (trx, before, max) => {
   const { numAffectedRows } = await sql`

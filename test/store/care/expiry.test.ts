@@ -5,10 +5,11 @@ import {
   deleteStrayEventsBefore,
   deleteWebhooksUntil,
   type Expiry,
+  forgetSecretsUntil,
 } from '../../../src/store/care/expiry.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
-import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
+import { deleteWebhook, findWebhook, rotateSecret } from '../../../src/store/event/webhooks.ts'
 import { addDelivery, addWebhook } from '../event/house.ts'
 import { tempDatabase } from '../temp-database.ts'
 
@@ -155,4 +156,28 @@ describe('an event without a delivery', () => {
     expect(await run(database, deleteStrayEventsBefore, 10, 2)).toBe(0)
     expect(await run(database, deleteStrayEventsBefore, 10, 3)).toBe(1)
   })
+})
+
+test('a secret that was replaced is forgotten when it signs nothing more, step by step', async () => {
+  const database = await tempDatabase()
+  for (const [id, graceMs] of [
+    ['wh_a', 10],
+    ['wh_b', 10],
+    ['wh_c', 11],
+  ] as const) {
+    await addWebhook(database, { id })
+    const fields = { secret: 'new', secretHint: 'Hint', graceMs, now: 0 }
+    await write(database, trx => rotateSecret(trx, 'acc_a', id, fields))
+  }
+  expect(await run(database, forgetSecretsUntil, 9)).toBe(0)
+  expect(await run(database, forgetSecretsUntil, 10, 1)).toBe(1)
+  expect(await run(database, forgetSecretsUntil, 10, 99)).toBe(1)
+  const found = await Promise.all(
+    ['wh_a', 'wh_b', 'wh_c'].map(id => findWebhook(database, 'acc_a', id)),
+  )
+  expect(found.map(webhook => [webhook?.secret, webhook?.previousSecret])).toEqual([
+    ['new', null],
+    ['new', null],
+    ['new', { secret: 'sealed', until: 11 }],
+  ])
 })
