@@ -510,7 +510,7 @@ export interface Webhook {
   disabled_reason: string | null
   /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
   failing_since: string | null
-  /** Until then `webhook-signature` has a signature of the secret before as well; there once the secret was replaced. */
+  /** Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more. */
   previous_secret_expires_at?: string
 }
 
@@ -620,7 +620,7 @@ export interface RotatedWebhook {
     disabled_reason: string | null
     /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
     failing_since: string | null
-    /** Until then `webhook-signature` has a signature of the secret before as well; there once the secret was replaced. */
+    /** Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more. */
     previous_secret_expires_at: string
   }
 }

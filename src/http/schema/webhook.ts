@@ -89,7 +89,7 @@ const rest = {
 
 const previous_secret_expires_at = time.openapi({
   description:
-    'Until then `webhook-signature` has a signature of the secret before as well; there once the secret was replaced.',
+    'Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more.',
 })
 
 const Webhook = z
