@@ -21,7 +21,7 @@ export const logNotes = (log: ShownLog): string =>
 function aboutRows({ webhook: { id, ...webhook }, rows, isFiltered, hasMore }: ShownLog): string[] {
   const [first] = rows
   if (first !== undefined) {
-    const more = hasMore ? [`These are the latest ${rows.length}; --limit shows more.`] : []
+    const more = hasMore ? ['There are more before these; --limit says how many are shown.'] : []
     return [...more, `“ev webhooks deliveries ${first.id}” shows the first of them whole.`]
   }
   const none = `There are no${isFiltered ? ' such' : ''} deliveries to ${id}; what ended is kept for seven days.`

@@ -67,7 +67,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     expect(await notes()).toBe(whole)
     expect(await notes('--limit', '3')).toBe(whole)
     expect(await notes('--limit', '2')).toBe(
-      `These are the latest 2; --limit shows more.\n${whole}`,
+      `There are more before these; --limit says how many are shown.\n${whole}`,
     )
   })
 
