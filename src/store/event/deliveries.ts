@@ -22,20 +22,22 @@ export type DueDelivery = {
   readonly webhook: Webhook
 }
 
+export type DueWebhook = { readonly id: string; readonly url: string }
+
 /** The active webhooks that have something due by now, epoch ms. */
-export async function dueWebhooks({ reader }: Database, now: number): Promise<string[]> {
+export async function dueWebhooks({ reader }: Database, now: number): Promise<DueWebhook[]> {
   // From webhook to webhook by the index: one that has nothing open costs nothing, and a long line no more than a short one.
-  const { rows } = await sql<{ id: string }>`
+  const { rows } = await sql<DueWebhook>`
     with recursive waiting(id) as (
       select min(webhook_id) from delivery where ${IS_OPEN}
       union all
       select (select min(webhook_id) from delivery where ${IS_OPEN} and webhook_id > waiting.id)
       from waiting where waiting.id is not null)
-    select webhook.id as id from waiting join webhook on webhook.id = waiting.id
+    select webhook.id as id, webhook.url as url from waiting join webhook on webhook.id = waiting.id
     where webhook.active = 1 and webhook.deleted_at is null and exists (
       select 1 from delivery
       where webhook_id = webhook.id and ${IS_OPEN} and due_at <= ${now})`.execute(reader)
-  return rows.map(({ id }) => id)
+  return rows
 }
 
 /** What a webhook is to be sent next: the earliest due, but for those under way. None while it is off, or when it is gone. */

@@ -3,8 +3,10 @@ import { TtlMap } from '../../base/ttl-map.ts'
 
 /** What this process remembers of endpoints; by time that passes, so that a wall clock which jumps does no harm. */
 export type Endpoints = {
-  /** Sends nothing to it for a while. */
-  rest(webhookId: string, forMs: number): void
+  /** Sends nothing to it for a while; `url` is where it was asked. */
+  rest(webhookId: string, forMs: number, url: string): void
+  /** It is to be found there: what another place asked for holds no longer. */
+  isAt(webhookId: string, url: string): void
   /** How long it is still to be left in peace; 0: it may be asked. */
   restMs(webhookId: string): number
   /** An attempt failed; gives since how long all do that this process made, without a stop, a sleep or a jump of the clock between. */
@@ -20,15 +22,19 @@ export type Endpoints = {
 export const REST_MAX_MS = HOUR
 
 export function endpointMemory(clock: Clock): Endpoints {
-  const resting = new TtlMap<{ until: number }>({ sizeMax: SIZE_MAX, clock })
+  const resting = new TtlMap<Rest>({ sizeMax: SIZE_MAX, clock })
   const failing = new TtlMap<Failing>({ sizeMax: SIZE_MAX, clock })
   const slow = new TtlMap<{ durationMs: number }>({ sizeMax: SIZE_MAX, clock })
   return {
-    rest(webhookId, forMs) {
+    rest(webhookId, forMs, url) {
       const ttlMs = Math.min(forMs, REST_MAX_MS)
       if (ttlMs > this.restMs(webhookId)) {
-        resting.set(webhookId, { until: clock.ticks() + ttlMs }, ttlMs)
+        resting.set(webhookId, { until: clock.ticks() + ttlMs, url }, ttlMs)
       }
+    },
+    isAt(webhookId, url) {
+      const rest = resting.get(webhookId)
+      if (rest !== undefined && rest.url !== url) resting.delete(webhookId)
     },
     restMs: webhookId => Math.max(0, (resting.get(webhookId)?.until ?? 0) - clock.ticks()),
     failed(webhookId) {
@@ -48,6 +54,8 @@ export function endpointMemory(clock: Clock): Endpoints {
     isSlow: webhookId => slow.get(webhookId) !== undefined,
   }
 }
+
+type Rest = { readonly until: number; readonly url: string }
 
 type Failing = {
   /** Ticks of the clock. */

@@ -59,7 +59,8 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
   const follow = followWallClock(parts)
   const look = async () => {
     await follow()
-    for (const webhookId of await dueWebhooks(database, clock.now())) {
+    for (const { id: webhookId, url } of await dueWebhooks(database, clock.now())) {
+      endpoints.isAt(webhookId, url)
       if (endpoints.restMs(webhookId) > 0) continue
       turns.get(webhookId)?.nudge()
       await queue.put(KIND, webhookId)

@@ -120,7 +120,7 @@ export class Turn {
       tally[COUNTED[attempt.next.state]]++
       tell(due, attempt, reason)
     } catch (error) {
-      endpoints.rest(this.#webhookId, TROUBLE_REST_MS)
+      endpoints.rest(this.#webhookId, TROUBLE_REST_MS, due.webhook.url)
       const fields = { webhook: this.#webhookId, event: due.eventId, why: messageOf(error) }
       log.error('deliveries: an attempt failed inside ev', fields)
     }
@@ -146,7 +146,8 @@ export class Turn {
       endpoints.delivered(id)
       return null
     }
-    if (statusCode !== null && TOLD_TO_WAIT.has(statusCode)) endpoints.rest(id, retryAfterMs ?? 0)
+    if (statusCode !== null && TOLD_TO_WAIT.has(statusCode))
+      endpoints.rest(id, retryAfterMs ?? 0, webhook.url)
     const seenMs = endpoints.failed(id)
     return disabledReason({ status: statusCode, failingSince, seenMs, now: clock.now() })
   }

@@ -16,7 +16,8 @@ import { tempDatabase } from '../temp-database.ts'
 import { addDelivery, addWebhook, deliveryRow } from './house.ts'
 
 describe('the webhooks that have something due', () => {
-  const due = async (database: Database, now: number) => (await dueWebhooks(database, now)).sort()
+  const due = async (database: Database, now: number) =>
+    (await dueWebhooks(database, now)).map(({ id }) => id).sort()
 
   test('are those with an open delivery whose time has come, to the millisecond', async () => {
     const database = await tempDatabase()

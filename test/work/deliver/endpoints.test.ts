@@ -3,13 +3,15 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { endpointMemory } from '../../../src/work/deliver/endpoints.ts'
 import { fakeClock } from '../../fake/clock.ts'
 
+const URL = 'https://app.test/hook'
+
 describe('the rest of an endpoint', () => {
   test('lasts as long as was asked for, by time that passes, and an hour at most', async () => {
     const clock = fakeClock()
     const endpoints = endpointMemory(clock)
     expect(endpoints.restMs('wh_a')).toBe(0)
-    endpoints.rest('wh_a', 20 * SECOND)
-    endpoints.rest('wh_b', 2 * DAY)
+    endpoints.rest('wh_a', 20 * SECOND, URL)
+    endpoints.rest('wh_b', 2 * DAY, URL)
     clock.jump(DAY)
     expect([endpoints.restMs('wh_a'), endpoints.restMs('wh_b')]).toEqual([20 * SECOND, HOUR])
     await clock.advance(20 * SECOND)
@@ -17,11 +19,20 @@ describe('the rest of an endpoint', () => {
     expect(endpoints.restMs('wh_b')).toBe(HOUR - 20 * SECOND)
   })
 
+  test('ends when the endpoint is to be found elsewhere', () => {
+    const endpoints = endpointMemory(fakeClock())
+    endpoints.rest('wh_a', MINUTE, URL)
+    endpoints.isAt('wh_a', URL)
+    expect(endpoints.restMs('wh_a')).toBe(MINUTE)
+    endpoints.isAt('wh_a', `${URL}/mended`)
+    expect(endpoints.restMs('wh_a')).toBe(0)
+  })
+
   test('is not made shorter by another answer', () => {
     const endpoints = endpointMemory(fakeClock())
-    endpoints.rest('wh_a', MINUTE)
-    endpoints.rest('wh_a', SECOND)
-    endpoints.rest('wh_a', 0)
+    endpoints.rest('wh_a', MINUTE, URL)
+    endpoints.rest('wh_a', SECOND, URL)
+    endpoints.rest('wh_a', 0, URL)
     expect(endpoints.restMs('wh_a')).toBe(MINUTE)
   })
 })

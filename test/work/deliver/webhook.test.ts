@@ -46,6 +46,25 @@ describe('a webhook that', () => {
     expect(h.post.sent[1]?.headers['webhook-id']).toBe(event)
   })
 
+  test('asks for an hour and is then to be found elsewhere is sent there at once', async () => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents()
+    h.post.answer(answered(503, { 'retry-after': '3600' }))
+    const deliveries = h.start()
+    await until(() => deliveries.status().retried === 1)
+    h.post.answer(200)
+    await h.addEvents()
+    await h.clock.advance(SECOND)
+    await settle()
+    expect(h.post.sent).toHaveLength(1)
+    const patch = { url: 'https://wh-a.test/mended', now: h.clock.now() }
+    await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', patch))
+    await h.clock.advance(SECOND / 2)
+    await h.sent(2)
+    expect(h.post.sent[1]?.url).toBe('https://wh-a.test/mended')
+  })
+
   test('asks for nothing, or by another status, is not left in peace', async () => {
     for (const answer of [answered(503), answered(500, { 'retry-after': '600' })]) {
       const h = await house()
