@@ -42,7 +42,11 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<Beginning> {
 function excerptOf({ bytes, isWhole }: Beginning, headers: Headers): string {
   if (bytes.length === 0) return ''
   const isPacked = !/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim())
-  if (!isPacked && !bytes.includes(0)) return cleanText(bytes.toString('utf8'), EXCERPT_LENGTH_MAX)
+  if (!isPacked && !bytes.includes(0)) {
+    // No character has more than four bytes; to clean more than is kept would cost milliseconds.
+    const begin = bytes.subarray(0, 4 * EXCERPT_LENGTH_MAX)
+    return cleanText(begin.toString('utf8'), EXCERPT_LENGTH_MAX)
+  }
   return `(binary, ${isWhole ? '' : 'more than '}${bytes.length} bytes)`
 }
 

@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createServer, type Server } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BODY_READ_MAX, EXCERPT_LENGTH_MAX } from '../../../src/work/post/answer.ts'
@@ -222,6 +223,22 @@ describe('connections', () => {
     expect(receiver.connections.came).toBe(0)
     await clock.advance(CONNECT_TIMEOUT_MS)
     expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: CONNECT_TIMEOUT_MS })
+  })
+
+  test('are tried with no further address when the time is over', async () => {
+    const clock = fakeClock()
+    const last = await openReceiver()
+    const ips = [7, 8, 9].map(nth => `127.0.0.${nth}`)
+    const silent = await Promise.all(ips.map(ip => listen(ip, last.port)))
+    const resolver = zone({ 'hook.example': { A: [...ips, '127.0.0.1'] } })
+    const sending = openPost({ clock, resolver, allowed: ['127.0.0.0/8'] }).to(last.url)
+    for (const { called } of silent) {
+      await called
+      await clock.advance(CONNECT_TIMEOUT_MS)
+    }
+    expect((await sending).fault).toBe('No answer came within 30 s.')
+    for (let turns = 0; turns < 20; turns++) await setImmediate()
+    expect(last.connections.came).toBe(0)
   })
 
   test('are tried with four addresses of a name', async () => {
