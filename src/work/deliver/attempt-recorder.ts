@@ -23,8 +23,8 @@ const GROUP_MAX = 200
 const RETRY_MS = SECOND
 
 /**
- * Writes down what came of attempts. What ends when nothing is being written is written in the same turn of the event
- * loop; what ends during a commit is written together by the next, as that costs little more than one.
+ * Writes down what came of attempts, together for as long as each turn of the event loop brings more: a commit of many
+ * costs little more than one of one.
  */
 export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
   const { database, clock, log } = parts
@@ -41,8 +41,12 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
     })
   }
   const writeNext = async () => {
-    // Many answers come in one turn of the event loop.
-    await breathe()
+    // Nothing else runs during a commit, so what comes gathers before it.
+    let before: number
+    do {
+      before = gathered.length
+      await breathe()
+    } while (gathered.length > before && gathered.length < GROUP_MAX)
     await writeGroup(gathered.splice(0, GROUP_MAX))
   }
   const writeGroup = async (group: readonly Entry[]): Promise<void> => {
