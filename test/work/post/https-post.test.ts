@@ -199,6 +199,16 @@ describe('connections', () => {
     expect(receiver.received).toHaveLength(101)
   })
 
+  test('are closed soon when they are idle, however long the receiver would keep them', async () => {
+    const receiver = await openReceiver({ answer: { headers: { 'keep-alive': 'timeout=600' } } })
+    await openPost().to(receiver.url)
+    expect(receiver.connections.open).toBe(1)
+    // By the real clock, as undici knows no other: after a second. The receiver itself would do so after five.
+    const since = performance.now()
+    await until(() => receiver.connections.open === 0)
+    expect(performance.now() - since).toBeLessThan(4_000)
+  })
+
   test('are made as many as letters are under way', async () => {
     const receiver = await openReceiver()
     const post = openPost()
