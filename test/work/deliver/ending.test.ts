@@ -59,6 +59,26 @@ describe('stopping', () => {
     expect((await h.deliveries()).filter(({ state }) => state === 'delivered')).toHaveLength(4)
   })
 
+  test.each([1, 2, 3])('during look %i begins nothing of what was found', async nth => {
+    const h = await house()
+    await h.addWebhook()
+    await h.addEvents()
+    let looks = 0
+    const database: Database = {
+      ...h.database,
+      get reader() {
+        // The third is for what is to be sent.
+        if (++looks === nth) queueMicrotask(() => void deliveries.stop())
+        return h.database.reader
+      },
+    }
+    const deliveries = h.start({ database })
+    await settle()
+    await deliveries.stop()
+    expect(looks).toBeGreaterThanOrEqual(nth)
+    expect(h.post.sent).toEqual([])
+  })
+
   test('gives up after five seconds what is not answered: nothing is written of it, and it is sent again', async () => {
     const h = await house()
     await h.addWebhook()
