@@ -31,6 +31,8 @@ export function start(program: string, ...args: string[]): Helper {
 
 /** In such a process: answers questions by their names. */
 export function answer(answers: Readonly<Record<string, () => unknown>>): void {
+  // Whoever asks is gone.
+  process.on('disconnect', () => process.exit())
   process.on('message', async (question: string) => {
     process.send?.({ told: await answers[question]?.() })
   })
