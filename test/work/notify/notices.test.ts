@@ -211,6 +211,23 @@ describe('where it is not taken', () => {
     expect(notify.tried).toHaveLength(2)
   })
 
+  test('the seven days until it is given up count from its own first try, not from that of one that was taken', async () => {
+    const { fail, begin, notify, pass, lines, clock, looked } = await house()
+    for (let nth = 1; nth <= 2; nth++) {
+      notify.meet(refuse)
+      await fail()
+      if (nth === 1) await begin()
+      else await pass(LOOK_MS)
+      expect(lines).toHaveLength(nth)
+      expect(lines.at(-1)?.message).toMatch(/it is tried again$/)
+      notify.meet(async () => {})
+      await pass(NOTICE_RETRY_MS)
+      expect(notify.sent).toHaveLength(nth)
+      for (let days = 0; days < 8; days++) await clock.advance(DAY)
+      await looked()
+    }
+  })
+
   test('others are told nevertheless', async () => {
     const { fail, begin, notify, addWebhook } = await house()
     await addWebhook('wh_b')
