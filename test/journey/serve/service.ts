@@ -35,8 +35,13 @@ export function beginService(
     heard.log += text
   })
   const { child, ended } = running
+  const isUp = async () => {
+    await running.printed('All paths:', 'stderr')
+    // It comes by another pipe.
+    if (heard.log.includes('The first key')) await running.printed('\n', 'stdout')
+  }
   return {
-    ...{ child, ended, isUp: running.printed('All paths:', 'stderr') },
+    ...{ child, ended, isUp: isUp() },
     get url() {
       return /listening on (\S+?)"/.exec(heard.log)?.[1] ?? ''
     },
