@@ -102,7 +102,8 @@ async function addressesOf(
   return found.length > 0 ? found : `The name ${name} has no address in the DNS.`
 }
 
+/** Which address a name has inside is nothing to whoever asks from outside: the DNS may tell it to us alone. */
 const notPublic = (host: string, ip: string) =>
   host.includes(ip)
     ? `The address ${ip} is not public.`
-    : `The name ${host} has the address ${ip}, which is not public.`
+    : `The name ${host} has an address that is not public.`
