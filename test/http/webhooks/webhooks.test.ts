@@ -58,7 +58,12 @@ describe('registering a webhook endpoint', () => {
       'invalid_webhook_url',
       /10\.0.*allow others with --webhook-allow-ranges/,
     ],
-    ['a name of one', { url: 'https://inside.test/' }, 'invalid_webhook_url', /10\.0\.0\.7/],
+    [
+      'a name of one',
+      { url: 'https://inside.test/' },
+      'invalid_webhook_url',
+      /an address that is not public/,
+    ],
     [
       'an unknown name',
       { url: 'https://none.test/' },
