@@ -141,7 +141,9 @@ export const SERVICES: Readonly<Record<string, Parameters>> = {
   },
   'tarpit.test': { smtpd_soft_error_limit: '1', smtpd_error_sleep_time: '1s' },
   'rcpt-rate.test': { smtpd_client_recipient_rate_limit: '4' },
+  // Two, as each counts by itself and both lists may be asked at the same time.
   'mail-rate.test': { smtpd_client_message_rate_limit: '1' },
+  'mail-rate-long.test': { smtpd_client_message_rate_limit: '1' },
   'connect-rate.test': { smtpd_client_connection_rate_limit: '1' },
 }
 
