@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Seal } from '../../base/seal.ts'
 import { afterAttempt, isDelivered, type Next, retryAfterMs } from '../../hook/delivery.ts'
+import type { Tried } from '../../store/event/attempts.ts'
 import type { DueDelivery } from '../../store/event/deliveries.ts'
 import type { Post, Receipt } from '../post/post.ts'
 import { letterOf } from './letter.ts'
@@ -14,16 +15,7 @@ export type AttemptParts = {
 }
 
 /** A request that was made, what came of it, and how it goes on with its delivery. */
-export type Attempt = {
-  readonly startedAt: number
-  readonly url: string
-  readonly durationMs: number
-  /** Null: no answer. */
-  readonly statusCode: number | null
-  readonly headers: Readonly<Record<string, string>> | null
-  readonly excerpt: string | null
-  /** What was wrong, in a sentence; null: nothing. */
-  readonly error: string | null
+export type Attempt = Tried & {
   /** How long the receiver asks us to wait; null: it does not say. */
   readonly retryAfterMs: number | null
   readonly next: Next
