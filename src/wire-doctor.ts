@@ -1,12 +1,15 @@
-import { SECOND, systemClock } from './base/clock.ts'
-import { systemRandom } from './base/random.ts'
+import { type Clock, SECOND, systemClock } from './base/clock.ts'
+import { type Random, systemRandom } from './base/random.ts'
+import type { EgressConfig } from './config/egresses.ts'
 import type { Config } from './config/settings.ts'
 import { cachedResolver } from './dns/cached-resolver.ts'
 import { createNodeResolver, systemServers } from './dns/node-resolver.ts'
+import type { Resolver } from './dns/resolver.ts'
 import type { DoctorWorld } from './doctor/doctor.ts'
 import { thisMachine } from './doctor/machine/machine.ts'
-import { USUAL_EXCHANGERS } from './doctor/way/round.ts'
-import { tcpDial } from './smtp/dial.ts'
+import type { DnsServer } from './doctor/way/dns.ts'
+import { usualExchangers } from './doctor/way/round.ts'
+import { type Dial, tcpDial } from './smtp/dial.ts'
 import { addressJudge } from './smtp/public-address.ts'
 
 /** What is not in the settings. */
@@ -16,35 +19,60 @@ export type DoctorParts = {
   readonly exchangers: readonly string[] | null
 }
 
-/** Builds what the doctor examines, with the real doors. Opens nothing before it is asked something. */
-export function wireDoctor(config: Config, parts: DoctorParts): DoctorWorld & { close(): void } {
-  const servers = config.dns.length > 0 ? config.dns : systemServers()
-  const dnsServers = servers.map(server => ({
-    name: nameOf(server),
-    resolver: resolverOf([server]),
-  }))
-  const all = resolverOf(config.dns)
+/** The doors to the world; what is left out is the real one. */
+export type DoctorDoors = {
+  readonly clock?: Clock
+  readonly random?: Random
+  readonly resolver?: Resolver
+  /** One for all egresses, or one for each. */
+  readonly dial?: Dial | ((egress: EgressConfig) => Dial)
+}
+
+/** Builds what the doctor examines, from settings and doors. Opens nothing before it is asked something. */
+export function wireDoctor(
+  config: Config,
+  parts: DoctorParts,
+  doors: DoctorDoors = {},
+): DoctorWorld & { close(): void } {
+  const { clock = systemClock, random = systemRandom, dial = tcpDial } = doors
+  const { all, each, close } = wireServers(config, doors.resolver)
   return {
-    clock: systemClock,
-    random: systemRandom,
-    resolver: cachedResolver(all, { clock: systemClock }),
-    dnsServers,
+    ...{ clock, random, close },
+    resolver: cachedResolver(all, { clock }),
+    dnsServers: each,
     egresses: config.egresses.map(egress => ({
       ...egress,
       proxied: egress.proxy !== null,
-      dial: tcpDial(egress),
+      dial: typeof dial === 'function' ? dial(egress) : dial,
     })),
     isPublic: addressJudge(config.allowRanges),
     smtpPort: config.smtpPort,
-    exchangers: parts.exchangers ?? USUAL_EXCHANGERS,
+    exchangers: parts.exchangers ?? usualExchangers(config.smtpPort),
     machine: thisMachine,
     concurrency: config.concurrency,
     dataDir: config.dataDir,
     databaseUrl: parts.databaseUrl,
-    close() {
-      for (const resolver of [all, ...dnsServers.map(server => server.resolver)]) resolver.close()
-    },
   }
+}
+
+type Servers = {
+  readonly all: Resolver
+  /** Asked one by one, to tell which of them does not work. */
+  readonly each: readonly DnsServer[]
+  readonly close: () => void
+}
+
+function wireServers({ dns }: Config, given: Resolver | undefined): Servers {
+  if (given !== undefined) {
+    return { all: given, each: [{ name: 'the resolver', resolver: given }], close: () => {} }
+  }
+  const servers = dns.length > 0 ? dns : systemServers()
+  const each = servers.map(server => ({ name: nameOf(server), resolver: resolverOf([server]) }))
+  const all = resolverOf(dns)
+  const close = () => {
+    for (const resolver of [all, ...each.map(one => one.resolver)]) resolver.close()
+  }
+  return { all, each, close }
 }
 
 /** Less than a verification waits, as several questions follow one another. */

@@ -5,9 +5,13 @@ import { systemClock } from './base/clock.ts'
 import { systemRandom } from './base/random.ts'
 import { createSeal } from './base/seal.ts'
 import type { Config } from './config/settings.ts'
+import { createDashboard } from './dashboard/dashboard.ts'
+import { createHealth } from './dashboard/health/create-health.ts'
+import { firstKeys } from './dashboard/session/welcome.ts'
+import { titleReader } from './dns/own-operators.ts'
 import type { Lists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
-import { closeApp, createApp } from './http/app.ts'
+import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
 import type { Service } from './http/service.ts'
@@ -21,6 +25,7 @@ import { deleteLoadingJobs } from './store/job/loading.ts'
 import { openLimits } from './store/limits.ts'
 import { readSecret } from './store/secret.ts'
 import { type Doors, wireEngine, wireResolver } from './wire.ts'
+import { wireDoctor } from './wire-doctor.ts'
 import { readAuthority, wirePost } from './wire-post.ts'
 import { createBooks } from './work/books/books.ts'
 import { startDeliveries } from './work/deliver/start-deliveries.ts'
@@ -48,6 +53,8 @@ export interface ServiceHouse {
   readonly metrics: Pick<Hono<Env>, 'fetch'>
   /** What every answer has, for a client of that address. */
   headers(ip: string): Record<string, string>
+  /** Offers a key on a page, once; gives the path of that page. */
+  offerKey(key: string): string
   /** From now on it is not ready, and begins nothing new. */
   stopSoon(): void
   /** Ends work, writes what is not written yet, and closes everything. */
@@ -114,20 +121,38 @@ export async function wireService(
   })
   const janitor = startJanitor({ ...config, database, clock, log })
   const endWatch = watchWithdrawals(database, worker, log)
+  const welcome = firstKeys(clock, random)
+  const { databaseUrl, version } = parts
+  const health = createHealth({
+    ...{ clock, log, database, worker, deliveries, fleet: engine.fleet },
+    ...{ smtpPort: config.smtpPort, titleOf: titleReader(config.operators) },
+    doctor: () => wireDoctor(config, { databaseUrl, exchangers: null }, doors),
+    memoryBytes: () => process.memoryUsage.rss(),
+    settings: { version, databaseUrl, dataDir, concurrency: config.concurrency },
+  })
+  const pages = createDashboard({
+    ...{ clock, random, log, database, firstKeys: welcome },
+    app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
+    settings: { baseUrl: parts.baseUrl, version: parts.version, dataDir },
+    health,
+  })
+  const app = createApp(service, pages)
   return {
     service,
-    app: createApp(service),
+    app,
     metrics: metricsApp(service),
     headers: ip => bareHeaders(service, ip),
+    offerKey: key => welcome.offer(key),
     stopSoon() {
       isStopping = true
+      endStreams(service)
       void worker.stop()
       void deliveries.stop()
     },
     async close() {
       endWatch()
       await Promise.all([worker.stop(), janitor.stop(), deliveries.stop(), closeApp(service)])
-      await Promise.all([books.stop(), notices.stop(), post.close()])
+      await Promise.all([books.stop(), notices.stop(), post.close(), health.close()])
       await Promise.all([engine.close(), sandbox.close()])
       closeResolver()
       limits.close()

@@ -16,7 +16,7 @@ const LAST = join(root, 'dist/address/lists/free.txt')
 
 /** Tests of the command line run dist/, as people do: it is built when it is older than src/. */
 export default function setup(project: TestProject): void {
-  project.provide('buildFault', isStale() ? build() : '')
+  project.provide('buildFault', process.env.EV_SOURCES !== '1' && isStale() ? build() : '')
 }
 
 function isStale(): boolean {

@@ -8,6 +8,7 @@ export const SCOPES = [
   'webhooks:write',
   'account:read',
   'keys:write',
+  'dashboard',
   '*',
 ] as const
 

@@ -28,6 +28,11 @@ export class TtlMap<V extends object> {
     this.#cache.delete(key)
   }
 
+  /** What has not expired, the last used first. Looking at it does not count as use. */
+  entries(): IterableIterator<[string, V]> {
+    return this.#cache.entries()
+  }
+
   get size(): number {
     return this.#cache.size
   }

@@ -14,9 +14,9 @@ export type { CallOptions, CreateOptions, Seen } from './connection/connection.t
 export { EvApiError, EvConnectionError, EvWebhookError } from './error.ts'
 export type { EventData, WebhookEvent } from './hook/event.ts'
 export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './hook/signature.ts'
-export type { DownloadOptions, JobOptions, RowsOptions } from './room/jobs.ts'
+export type { DownloadOptions, JobOptions, RowsOptions, RowsQuery } from './room/jobs.ts'
 export type { Listing, Page } from './room/listing.ts'
-export type { FileOptions, ListFile, StatusOptions } from './room/lists.ts'
+export type { FileOptions, ListFile, PreviewOptions, StatusOptions } from './room/lists.ts'
 export type { Question, SingleOptions } from './room/verify.ts'
 export type { WaitOptions } from './room/wait.ts'
 export type * from './types.ts'
@@ -45,9 +45,11 @@ export class EvClient {
   readonly bulkStatus: Lists['bulkStatus']
   readonly batch: Lists['batch']
   readonly file: Lists['file']
+  readonly preview: Lists['preview']
   readonly jobs: Jobs
   readonly history: Account['history']
   readonly credits: Account['credits']
+  readonly limits: Account['limits']
   readonly stats: Account['stats']
   readonly keys: Keys
   readonly webhooks: Webhooks
@@ -76,9 +78,11 @@ export class EvClient {
     this.bulkStatus = lists.bulkStatus
     this.batch = lists.batch
     this.file = lists.file
+    this.preview = lists.preview
     this.jobs = jobsRoom(connection)
     this.history = account.history
     this.credits = account.credits
+    this.limits = account.limits
     this.stats = account.stats
     this.keys = keysRoom(connection)
     this.webhooks = webhooksRoom(connection)

@@ -31,11 +31,62 @@ export type Reason =
   | 'smtp_skipped'
   | 'unexpected_error'
 
+export type VerifyStep =
+  | {
+      step: 'syntax'
+      ok: boolean
+      address: {
+        local: string
+        domain: string
+      } | null
+      did_you_mean: string | null
+      /** What has happened, for people. */
+      text: string
+    }
+  | {
+      step: 'domain'
+      /** null: the DNS could not tell. */
+      ok: boolean | null
+      kind: 'mx' | 'implicit' | 'null-mx' | 'no-domain' | 'no-mail' | 'unknown'
+      /** The mail servers, best first. */
+      hosts: {
+        preference: number
+        host: string
+      }[]
+      /** Who runs them. */
+      operator: string | null
+      /** What has happened, for people. */
+      text: string
+    }
+  | {
+      step: 'server'
+      /** null: none of them was called. */
+      host: string | null
+      ip: string | null
+      ok: boolean
+      /** What has happened, for people. */
+      text: string
+    }
+  | {
+      step: 'line'
+      /** A line of the conversation: `C: …` or `S: …`. */
+      text: string
+    }
+  | {
+      step: 'cached'
+      checked_at: string
+      /** What has happened, for people. */
+      text: string
+    }
+
 /** Of: Verify one address */
 export type VerifySingleAnswer = SingleResult | AsyncAccepted
 
 /** Of: Verify a list */
 export type VerifyBulkAnswer = InstantBulk | QueuedBulk
+
+/** Of: Verify the addresses of a file */
+export type VerifyFileAnswer = QueuedFile | FileDryRun
 
 /** Of: The results of a list as CSV */
 export type DownloadBulkAnswer = DownloadRow[]
@@ -48,6 +99,36 @@ export interface Details {
   domain_exists: boolean
   mx_record: boolean
   smtp_valid: boolean
+}
+
+export interface JobProgress {
+  status: 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+  /** 100 only when completed. */
+  progress: number
+  total_emails: number
+  processed_emails: number
+  /** They sum up to the rows that are done. */
+  classes: {
+    deliverable: number
+    risky: number
+    undeliverable: number
+    unknown: number
+  }
+  /** Rows a second, over the last ten seconds; null when that is not known yet. */
+  rate_per_second: number | null
+  /** At that rate; null when it is not known, or the job has ended. */
+  seconds_left: number | null
+  summary: JobSummary
+}
+
+export interface JobSummary {
+  total: number
+  /** Deliverable and risky ones. */
+  valid: number
+  invalid: number
+  unknown: number
+  /** What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried. */
+  failed: number
 }
 
 export interface SingleResult {
@@ -115,6 +196,7 @@ export interface Problem {
     | 'request_timeout'
     | 'job_not_ready'
     | 'job_not_cancellable'
+    | 'job_not_resumable'
     | 'idempotency_in_progress'
     | 'payload_too_large'
     | 'unsupported_media_type'
@@ -150,6 +232,7 @@ export interface Problem {
     | 'request_timeout'
     | 'job_not_ready'
     | 'job_not_cancellable'
+    | 'job_not_resumable'
     | 'idempotency_in_progress'
     | 'payload_too_large'
     | 'unsupported_media_type'
@@ -315,6 +398,35 @@ export interface QueuedFile {
   rows: number
 }
 
+export interface FileDryRun {
+  success: true
+  dry_run: true
+  /** Those that the list has; of very many the first ones. */
+  columns: {
+    number: number
+    name: string | null
+  }[]
+  /** The name of the column of addresses. */
+  column: string | null
+  /** null: none was found, so `column` has to be given. */
+  column_number: number | null
+  header: boolean
+  delimiter: ',' | ';' | '\t' | '|'
+  rows: number | null
+  total_emails: number | null
+  valid_emails: number | null
+  invalid_format_emails: number | null
+  duplicates: number | null
+  /** What the list will cost at most. */
+  credits_needed: number | null
+  /** What is left today; null: the plan knows no limit. */
+  credits_balance: number | null
+  /** How long it will take. */
+  estimated_time: string | null
+  /** The first five rows; long cells are cut. */
+  preview: string[][]
+}
+
 export interface FileRequest {
   /** A list: CSV, TSV, or one address a line, in any usual encoding. */
   file: string
@@ -324,6 +436,8 @@ export interface FileRequest {
   header?: 'true' | 'false'
   name?: string
   deduplicate?: 'true' | 'false'
+  /** true: says what would come of it; nothing is stored, charged or asked. */
+  dry_run?: 'true' | 'false'
 }
 
 export interface JobStatus {
@@ -367,16 +481,6 @@ export interface JobItem {
   erased?: true
 }
 
-export interface JobSummary {
-  total: number
-  /** Deliverable and risky ones. */
-  valid: number
-  invalid: number
-  unknown: number
-  /** What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried. */
-  failed: number
-}
-
 export interface Job {
   success: true
   job_id: string
@@ -402,6 +506,13 @@ export interface Job {
     results?: JobItem[]
     summary: JobSummary
     completed_at: string | null
+    /** They sum up to the rows that are done. */
+    classes: {
+      deliverable: number
+      risky: number
+      undeliverable: number
+      unknown: number
+    }
     download_url: string | null
   }
 }
@@ -437,8 +548,79 @@ export interface ListedJob {
   data: {
     summary: JobSummary
     completed_at: string | null
+    /** They sum up to the rows that are done. */
+    classes: {
+      deliverable: number
+      risky: number
+      undeliverable: number
+      unknown: number
+    }
     download_url: string | null
   }
+}
+
+export interface ResultPage {
+  success: true
+  data: {
+    items: ResultRow[]
+    next_cursor: string | null
+    has_more: boolean
+  }
+}
+
+/** All is null while the row has no result. */
+export interface ResultRow {
+  /** Its place in the list. */
+  row: number
+  email: string
+  class: 'deliverable' | 'undeliverable' | 'risky' | 'unknown' | null
+  valid: boolean | null
+  deliverable: boolean | null
+  risk_level: RiskLevel | null
+  reason: Reason | null
+  cached: boolean | null
+  confidence: number | null
+  did_you_mean: string | null
+  /** Who runs the mail of the domain. */
+  operator: string | null
+  mx_host: string | null
+  smtp_code: number | null
+  /** What the mail server said; of one that said nothing, what was seen of it. */
+  smtp_text: string | null
+  checked_at: string | null
+  /** The address was erased; of its result only the class is left. */
+  erased?: true
+}
+
+export interface Breakdown {
+  success: true
+  data: {
+    /** The rows of the list. */
+    total: number
+    /** Those that have a result; all sums are equal to it. */
+    done: number
+    classes: ClassCounts
+    reasons: {
+      reason: Reason
+      class: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
+      count: number
+    }[]
+    operators: {
+      /** Who runs the mail of the domain; null: nobody is known, as no mail server was looked for, or results are simulated. */
+      operator: string | null
+      count: number
+      classes: ClassCounts
+    }[]
+    /** Rows of all other operators. */
+    operators_left: number
+  }
+}
+
+export interface ClassCounts {
+  deliverable: number
+  risky: number
+  undeliverable: number
+  unknown: number
 }
 
 export interface DownloadRow {
@@ -753,6 +935,10 @@ export interface DeliveryAttempt {
   error: string | null
   /** The beginning of the body of the answer; null: no answer came. */
   response_excerpt: string | null
+  /** null: no answer came. */
+  response_headers: {
+    [k: string]: string
+  } | null
 }
 
 export interface DeliveryAnswer {
@@ -815,6 +1001,23 @@ export interface Credits {
     resets_at: string
     last_updated: string
   }
+}
+
+export interface Limits {
+  success: true
+  data: {
+    limits: Limit[]
+  }
+}
+
+export interface Limit {
+  name: 'ip:single' | 'ip:bulk' | 'key:plan' | 'key:own' | 'session' | 'credits'
+  /** What is limited, for people. */
+  text: string
+  limit: number
+  remaining: number
+  window_seconds: number
+  resets_at: string
 }
 
 export interface Stats {
@@ -885,6 +1088,7 @@ export interface Key {
     | 'webhooks:write'
     | 'account:read'
     | 'keys:write'
+    | 'dashboard'
     | '*'
   )[]
   allowed_ips: string[]
@@ -915,6 +1119,7 @@ export interface CreatedKey {
       | 'webhooks:write'
       | 'account:read'
       | 'keys:write'
+      | 'dashboard'
       | '*'
     )[]
     allowed_ips: string[]
@@ -939,6 +1144,7 @@ export interface NewKey {
     | 'webhooks:write'
     | 'account:read'
     | 'keys:write'
+    | 'dashboard'
     | '*'
   )[]
   /** Client addresses that may use it, and CIDRs; empty: any. */
@@ -969,6 +1175,7 @@ export interface KeyPatch {
     | 'webhooks:write'
     | 'account:read'
     | 'keys:write'
+    | 'dashboard'
     | '*'
   )[]
   /** Client addresses that may use it, and CIDRs; empty: any. */
@@ -1001,6 +1208,7 @@ export interface RotatedKey {
       | 'webhooks:write'
       | 'account:read'
       | 'keys:write'
+      | 'dashboard'
       | '*'
     )[]
     allowed_ips: string[]
@@ -1054,6 +1262,7 @@ export interface ErrorBody {
     | 'request_timeout'
     | 'job_not_ready'
     | 'job_not_cancellable'
+    | 'job_not_resumable'
     | 'idempotency_in_progress'
     | 'payload_too_large'
     | 'unsupported_media_type'
@@ -1099,6 +1308,22 @@ export interface ListJobsQuery {
   /** `next_cursor` of the page before; left out, the newest come first. */
   cursor?: string
   status?: 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+}
+
+/** Of: The rows of a job, page by page */
+export interface ListResultsQuery {
+  /** How many rows, at most. */
+  limit?: number
+  /** `next_cursor` of the page before; left out, the list is shown from its begin. */
+  cursor?: string
+  /** Begins behind this row of the list; instead of `cursor`. */
+  after?: number
+  /** Only rows of these classes: deliverable, undeliverable, risky, unknown, commas between several. */
+  class?: string
+  /** Only rows with these reasons: accepted_email, role_account, possible_typo, catch_all, low_deliverability, low_quality, disposable_email, mailbox_full, spam_trap, blocklisted, mailbox_disabled, rejected_email, invalid_email, invalid_domain, no_mx_record, does_not_accept_mail, dns_error, no_connect, timeout, unavailable_smtp, invalid_smtp, greylisted, probe_blocked, smtp_skipped, unexpected_error, commas between several. */
+  reason?: string
+  /** Only rows whose address has this in it, in any case. */
+  search?: string
 }
 
 /** Of: The results of a list as CSV */
@@ -1149,6 +1374,10 @@ export interface ListHistoryQuery {
   cursor?: string
   /** One address, in any case. */
   email?: string
+  /** A part of the address, in any case. */
+  search?: string
+  /** Only those whose result is one of these: deliverable, undeliverable, risky, unknown, commas between several. */
+  class?: string
   reason?:
     | 'accepted_email'
     | 'role_account'

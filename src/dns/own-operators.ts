@@ -27,6 +27,14 @@ export function ownOperators(said: Readonly<Record<string, OwnOperator>>): Opera
   return { byName, bySuffix }
 }
 
+/** What people call an operator: as you say, as the table says, else its name. */
+export function titleReader(
+  said: Readonly<Record<string, Pick<OwnOperator, 'title'>>>,
+): (name: string) => string {
+  const own = new Map(Object.entries(said))
+  return name => own.get(name)?.title ?? TABLE.byName.get(name)?.title ?? name
+}
+
 /** Without hosts, a name is one of the table, or it is the domain of the exchangers itself. */
 function suffixesOf(name: string, hosts: readonly string[]): readonly string[] {
   if (hosts.length > 0 || TABLE.byName.has(name)) return hosts

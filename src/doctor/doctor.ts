@@ -69,10 +69,15 @@ export type CheckName =
 /** However silent everybody is, the doctor has an opinion by then. */
 const DEADLINE_MS = 18 * SECOND
 
-/** Examines whether this machine is fit to ask mail servers. All at once; findings come in a fixed order, as soon as they are known. */
-export async function* examine(world: DoctorWorld): AsyncGenerator<Check> {
+/**
+ * Examines whether this machine is fit to ask mail servers. All at once; findings come in a fixed order, as soon as they
+ * are known, and after an abort of `signal` without waiting for anybody.
+ */
+export async function* examine(world: DoctorWorld, signal?: AbortSignal): AsyncGenerator<Check> {
   const end = new AbortController()
-  const cancel = world.clock.after(DEADLINE_MS, () => end.abort())
+  const giveUp = () => end.abort()
+  const cancel = world.clock.after(DEADLINE_MS, giveUp)
+  signal?.addEventListener('abort', giveUp, { once: true })
   try {
     for (const { check, egress, findings } of examinations(world, end.signal)) {
       for (const finding of await findings) {
@@ -81,6 +86,7 @@ export async function* examine(world: DoctorWorld): AsyncGenerator<Check> {
     }
   } finally {
     cancel()
+    signal?.removeEventListener('abort', giveUp)
     end.abort()
   }
 }

@@ -20,6 +20,9 @@ import { isFresh, type ResultMemory } from './memory.ts'
 import { Recaller } from './recall.ts'
 import { resultOfFailure, resultOfMemory, standIn } from './result/conclude.ts'
 import { sandboxResult } from './sandbox.ts'
+import { sandboxSteps } from './step/sandbox-steps.ts'
+import { type Telling, tellingOf } from './step/telling.ts'
+import type { Step } from './step.ts'
 import { type ManyOptions, streamResults } from './stream/stream.ts'
 
 export type { ProbeListOptions } from './inquiry/inquirer.ts'
@@ -32,6 +35,8 @@ export type VerifyOptions = {
   readonly checkSmtp?: boolean
   /** True: ask even if the answer is remembered. */
   readonly forceRefresh?: boolean
+  /** Told of each step of a single verification as it happens, and of none after its result. */
+  readonly onStep?: (step: Step) => void
 }
 
 export type EngineWorld = PrepareWorld & {
@@ -78,7 +83,7 @@ export class Engine {
   async verify(text: string, options: VerifyOptions = {}): Promise<Result> {
     options.signal?.throwIfAborted()
     const given = asText(text)
-    if (this.#world.sandbox) return sandboxResult(this.#world.clock, given)
+    if (this.#world.sandbox) return this.#simulate(given, options)
     const run = this.#verify(given, options)
     return options.signal === undefined ? run : orAborted(run, options.signal)
   }
@@ -177,29 +182,42 @@ export class Engine {
     if (isFirst) this.#world.close()
   }
 
+  #simulate(text: string, options: VerifyOptions): Result {
+    const result = sandboxResult(this.#world.clock, text)
+    const telling = tellingOf(options, this.#world)
+    if (telling !== null) for (const step of sandboxSteps(result)) telling.tell(step)
+    return result
+  }
+
   async #verify(text: string, options: VerifyOptions): Promise<Result> {
     const { clock, deadlineMs } = this.#world
     const begunAt = clock.ticks()
-    const prepared = await this.#prepare(text, options, deadlineMs)
+    const telling = tellingOf(options, this.#world)
+    const prepared = await this.#prepare(text, options, deadlineMs, telling)
     if ('result' in prepared) return prepared.result
     const { inquiry } = prepared
     const key = addressKey(inquiry.address)
     const known = asksAnew(options) ? null : await this.#memory.recall(key)
     if (known !== null) {
+      telling?.recalled(known.at)
       // What is no longer fresh still serves, and is asked again behind it.
-      if (!isFresh(known, clock.now())) void this.#shared(key, inquiry, options)
+      if (!isFresh(known, clock.now())) void this.#shared(key, inquiry)
       return resultOfMemory(clock, inquiry, known)
     }
-    const result = await this.#shared(key, inquiry, options)
+    const dialogue = options.include?.includes('dialogue') ?? false
+    const result = await this.#shared(key, inquiry, { dialogue, telling })
     return { ...result, email: text, tookMs: Math.round(clock.ticks() - begunAt) }
   }
 
-  /** One question in flight per address, however many ask it. */
-  #shared(key: string, inquiry: Inquiry, options: VerifyOptions): Promise<Result> {
-    const dialogue = options.include?.includes('dialogue') ?? false
+  /** One question in flight per address, however many ask it; who wants to hear of it asks anew. */
+  #shared(
+    key: string,
+    inquiry: Inquiry,
+    { dialogue, telling }: Heard = { dialogue: false, telling: null },
+  ): Promise<Result> {
     const running = this.#inFlight.get(key)
-    if (running !== undefined && !dialogue) return running
-    const run = this.#inquirer.one(inquiry, { dialogue })
+    if (running !== undefined && !dialogue && telling === null) return running
+    const run = this.#inquirer.one(inquiry, { dialogue, listener: telling?.listener ?? null })
     this.#inFlight.set(key, run)
     void run.finally(() => {
       if (this.#inFlight.get(key) === run) this.#inFlight.delete(key)
@@ -208,16 +226,22 @@ export class Engine {
   }
 
   /** Never rejects: a fault of ours is a result too. */
-  async #prepare(text: string, options: VerifyOptions, limitMs: number): Promise<Prepared> {
+  async #prepare(
+    text: string,
+    options: VerifyOptions,
+    limitMs: number,
+    telling: Telling | null = null,
+  ): Promise<Prepared> {
     const { clock, log } = this.#world
     const begunAt = clock.ticks()
     const limit = limited(clock, limitMs, [this.#closing.signal, options.signal])
     try {
       const checkSmtp = options.checkSmtp ?? true
-      const prepared = await prepare(this.#world, text, { checkSmtp, signal: limit.signal })
+      const { signal } = limit
+      const prepared = await prepare(this.#world, text, { checkSmtp, signal, telling })
       const mayRecall = checkSmtp && !asksAnew(options)
       return 'result' in prepared && mayRecall
-        ? { result: await this.#orRemembered(prepared.result, begunAt) }
+        ? { result: await this.#orRemembered(prepared.result, begunAt, telling) }
         : prepared
     } catch (error) {
       log.error('a verification failed inside ev', { error: messageOf(error) })
@@ -228,13 +252,18 @@ export class Engine {
   }
 
   /** Where the DNS failed, a definite answer that is still kept serves. */
-  async #orRemembered(result: Result, begunAt: number): Promise<Result> {
+  async #orRemembered(result: Result, begunAt: number, telling: Telling | null): Promise<Result> {
     const { address, route } = result.evidence
     if (route?.kind !== 'unknown' || isFault(address)) return result
     const known = await this.#memory.recall(addressKey(address))
-    return known === null ? result : standIn(this.#world.clock, result, begunAt, known)
+    if (known === null) return result
+    telling?.recalled(known.at)
+    return standIn(this.#world.clock, result, begunAt, known)
   }
 }
+
+/** What somebody wants to hear of a question, beside its answer. */
+type Heard = { readonly dialogue: boolean; readonly telling: Telling | null }
 
 /** What a remembered answer cannot give. */
 const asksAnew = ({ forceRefresh, include }: VerifyOptions) =>

@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import type { Context } from 'hono'
+import type { Context, Hono, Env as PagesEnv } from 'hono'
 import { accountRoutes } from './account/account.ts'
 import type { Env } from './context.ts'
 import { docsRoutes } from './document/docs.ts'
@@ -18,8 +18,11 @@ import { healthRoutes } from './watch/health.ts'
 import { metricsRoutes } from './watch/metrics-app.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
-/** All paths of the service. Rooms answer with `c.json` or `c.body`, which take the headers along. */
-export function createApp(service: Service): OpenAPIHono<Env> {
+/**
+ * All paths of the service. Rooms answer with `c.json` or `c.body`, which take the headers along. `pages` are for
+ * people, and come behind the paths of the API.
+ */
+export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>): OpenAPIHono<Env> {
   const app = newRouter()
   app.use(edge(service))
   app.onError((error, c) => answerError(c, service.log, error))
@@ -32,9 +35,13 @@ export function createApp(service: Service): OpenAPIHono<Env> {
   app.route('/', metricsRoutes(service))
   app.route('/', openapiRoutes(service, app))
   app.route('/', docsRoutes(service))
+  if (pages !== undefined) app.route('/', pages)
   app.notFound(c => answerUnmatched(app, service, c))
   return app
 }
+
+/** Ends what would go on for as long as its clients listen; for the beginning of the end. */
+export const endStreams = (service: Service): void => stateOf(service).streams.end()
 
 /** Writes what the paths only noted; for the end, after the last answer and before the database is closed. */
 export const closeApp = (service: Service): Promise<void> => stateOf(service).touches.write()

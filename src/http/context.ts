@@ -12,7 +12,16 @@ export type Caller = {
 /** What the steps before a handler found out; handlers read it with `c.get(…)`. */
 export type Env = {
   /** What Node hands in with a request; tests have none, or only an address. */
-  Bindings: { readonly incoming?: Incoming; readonly outgoing?: Outgoing }
+  Bindings: {
+    readonly incoming?: Incoming
+    readonly outgoing?: Outgoing
+    /**
+     * Who is signed in to the dashboard, which asks in this process, as the key of that session. Only a second argument of
+     * `app.fetch` can say so: the server hands in Node's request and response there and nothing else, and no header,
+     * path or body becomes a part of it. So nothing that comes over the network can be anybody by this.
+     */
+    readonly session?: AskingSession
+  }
   Variables: {
     /** `req_…` */
     requestId: string
@@ -24,9 +33,18 @@ export type Env = {
     sandbox: boolean
     /** The Idempotency-Key of this request, to be stored with what it causes; null: none. */
     replay: Replay | null
+    /** Set where a list was only looked at: it counts as none. */
+    isDryRun?: boolean
     /** The bytes of a JSON body, as they came. */
     body: Uint8Array
   }
+}
+
+/** A session of the dashboard, and the key with which it was opened. */
+export type AskingSession = {
+  readonly keyId: string
+  /** `ses_…` */
+  readonly sessionId: string
 }
 
 /** What a request with an Idempotency-Key is known again by. */

@@ -47,8 +47,12 @@ export function pageOf<Row extends { created_at: number; id: string }>(
   const rows = found.slice(0, limit)
   const last = rows.at(-1)
   const isLast = found.length <= limit || last === undefined
-  return { rows, next: isLast ? null : cursorOf(last) }
+  return { rows, next: isLast ? null : cursorAt({ createdAt: last.created_at, id: last.id }) }
 }
+
+/** What leads on from a place. */
+export const cursorAt = ({ createdAt, id }: Place): string =>
+  Buffer.from(JSON.stringify([createdAt, id])).toString('base64url')
 
 function partsOf(cursor: string): unknown[] {
   try {
@@ -58,6 +62,3 @@ function partsOf(cursor: string): unknown[] {
     return []
   }
 }
-
-const cursorOf = (row: { created_at: number; id: string }) =>
-  Buffer.from(JSON.stringify([row.created_at, row.id])).toString('base64url')

@@ -31,7 +31,7 @@ export function edge(service: Service): MiddlewareHandler<Env> {
     const tookMs = clock.ticks() - startedAt
     metrics.answered({ method, route, status, tookMs })
     // Templates of paths alone: a path may name what somebody owns, a query an address.
-    const line = { requestId, method, route, status, ms: Math.round(tookMs), keyId: keyOf(c) }
+    const line = { requestId, method, route, status, ms: Math.round(tookMs), ...askerOf(c) }
     if (QUIET.has(route) && status < 400) log.debug('request', line)
     else log.info('request', line)
   }
@@ -55,4 +55,8 @@ function routeOf(c: Context<Env>): string {
   return path === '/*' || path === '*' ? 'none' : path
 }
 
-const keyOf = (c: Context<Env>) => c.get('caller')?.key.id
+/** Of a session its id alone: with its token anybody would be it. */
+const askerOf = (c: Context<Env>) => ({
+  keyId: c.get('caller')?.key.id,
+  ...(c.env?.session !== undefined && { sessionId: c.env.session.sessionId }),
+})

@@ -1,5 +1,7 @@
 import { createTouches, type Touches } from './guard/touches.ts'
+import { type Breakdowns, createBreakdowns } from './jobs/breakdowns.ts'
 import type { Service } from './service.ts'
+import { Streams } from './streams.ts'
 import { createMetrics, type Metrics } from './watch/metrics.ts'
 
 /** What all paths of one service share while it runs. */
@@ -9,8 +11,10 @@ export type State = {
   verifying: number
   /** Requests with an Idempotency-Key that are being answered now. */
   readonly answering: Set<string>
+  readonly streams: Streams
   /** When keys were last used. */
   readonly touches: Touches
+  readonly breakdowns: Breakdowns
 }
 
 const states = new WeakMap<Service, State>()
@@ -22,7 +26,9 @@ export function stateOf(service: Service): State {
     metrics: createMetrics(service),
     verifying: 0,
     answering: new Set(),
+    streams: new Streams(),
     touches: createTouches(service),
+    breakdowns: createBreakdowns(service),
   }
   states.set(service, state)
   return state

@@ -1,6 +1,8 @@
 /** Lists in, lists out: everything that the rest of the house needs to know of CSV. */
 export {
   type Delimiter,
+  type DetectOptions,
+  detectColumns,
   detectDialect,
   HEAD_BYTES_MAX,
   type ListDialect,

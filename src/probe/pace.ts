@@ -1,5 +1,7 @@
 import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
 import type { Answer } from '../smtp/answer.ts'
+import { HEARD_MAX, Heard } from './heard.ts'
+import type { PaceStatus, Pause, Refusal } from './pace-status.ts'
 import { Turns } from './turns.ts'
 
 /** How fast one operator may be asked by one egress, to start with. */
@@ -27,9 +29,6 @@ const STREAK_PAUSE_MAX_MS = 2 * MINUTE
 /** The slowest that halving may make us: one connection in five minutes. */
 const RATE_MIN_PER_MS = 1 / (5 * MINUTE)
 
-/** Answers after which what was heard before counts half: a list comes to other parts of itself. */
-const HEARD_MAX = 200
-
 /** The right to hold one connection; `release` gives it back, and may be called twice. */
 export type Permit = { readonly release: () => void }
 
@@ -53,17 +52,18 @@ export class Pace {
   /** When the next connection is due by the rate; behind now by at most a burst of `sessionsMax`. */
   #nextStartAt = Number.NEGATIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
+  /** Wall clock, for people. */
+  #pausedAt = 0
   #throttledUntil = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MIN_MS
   #streakPauseMs = STREAK_PAUSE_MIN_MS
   /** Unknown users in a row, over all connections. */
   #streak = 0
-  /** Recipients asked lately, and how many of them were refused. */
-  #heard = 0
-  #heardRefused = 0
-  #refusal: { answer: Answer; until: number } | null = null
+  /** `at` is of the wall clock, for people; `until` of the ticks. */
+  #refusal: { answer: Answer; until: number; at: number; turnedAway: number } | null = null
   #wakers = new Set<() => void>()
   readonly #turns = new Turns()
+  readonly #heard = new Heard()
 
   constructor(row: PaceRow, clock: Clock) {
     this.row = row
@@ -150,14 +150,21 @@ export class Pace {
       this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS)
     }
     this.#throttledUntil = Math.max(this.#throttledUntil, now + pauseMs)
-    this.#pausedUntil = Math.max(this.#pausedUntil, this.#throttledUntil)
+    this.#pause(now, this.#throttledUntil)
   }
 
   /** The operator refuses our address, name or sender. */
   refused(answer: Answer): void {
     if (!this.isRefused) this.#halve()
-    this.#refusal = { answer, until: this.#clock.ticks() + REFUSAL_MS }
+    // It goes on until somebody was let in, however often we are told of it.
+    const { at, turnedAway } = this.#refusal ?? { at: this.#clock.now(), turnedAway: 0 }
+    this.#refusal = { answer, until: this.#clock.ticks() + REFUSAL_MS, at, turnedAway }
     this.#wakeAll()
+  }
+
+  /** Addresses that were to be asked about while it refused us. */
+  turnedAway(count: number): void {
+    if (this.#refusal !== null) this.#refusal.turnedAway += count
   }
 
   /**
@@ -178,16 +185,12 @@ export class Pace {
 
   /** One more recipient was answered for. */
   heard(isRefused: boolean): void {
-    this.#heard++
-    if (isRefused) this.#heardRefused++
-    if (this.#heard < HEARD_MAX) return
-    this.#heard /= 2
-    this.#heardRefused /= 2
+    this.#heard.add(isRefused)
   }
 
   /** Of the recipients asked lately, the share that was refused, for whatever reason; all, before anybody was asked. */
   get refusedShare(): number {
-    return (this.#heardRefused + 1) / (this.#heard + 1)
+    return this.#heard.refusedShare
   }
 
   /** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
@@ -198,8 +201,8 @@ export class Pace {
   /** Too many unknown users in a row. */
   strayed(): void {
     this.#streak = 0
-    const until = this.#clock.ticks() + this.#streakPauseMs
-    this.#pausedUntil = Math.max(this.#pausedUntil, until)
+    const now = this.#clock.ticks()
+    this.#pause(now, now + this.#streakPauseMs)
     this.#streakPauseMs = Math.min(this.#streakPauseMs * 2, STREAK_PAUSE_MAX_MS)
   }
 
@@ -207,6 +210,52 @@ export class Pace {
   found(): void {
     this.#streak = 0
     this.#streakPauseMs = STREAK_PAUSE_MIN_MS
+  }
+
+  /** What people should see first: a refusal, the more it turned away; then a pause; then who has most to do. */
+  get urgency(): number {
+    if (this.#refusal !== null) return 1e12 + this.#refusal.turnedAway
+    if (this.#pausedUntil > this.#clock.ticks()) return 1e9
+    return this.#sessions * HEARD_MAX + this.#heard.count
+  }
+
+  /** For people. */
+  status(operator: string): PaceStatus {
+    const { sessionsMax, sessionsPerSecond: sessionsPerSecondMax, unknownStreakMax } = this.row
+    return {
+      ...{
+        operator,
+        sessions: this.#sessions,
+        sessionsMax,
+        sessionsPerSecondMax,
+        unknownStreakMax,
+      },
+      sessionsAllowed: Math.floor(this.#sessionsAllowed),
+      sessionsPerSecond: this.#ratePerMs * SECOND,
+      ...{ heard: this.#heard.count, pause: this.#pauseStatus, refusal: this.#refusalStatus },
+    }
+  }
+
+  get #pauseStatus(): Pause | null {
+    const now = this.#clock.ticks()
+    if (this.#pausedUntil <= now) return null
+    const why = this.#throttledUntil > now ? 'throttled' : 'unknown-users'
+    return { since: this.#pausedAt, until: this.#atWall(this.#pausedUntil), why }
+  }
+
+  get #refusalStatus(): Refusal | null {
+    if (this.#refusal === null) return null
+    const { answer, at, until, turnedAway } = this.#refusal
+    return { answer, since: at, until: this.#atWall(until), turnedAway }
+  }
+
+  #atWall(ticks: number): number {
+    return Math.round(this.#clock.now() + ticks - this.#clock.ticks())
+  }
+
+  #pause(now: number, until: number) {
+    if (this.#pausedUntil <= now) this.#pausedAt = this.#clock.now()
+    this.#pausedUntil = Math.max(this.#pausedUntil, until)
   }
 
   /** When the rate allows the next connection; a burst of `sessionsMax` is allowed after a rest. */

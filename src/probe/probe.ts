@@ -55,6 +55,16 @@ export class Prober {
     return !(this.#paces.get(operator)?.isRefused ?? false)
   }
 
+  /** Since when no mail server can be reached, by the wall clock; null: nobody says so. */
+  get closedSince(): number | null {
+    return this.#wayOut.closedSince
+  }
+
+  /** Those of the operators that were asked lately, the last of them first. */
+  paces(): Iterable<[operator: string, Pace]> {
+    return this.#paces.entries()
+  }
+
   /** For who can wait: how long, until it is known whether mail servers can be reached at all; null where it is. */
   get doubtMs(): number | null {
     return this.#wayOut.doubtMs
@@ -70,6 +80,7 @@ export class Prober {
     options: ProbeOptions<Q>,
   ): Promise<void> {
     const pace = this.pace(operator.name)
+    if (pace.isRefused) pace.turnedAway(questions.length)
     let closed = Promise.resolve()
     for (const plan of planLanes(questions)) {
       await closed

@@ -3,6 +3,7 @@ import { lists } from './migration/0001-lists.ts'
 import { egresses } from './migration/0002-egresses.ts'
 import { service } from './migration/0003-service.ts'
 import { deliveries } from './migration/0004-deliveries.ts'
+import { sessions } from './migration/0005-sessions.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
@@ -12,4 +13,5 @@ export const MIGRATIONS: Migrations = {
   '0002_egresses': { up: egresses },
   '0003_service': { up: service },
   '0004_deliveries': { up: deliveries },
+  '0005_sessions': { up: sessions },
 }

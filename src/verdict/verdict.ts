@@ -69,11 +69,19 @@ export type Result = {
 /** The four classes by which results are counted and filtered. */
 export type Class = 'deliverable' | 'risky' | 'undeliverable' | 'unknown'
 
-export function classOf({ valid, risk }: Verdict): Class {
+export function classOf<V extends Pick<Verdict, 'valid' | 'risk'>>({ valid, risk }: V): Class {
   if (risk === 'unknown') return 'unknown'
   if (!valid) return 'undeliverable'
   return risk === 'low' ? 'deliverable' : 'risky'
 }
+
+/** What is told where only the class is left, as of an erased address: the plainest case of it. */
+export const PLAINEST_REASONS = {
+  deliverable: 'accepted_email',
+  risky: 'low_deliverability',
+  undeliverable: 'rejected_email',
+  unknown: 'unavailable_smtp',
+} as const satisfies Record<Class, Reason>
 
 /** Something inside ev ended it: nothing is said of the address. */
 export const isFailure = ({ reason }: Verdict) => reason === 'unexpected_error'

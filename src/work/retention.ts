@@ -5,6 +5,7 @@ import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
   deleteReplaysBefore,
+  deleteSessionsUntil,
   deleteStrandedUntil,
   deleteStrayEventsBefore,
   deleteWebhooksUntil,
@@ -18,7 +19,7 @@ import { REPLAY_MS } from '../store/replays.ts'
 /** What goes by its age, and before which time it goes, epoch ms. */
 export type Retention = {
   readonly name:
-    | ('history' | 'replays' | 'credits' | 'answers')
+    | ('history' | 'replays' | 'credits' | 'answers' | 'sessions')
     | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets')
   readonly expiry: Expiry
   readonly before: number
@@ -39,6 +40,7 @@ export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'secrets', expiry: forgetSecretsUntil, before: now },
   { name: 'credits', expiry: deleteCreditsBefore, before: now - CREDITS_KEPT_MS },
   { name: 'answers', expiry: forgetAnswersBefore, before: now },
+  { name: 'sessions', expiry: deleteSessionsUntil, before: now },
 ]
 
 /** Rows of the first transaction; those that follow have twice as many, or half as many, by how long it took. */

@@ -1,7 +1,6 @@
 import { periodStart } from '../account/plan.ts'
 import { breathe } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
-import { isAddress, toEntry } from '../job/submission.ts'
 import { creditsLeft, holdCredits } from '../store/account/credits.ts'
 import type { Database, Trx } from '../store/database.ts'
 import { createJob, findJob, type Job } from '../store/job/jobs.ts'
@@ -14,7 +13,7 @@ import {
 } from '../store/job/loading.ts'
 import { deleteJob } from '../store/job/removal.ts'
 import type { JobType } from '../store/schema.ts'
-import { FirstRows } from './first-rows.ts'
+import { RowTally } from './row-tally.ts'
 
 export type Submission = {
   readonly accountId: string
@@ -69,18 +68,18 @@ export async function loadJob(
   const jobId = newId(submission, parts.random)
   await createJob(parts.database, toJob(jobId, submission))
   try {
-    const firsts = submission.deduplicate ? new FirstRows(parts.random) : null
-    const loading = new Loading(parts.database, jobId, firsts)
+    const tally = new RowTally({ deduplicate: submission.deduplicate, random: parts.random })
+    const loading = new Loading(parts.database, jobId, tally)
     for await (const batch of rows) {
       await loading.take(batch)
-      if (askedMax !== null && loading.asked > askedMax) {
+      if (askedMax !== null && tally.asked > askedMax) {
         await deleteJob(parts.database, jobId)
         return null
       }
     }
     await loading.end()
-    const { total, malformed, duplicates } = loading
-    const asked = askedMax === null ? null : loading.asked
+    const { total, malformed, duplicates } = tally
+    const asked = askedMax === null ? null : tally.asked
     return { jobId, submission, total, malformed, duplicates, asked }
   } catch (error) {
     await dropLoading(parts.database, jobId)
@@ -130,19 +129,14 @@ export const toJob = (id: string, { source, ...submission }: Submission) => {
 class Loading {
   readonly #database: Database
   readonly #jobId: string
-  /** Null: rows that come again are asked again. */
-  readonly #firsts: FirstRows | null
+  readonly #tally: RowTally
   #chunk: NewItem[] = []
   #length = 0
-  total = 0
-  malformed = 0
-  duplicates = 0
-  asked = 0
 
-  constructor(database: Database, jobId: string, firsts: FirstRows | null) {
+  constructor(database: Database, jobId: string, tally: RowTally) {
     this.#database = database
     this.#jobId = jobId
-    this.#firsts = firsts
+    this.#tally = tally
   }
 
   async take(rows: readonly Row[]): Promise<void> {
@@ -162,7 +156,7 @@ class Loading {
       chunk = []
       await breathe()
     }
-    for (const row of this.#firsts?.repeated() ?? []) {
+    for (const row of this.#tally.repeated()) {
       const first = chunk[0]?.position ?? row.position
       if (chunk.length === CHUNK_ROWS_MAX || row.position - first > STRETCH_MAX) await note()
       chunk.push(row)
@@ -178,13 +172,8 @@ class Loading {
   }
 
   #add({ text, cells = null }: Row) {
-    const entry = toEntry(text)
-    const position = ++this.total
-    const sameAs = this.#firsts?.take(entry.dedupeKey, position) ?? null
-    this.#chunk.push({ position, ...entry, cells, sameAs })
-    this.#length += entry.text.length + (cells?.length ?? 0)
-    if (!isAddress(entry)) this.malformed++
-    else if (sameAs === null) this.asked++
-    if (sameAs !== null) this.duplicates++
+    const row = this.#tally.take(text)
+    this.#chunk.push({ ...row, cells })
+    this.#length += row.text.length + (cells?.length ?? 0)
   }
 }

@@ -9,8 +9,8 @@ import type { JobWorker } from './worker.ts'
 const LOOK_EVERY_MS = 2 * SECOND
 
 /**
- * Tells the worker of jobs that another process has cancelled or deleted (`ev jobs cancel`). Gives the function that
- * ends the watch.
+ * Tells the worker of jobs that another process has cancelled, deleted or resumed (`ev jobs cancel`). Gives the function
+ * that ends the watch.
  */
 export function watchWithdrawals(database: Database, worker: JobWorker, log: Log): () => void {
   const stopping = new AbortController()
@@ -19,6 +19,8 @@ export function watchWithdrawals(database: Database, worker: JobWorker, log: Log
   const look = async () => {
     const open = new Set((await openJobs(database)).map(({ id }) => id))
     for (const id of known) if (!open.has(id)) worker.drop(id)
+    // What it has already stays as it is; and what it lost to a cancelling that was taken back at once comes to it again.
+    for (const id of open) worker.take(id)
     known = open
   }
   const run = async () => {

@@ -48,3 +48,17 @@ test('an entry set again has the new value and the new time; one deleted is gone
   map.delete('a')
   expect(map.get('a')).toBeUndefined()
 })
+
+test('what has not expired is listed, the last used first, and listing it is no use of it', async () => {
+  const { clock, map } = mapOf(2)
+  map.set('gone', { n: 0 }, 500)
+  map.set('a', { n: 1 }, 1_000)
+  await clock.advance(501)
+  map.set('b', { n: 2 }, 1_000)
+  expect([...map.entries()]).toEqual([
+    ['b', { n: 2 }],
+    ['a', { n: 1 }],
+  ])
+  map.set('c', { n: 3 }, 1_000)
+  expect([...map.entries()].map(([key]) => key)).toEqual(['c', 'b'])
+})

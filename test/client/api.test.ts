@@ -18,7 +18,10 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[verify('a'), verify.single('a'), verify.later('a')],
     ...[client.bulk([]), client.bulkStatus('{id}'), client.batch([]), client.file('a')],
     ...[jobs.get('{id}'), jobs.list().page(), jobs.cancel('{id}'), jobs.delete('{id}')],
+    ...[jobs.rows('{id}').page(), jobs.breakdown('{id}'), jobs.resume('{id}')],
+    failureOf(all(jobs.events('{id}'))),
     ...[jobs.download('{id}'), client.history().page(), client.credits(), client.stats()],
+    client.limits(),
     ...[keys.list(), keys.create({ name: 'a', scopes: ['*'] }), keys.update('{id}', {})],
     ...[keys.rotate('{id}'), keys.delete('{id}'), webhooks.list(), webhooks.get('{id}')],
     ...[webhooks.create(webhook), webhooks.update('{id}', {}), webhooks.replace('{id}', webhook)],
@@ -161,6 +164,14 @@ describe('with the service', () => {
       '2 invalid@example.com',
       '3 no address',
     ])
+    const unwanted = jobs.rows(bulk.job_id, { class: ['undeliverable'], limit: 1, after: 1 })
+    expect((await all(unwanted)).map(({ row, reason }) => `${row} ${reason}`)).toEqual([
+      '2 rejected_email',
+      '3 invalid_email',
+    ])
+    const found = jobs.rows(bulk.job_id, { search: 'VALID@', reason: ['accepted_email'] })
+    expect((await all(found)).map(({ row }) => row)).toEqual([1])
+    expect((await jobs.breakdown(bulk.job_id)).classes).toMatchObject({ undeliverable: 2 })
     const records = await all(jobs.csv(bulk.job_id))
     expect(records[0]).toMatch(/^email,valid,deliverable,risk_level,reason,cached,/)
     expect(records).toHaveLength(4)
@@ -172,7 +183,7 @@ describe('with the service', () => {
     expect((await jobs.get(bulk.job_id, { include: 'results' })).data.results).toHaveLength(3)
   })
 
-  test('a batch is found, cancelled, waited for and deleted', async () => {
+  test('a batch is found, cancelled, waited for, resumed and deleted', async () => {
     const { client } = near(await house())
     const { job_id } = await client.batch(['a@example.com', 'b@example.com'])
     expect(await client.jobs.get(job_id)).toMatchObject({ status: 'queued', total_emails: 2 })
@@ -180,6 +191,10 @@ describe('with the service', () => {
     expect(await failureOf(client.jobs.download(job_id))).toMatchObject({ code: 'job_not_ready' })
     expect(await client.jobs.cancel(job_id)).toMatchObject({ status: 'cancelled' })
     expect(await client.waitForJob(job_id)).toMatchObject({ status: 'cancelled' })
+    expect(await all(client.jobs.events(job_id))).toMatchObject([{ status: 'cancelled' }])
+    expect(await client.jobs.resume(job_id)).toMatchObject({ status: 'queued' })
+    expect(await failureOf(client.jobs.resume(job_id))).toMatchObject({ code: 'job_not_resumable' })
+    await client.jobs.cancel(job_id)
     expect(await client.jobs.delete(job_id)).toBeUndefined()
     expect(await failureOf(client.jobs.get(job_id))).toMatchObject({ status: 404 })
   })
@@ -245,6 +260,7 @@ describe('with the service', () => {
   test('numbers are told', async () => {
     const { client } = near(await house({ plan: 'free' }))
     expect(await client.credits()).toMatchObject({ plan: 'free', credits_balance: 100 })
+    expect((await client.limits()).map(({ name }) => name)).toContain('credits')
     expect(await client.stats({ period: 'week' })).toMatchObject({ period: 'week' })
     expect(await all(client.history({ limit: 1 }))).toEqual([])
   })

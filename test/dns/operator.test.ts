@@ -5,6 +5,7 @@ import { EvError } from '../../src/base/error.ts'
 import { createOperators } from '../../src/dns/operator.ts'
 import { OPERATOR_ROWS } from '../../src/dns/operators.ts'
 import type { OwnOperator } from '../../src/dns/own-operators.ts'
+import { titleReader } from '../../src/dns/own-operators.ts'
 
 const FIXTURE = join(import.meta.dirname, '../../fixtures/operator/hosts.tsv')
 const hosts = readFileSync(FIXTURE, 'utf8')
@@ -131,5 +132,15 @@ describe('the table', () => {
     for (const [name, , , list] of OPERATOR_ROWS) {
       for (const suffix of list.split(' ')) expect(operators.of(`mx.${suffix}`).name).toBe(name)
     }
+  })
+})
+
+describe('what people call an operator', () => {
+  const titleOf = titleReader({ google: { title: 'G' }, outlook: { title: null } })
+
+  test('is as you say, else as the table says, else its name', () => {
+    expect(['google', 'outlook', 'yahoo', 'mx.test', 'constructor'].map(titleOf)).toEqual([
+      ...['G', 'Outlook.com', 'Yahoo', 'mx.test', 'constructor'],
+    ])
   })
 })

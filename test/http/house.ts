@@ -7,6 +7,7 @@ import type { Scope } from '../../src/account/scope.ts'
 import type { LogFields } from '../../src/base/log.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import { closeApp, createApp } from '../../src/http/app.ts'
+import type { AskingSession } from '../../src/http/context.ts'
 import type { Service, ServiceSettings } from '../../src/http/service.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey, type NewKey } from '../../src/store/account/keys.ts'
@@ -38,6 +39,8 @@ export type RequestOptions = {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly ip?: string
+  /** Asks as the dashboard does, for somebody who is signed in. */
+  readonly session?: AskingSession | undefined
 }
 
 /** The service without a port: a database of its own, a clock that stands, chance that counts, an account and its key. */
@@ -104,7 +107,8 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
     }
     const body = isJson ? JSON.stringify(o.body) : (o.body as string | undefined)
     const init = { method, headers, ...(body !== undefined && { body }) }
-    return app.request(path, init, { incoming: { socket: { remoteAddress: ip } } })
+    const incoming = { socket: { remoteAddress: ip } }
+    return app.request(path, init, { incoming, ...(o.session && { session: o.session }) })
   }
   return {
     ...{ app, service, database, clock, zone, mx, random, books, worker, post, lines, key },

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { openapiDocument } from '../../src/http/document/openapi.ts'
-import { addHistory } from '../../src/store/account/history.ts'
-import { countUsage } from '../../src/store/account/usage.ts'
 import { write } from '../../src/store/database.ts'
-import { emit } from '../../src/store/event/events.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
 import { house } from './house.ts'
 import { seedJob } from './jobs/seed.ts'
+import { furnish, WEBHOOK } from './owning.ts'
 
 /** What the first account has: an ID for each kind of path. */
 const OWNED: readonly [path: RegExp, id: string][] = [
@@ -28,10 +26,11 @@ describe('what another account has', () => {
       expect(answer).toEqual([method, path, 404, expect.objectContaining({ code: 'not_found' })])
     }
     // The test sees all of them, or a new kind of path is missing above.
-    expect(asked.length).toBeGreaterThanOrEqual(18)
+    expect(asked.length).toBeGreaterThanOrEqual(22)
     expect(asked.filter(([, path]) => path.includes('{'))).toEqual([])
     for (const path of [
       ...['/v1/jobs/job_a', '/v1/webhooks/wh_a', '/v1/jobs/job_a/download'],
+      ...['/v1/jobs/job_a/results', '/v1/jobs/job_a/breakdown'],
       `/v1/webhooks/wh_a/deliveries/${deliveryId}`,
     ]) {
       expect((await request(path)).status).toBe(200)
@@ -79,36 +78,10 @@ describe('what another account has', () => {
   })
 })
 
-const WEBHOOK = {
-  ...{ url: 'https://app.test/', active: true, events: ['batch.completed' as const] },
-  ...{ description: null, secret: 'sealed', secretHint: 'LaSw', createdAt: 0 },
-}
-
 /** A house whose first account has one of everything. */
 async function owning() {
   const given = await house()
-  const { database, clock, random } = given
-  await seedJob(database, { texts: ['valid@a.example'] })
-  const now = clock.now()
-  const deliveryId = await write(database, async trx => {
-    await createWebhook(trx, { ...WEBHOOK, id: 'wh_a', accountId: 'acc_1' })
-    const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, random }
-    await emit(trx, { ...happened, kind: 'batch.completed' })
-    await addHistory(trx, [
-      {
-        ...{ id: 'ver_a', account_id: 'acc_1', key_id: 'key_1', email: 'ann@a.test', valid: 1 },
-        ...{ deliverable: 1, risk_level: 'low', reason: 'accepted_email', class: 'deliverable' },
-        ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: now },
-      },
-    ])
-    const day = now - (now % 86_400_000)
-    const used = { verifications: 3, cached: 0, credits: 3 }
-    await countUsage(trx, [
-      { account_id: 'acc_1', key_id: 'key_1', day, class: 'deliverable', ...used },
-    ])
-    return (await trx.selectFrom('delivery').select('id').executeTakeFirstOrThrow()).id
-  })
-  return { ...given, deliveryId }
+  return { ...given, deliveryId: await furnish(given) }
 }
 
 /** Every operation of the document that names one thing, with the ID of one of the first account. */

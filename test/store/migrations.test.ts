@@ -3,7 +3,7 @@ import SqliteDatabase from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
-import { findAccount } from '../../src/store/account/accounts.ts'
+import { findAccount, listAccounts } from '../../src/store/account/accounts.ts'
 import { dueWebhooks, nextDeliveries } from '../../src/store/event/deliveries.ts'
 import { claimItems, nextDueAt } from '../../src/store/job/claims.ts'
 import { startJob } from '../../src/store/job/course.ts'
@@ -80,6 +80,24 @@ test('what an ev that sent nothing wrote down is sent: an event that waits is of
     },
   ])
   expect(await findAccount(database, 'acc_a')).toMatchObject({ name: 'A', email: null })
+})
+
+test('the oldest account of an ev without a dashboard is that of whoever runs the service, and no other is', async () => {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const earlier = await databaseAsOf('0004_deliveries', file)
+  await sql`
+    insert into account (id, name, plan, created_at) values
+    ('acc_c', 'C', 'free', 1), ('acc_a', 'A', 'free', 2), ('acc_b', 'B', 'free', 1)`.execute(
+    earlier,
+  )
+  await earlier.destroy()
+
+  const database = await tempDatabase({ file })
+  expect((await listAccounts(database)).map(({ id, operator }) => [id, operator])).toEqual([
+    ['acc_b', 1],
+    ['acc_c', 0],
+    ['acc_a', 0],
+  ])
 })
 
 /** A database as it was when a migration was the last. */

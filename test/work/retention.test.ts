@@ -32,7 +32,7 @@ test('answers are repeated for a day, and what waits at a webhook that is off fo
   const before = new Map(retentions(100 * DAY, DAY).map(one => [one.name, one.before / DAY]))
   expect(Object.fromEntries(before)).toEqual({
     ...{ history: 99, replays: 99, deliveries: 100, stranded: 93, webhooks: 100 },
-    ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100 },
+    ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100, sessions: 100 },
   })
 })
 

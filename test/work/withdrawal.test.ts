@@ -1,24 +1,44 @@
 import { expect, test } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
+import { write } from '../../src/store/database.ts'
 import { cancelJob } from '../../src/store/job/course.ts'
-import { createJob } from '../../src/store/job/jobs.ts'
+import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
+import { resumeJob } from '../../src/work/resume.ts'
 import { watchWithdrawals } from '../../src/work/withdrawal.ts'
 import { fakeClock } from '../fake/clock.ts'
 import { idleWorker } from '../http/house.ts'
 import { tempDatabase } from '../store/temp-database.ts'
 
+const owner = {
+  ...{ accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false },
+  type: 'batch',
+} as const
+
+test('a job that another process resumes is taken up within two seconds', async () => {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await createJob(database, { id: 'job_a', sourceKey: 'a', source: '{}', owner })
+  await addItems(database, 'job_a', [{ position: 1, text: 'a@x.example', dedupeKey: 'a' }])
+  await queueJob(database, 'job_a')
+  await cancelJob(database, 'job_a')
+  const worker = idleWorker()
+  const end = watchWithdrawals(database, worker, silentLog)
+  await clock.advance(4_000)
+  expect(worker.taken).toEqual([])
+  const seen = await readJob(database, 'job_a')
+  const o = { now: clock.now(), needed: null, creditsPerDay: null }
+  await write(database, trx => resumeJob(trx, seen, o))
+  await clock.advance(2_000)
+  expect(worker.taken).toEqual(['job_a'])
+  expect(worker.dropped).toEqual([])
+  end()
+})
+
 test('a job that another process cancels or deletes is dropped within two seconds, others are not', async () => {
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
-  const owner = {
-    accountId: 'acc_1',
-    keyId: 'key_1',
-    type: 'batch',
-    name: null,
-    sandbox: false,
-  } as const
   for (const id of ['job_a', 'job_b', 'job_c']) {
     await createJob(database, { id, sourceKey: id, source: '{}', owner })
     await addItems(database, id, [{ position: 1, text: 'a@x.example', dedupeKey: 'a@x.example' }])

@@ -81,6 +81,7 @@ const COLUMNS = [
   { title: 'NAME' },
   { title: 'PLAN' },
   { title: 'EMAIL' },
+  { title: 'OPERATOR' },
   { title: 'KEYS' },
   { title: 'CREATED' },
 ]
@@ -90,6 +91,7 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   account.name,
   account.plan,
   account.email ?? '–',
+  account.operator === 1 ? 'yes' : '–',
   counted(keys, 'key'),
   timeText(account.created_at),
 ]

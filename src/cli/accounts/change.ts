@@ -1,9 +1,10 @@
-import { type Account, setEmail, setPlan } from '../../store/account/accounts.ts'
+import { type Account, setEmail, setOperator, setPlan } from '../../store/account/accounts.ts'
 import { write } from '../../store/database.ts'
 import { readConfig } from '../settings/settings.ts'
 import type { AccountFlags } from './accounts.ts'
 import { chosenAccount, withAccounts } from './chosen.ts'
 import { emailOrNone } from './email.ts'
+import { onOrOff } from './on-or-off.ts'
 import { checkedPlan } from './plan.ts'
 import { accountObject, print } from './print.ts'
 
@@ -44,3 +45,25 @@ const whoIsTold = ({ id, name, email }: Account) =>
   email === null
     ? `The account ${id} “${name}” has no address now: notices about it go to whoever --notify-to names for “ev serve”, else to its log.`
     : `Notices about the account ${id} “${name}” go to ${email} now, by the mail server that --notify-smtp names for “ev serve”.`
+
+/** `ev accounts set-operator`: gives the code to exit with. */
+export function setOperatorCommand(
+  given: string,
+  word: string,
+  flags: AccountFlags,
+): Promise<number> {
+  const operator = onOrOff(word)
+  return withAccounts(readConfig(flags), async (database, accounts) => {
+    const account = chosenAccount(accounts, given)
+    await write(database, trx => setOperator(trx, account.id, operator))
+    const changed = { ...account, operator: operator ? 1 : 0 }
+    if (flags.json) print(accountObject(changed))
+    else process.stdout.write(`${whatIsSeen(changed)}\n`)
+    return 0
+  })
+}
+
+const whatIsSeen = ({ id, name, operator }: Account) =>
+  operator === 1
+    ? `Whoever signs in to the dashboard with a key of the account ${id} “${name}” sees how the whole service is now, on the page Health.`
+    : `Whoever signs in to the dashboard with a key of the account ${id} “${name}” sees this account alone now.`

@@ -2,8 +2,8 @@ import { isoTime } from '../../engine/result/present.ts'
 import type { Account } from '../../store/account/accounts.ts'
 
 /** An account as JSON. */
-export const accountObject = ({ id, name, plan, email, created_at }: Account) => ({
-  ...{ id, name, plan, email },
+export const accountObject = ({ id, name, plan, email, operator, created_at }: Account) => ({
+  ...{ id, name, plan, email, operator: operator === 1 },
   created_at: isoTime(created_at),
 })
 

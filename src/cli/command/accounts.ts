@@ -8,20 +8,25 @@ Examples:
   ev accounts create --name Shop --plan starter
   ev accounts set-plan Shop professional
   ev accounts set-email Shop owner@shop.example
+  ev accounts set-operator Ops on
 
 What an account owns, such as keys, lists and history, no other account sees. Plans: free, starter, professional,
 enterprise, and those that the config file adds under "plans". Its address is told what could not be delivered to its
-webhooks.`
+webhooks. The account of an operator sees on the dashboard how the whole service is; the first one that “ev serve”
+makes is such a one.`
 
 export function addAccounts(ev: Command): void {
   const accounts = ev
     .command('accounts')
-    .description('accounts of the HTTP service: see and make them, change plan and address')
+    .description(
+      'accounts of the HTTP service: see and make them, change plan, address and operator',
+    )
     .addHelpText('after', EXAMPLES)
   addList(accounts)
   addCreate(accounts)
   addSetPlan(accounts)
   addSetEmail(accounts)
+  addSetOperator(accounts)
 }
 
 function addList(accounts: Command): void {
@@ -85,4 +90,21 @@ function addSetEmail(accounts: Command): void {
       process.exitCode = await setEmailCommand(account, address, flags)
     })
   addSettings(setEmail, DATA_SETTINGS)
+}
+
+function addSetOperator(accounts: Command): void {
+  const setOperator = accounts
+    .command('set-operator')
+    .description(
+      'say whether one is that of whoever runs the service: it sees Health on the dashboard',
+    )
+    .argument('<account>', 'its ID or name')
+    .argument('<on|off>', 'on: it sees how the whole service is; off: itself alone')
+    .option('--json', 'print JSON: one object')
+    .addHelpText('after', '\nExamples:\n  ev accounts set-operator Ops on')
+    .action(async (account: string, word: string, flags) => {
+      const { setOperatorCommand } = await import('../accounts/change.ts')
+      process.exitCode = await setOperatorCommand(account, word, flags)
+    })
+  addSettings(setOperator, DATA_SETTINGS)
 }

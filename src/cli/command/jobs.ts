@@ -18,7 +18,7 @@ done: resume goes on) · unwritten (all is known, only the output is missing: re
 cancelled · failed.
 
 Lists that came to “ev serve” are here too: it alone works on them, and it notices within seconds when one is
-cancelled or deleted here.`
+cancelled, deleted or, after it was cancelled or failed, resumed here.`
 
 export function addJobs(ev: Command): void {
   const jobs = ev

@@ -10,7 +10,8 @@ Examples:
   ev keys rotate key_4kq2
   ev keys revoke key_4kq2
 
-They work while “ev serve” runs, which notices within a second. A key is shown when it is made and never again.`
+They work while “ev serve” runs, which notices within a second. A key is shown when it is made and never again.
+Rotating or revoking one signs out whoever came to the dashboard with it.`
 
 export function addKeys(ev: Command): void {
   const keys = ev
@@ -59,7 +60,7 @@ Examples:
   ev keys create --name Shop --scopes verify:single,verify:bulk --allow-domain shop.example.com
 
 Scopes: verify:single, verify:bulk, jobs:read, jobs:write, webhooks:read, webhooks:write, account:read, keys:write,
-and * for all of them.`,
+dashboard (to sign in to it), and * for all of them.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')

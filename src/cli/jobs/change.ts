@@ -7,25 +7,23 @@ import { deleteJob } from '../../store/job/removal.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isAtWork, isOfService, standingOf, withJob } from './kept-job.ts'
+import { resumeInService } from './resume-in-service.ts'
 import { forgetStdin } from './stdin-copy.ts'
 
 export type Flags = { readonly [setting: string]: unknown }
 
 /** `ev jobs resume`: gives the code to exit with. */
 export async function resumeCommand(id: string, flags: Flags): Promise<number> {
-  const jobId = await withJob(readConfig(flags), id, async (_, job) => {
-    if (isOfService(job)) throw goesOnByItself(job)
-    return job.id
+  const config = readConfig(flags)
+  const jobId = await withJob(config, id, async (database, job) => {
+    if (!isOfService(job)) return job.id
+    await resumeInService(database, config, job)
+    return null
   })
+  if (jobId === null) return 0
   const { resumeBulk } = await import('../bulk/bulk.ts')
   return resumeBulk(jobId, flags)
 }
-
-const goesOnByItself = ({ id }: Job) =>
-  new EvError(
-    'usage',
-    `Job ${id} is one of the service: “ev serve” goes on with it by itself, whenever it runs.`,
-  )
 
 /** `ev jobs cancel`: gives the code to exit with. */
 export function cancelCommand(id: string, flags: Flags): Promise<number> {

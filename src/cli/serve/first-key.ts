@@ -19,7 +19,7 @@ export async function firstKey(
   const accountId = `acc_${random.token(ID_LENGTH)}`
   const now = database.clock.now()
   await write(database, async trx => {
-    await createAccount(trx, { id: accountId, name: 'default', plan, now })
+    await createAccount(trx, { id: accountId, name: 'default', plan, operator: true, now })
     await createKey(trx, {
       ...{ id: `key_${random.token(ID_LENGTH)}`, accountId, name: 'first', secret, now },
       ...{ scopes: ['*'], allowedIps: [], allowedDomains: [] },

@@ -95,7 +95,9 @@ async function serve(parts: Parts): Promise<void> {
     const endReloads = reloadOnHangup(lists, flags, log, () => renewal?.look())
     const place = placeOf(door, server.port)
     const isPlain = door.files === null
-    welcome(log, { place, baseUrl, isPlain, key, hint: helloHint(config) })
+    // The address opens the account for who reads it first: it is for a terminal, not for a log.
+    const path = key !== null && process.stderr.isTTY ? house.offerKey(key) : null
+    welcome(log, { place, baseUrl, isPlain, key, path, hint: helloHint(config) })
     await told
     endReloads()
   } finally {

@@ -8,12 +8,17 @@ export type Welcome = {
   readonly isPlain: boolean
   /** The text of the first key, at the first start. */
   readonly key: string | null
+  /** The path of the page that shows the key once; null: there is none. */
+  readonly path: string | null
   /** A note about our own name, where that is needed. */
   readonly hint: string | null
 }
 
 /** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
-export function welcome(log: ServeLog, { place, baseUrl, isPlain, key, hint }: Welcome): void {
+export function welcome(
+  log: ServeLog,
+  { place, baseUrl, isPlain, key, path, hint }: Welcome,
+): void {
   const say = (text: string) =>
     log.isPretty ? void process.stderr.write(`${text}\n`) : log.info(text)
   if (hint !== null) say(hint)
@@ -26,6 +31,8 @@ export function welcome(log: ServeLog, { place, baseUrl, isPlain, key, hint }: W
       'The first key is printed on stdout, this once. It may do everything: export EV_KEY=ev_live_…',
     )
   }
+  if (path === null) say(`Dashboard: ${baseUrl}/`)
+  else say(`Dashboard: ${baseUrl}${path} shows the key and signs you in, once, within an hour.`)
   say(curl(baseUrl))
   say(`All paths: ${baseUrl}/docs`)
 }

@@ -1,6 +1,7 @@
 import { styleText } from 'node:util'
 import { isFault } from '../../address/address.ts'
 import { cleanText } from '../../base/text.ts'
+import { noMailText } from '../../dns/route-text.ts'
 import { retryAfterSeconds } from '../../engine/inquiry/again.ts'
 import { reasonText } from '../../smtp/reason-text.ts'
 import { MEANINGS } from '../../verdict/reason.ts'
@@ -68,18 +69,7 @@ function howWeKnow(evidence: Evidence): string | null {
   if (evidence.skipped === 'literal') return 'an address literal names a machine, not a mail domain'
   if (evidence.skipped === 'unwanted') return 'you asked for no question to the mail server'
   if (evidence.skipped === 'sandbox') return 'simulated: nobody was asked'
-  switch (route?.kind) {
-    case 'no-domain':
-      return 'the DNS says that there is no such name'
-    case 'no-mail':
-      return 'the domain has neither MX nor address records'
-    case 'null-mx':
-      return 'the domain publishes a null MX (RFC 7505)'
-    case 'unknown':
-      return route.fault === 'timeout' ? 'the DNS did not answer' : 'the DNS servers failed'
-    default:
-      return null
-  }
+  return route === null ? null : noMailText(route)
 }
 
 function mailServer({ host, ip, tls, operator }: Evidence): string | null {

@@ -1,4 +1,5 @@
 import { EvApiError } from '../error.ts'
+import type { ErrorBody } from '../types.ts'
 
 /** How the limit that is nearest to its end stands. */
 export type RateLimit = {
@@ -44,6 +45,13 @@ export function apiErrorOf(response: Response, text: string, now: number): EvApi
     body,
   })
 }
+
+/** What went wrong after an answer had begun: its status was sent by then, and only faults of the service come so late. */
+export const apiErrorTold = (told: ErrorBody): EvApiError =>
+  new EvApiError(told.error, {
+    ...{ status: 500, code: told.code, requestId: told.request_id },
+    ...{ retryAfterMs: null, body: told },
+  })
 
 function messageOf({ status, headers }: Response, said: Record<string, unknown>): string {
   const message = textOf(said.message) ?? textOf(said.detail) ?? textOf(said.error)

@@ -23,6 +23,8 @@ export type Request = {
   /** With its `/v1`, and its parts encoded. */
   readonly path: string
   readonly query?: object | undefined
+  /** The type of the answer, where it is not JSON that is wanted. */
+  readonly accept?: string
   /** Sent as JSON, or as multipart where it is a form. */
   readonly body?: object | undefined
   /** Whether it must carry an Idempotency-Key, as doing it twice is not the same as doing it once. */
@@ -166,7 +168,7 @@ function urlOf(baseUrl: string, { path, query = {} }: Request): string {
 
 function initOf(
   { headers }: ConnectionParts,
-  { method, body }: Request,
+  { method, accept, body }: Request,
   key: string | null,
 ): RequestInit {
   const isForm = body instanceof FormData
@@ -174,6 +176,7 @@ function initOf(
     method,
     headers: {
       ...headers,
+      ...(accept === undefined ? {} : { accept }),
       ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
       ...(key === null ? {} : { 'idempotency-key': key }),
     },

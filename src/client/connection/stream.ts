@@ -73,6 +73,24 @@ export async function* objectsOf<T>(bytes: ReadableStream<Uint8Array>): AsyncGen
   }
 }
 
+/** The events of a `text/event-stream`; one that is cut short is none. */
+export async function* eventsOf<T extends { event: string; data: unknown }>(
+  bytes: ReadableStream<Uint8Array>,
+): AsyncGenerator<T> {
+  let fields = new Map<string, string>()
+  for await (const line of linesOf(bytes)) {
+    const [name = '', value = ''] = line.replace(/\r$/, '').split(/: ?(.*)/s)
+    if (name !== '') fields.set(name, value)
+    else if (!line.startsWith(':')) {
+      const data = fields.get('data')
+      if (data !== undefined) {
+        yield { event: fields.get('event') ?? 'message', data: JSON.parse(data) } as T
+      }
+      fields = new Map()
+    }
+  }
+}
+
 /** Not every browser lets a stream be iterated. Whoever stops early lets the connection go. */
 async function* piecesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = bytes.getReader()

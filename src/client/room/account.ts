@@ -3,6 +3,7 @@ import type {
   Credits,
   GetStatsQuery,
   HistoryPage,
+  Limits,
   ListHistoryQuery,
   Stats,
   Verification,
@@ -14,6 +15,8 @@ export type Account = {
   /** What was verified, the newest first. */
   history(query?: Omit<ListHistoryQuery, 'cursor'>, options?: CallOptions): Listing<Verification>
   credits(options?: CallOptions): Promise<Credits['data']>
+  /** What is left of each limit that holds for this key and this machine. */
+  limits(options?: CallOptions): Promise<Limits['data']['limits']>
   /** Verifications by day and by key. */
   stats(query?: GetStatsQuery, options?: CallOptions): Promise<Stats['data']>
 }
@@ -28,6 +31,7 @@ export function accountRoom({ json }: Connection): Account {
         dataOf(get<HistoryPage>('/v1/history', { ...query, cursor }, options)),
       ),
     credits: options => dataOf(get<Credits>('/v1/credits', undefined, options)),
+    limits: async options => (await dataOf(get<Limits>('/v1/limits', undefined, options))).limits,
     stats: (query, options) => dataOf(get<Stats>('/v1/stats', query, options)),
   }
 }

@@ -1,6 +1,20 @@
-import type { CallOptions, Connection } from '../connection/connection.ts'
-import { objectsOf, recordsOf } from '../connection/stream.ts'
-import type { DownloadRow, Job, JobPage, ListedJob, ListJobsQuery, SingleResult } from '../types.ts'
+import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
+import { eventsOf, objectsOf, recordsOf } from '../connection/stream.ts'
+import { EvConnectionError } from '../error.ts'
+import type {
+  Breakdown,
+  DownloadRow,
+  Job,
+  JobPage,
+  JobProgress,
+  ListedJob,
+  ListJobsQuery,
+  ListResultsQuery,
+  Reason,
+  ResultPage,
+  ResultRow,
+  SingleResult,
+} from '../types.ts'
 import { dataOf } from './data.ts'
 import { createListing, type Listing } from './listing.ts'
 
@@ -28,11 +42,22 @@ export type DownloadOptions = RowsOptions & {
   readonly raw?: boolean | undefined
 }
 
+export type RowsQuery = Omit<ListResultsQuery, 'cursor' | 'class' | 'reason'> & {
+  /** Only rows of these classes. */
+  readonly class?: readonly Class[] | undefined
+  /** Only rows with these reasons. */
+  readonly reason?: readonly Reason[] | undefined
+}
+
 export type Jobs = {
   get(jobId: string, options?: JobOptions): Promise<Job>
   /** The newest first. */
   list(query?: Omit<ListJobsQuery, 'cursor'>, options?: CallOptions): Listing<ListedJob>
   cancel(jobId: string, options?: CallOptions): Promise<Job>
+  /** Goes on with a job that was cancelled or failed. */
+  resume(jobId: string, options?: CreateOptions): Promise<Job>
+  /** How it stands, at once and whenever that has changed, to its end: the last one tells of that. */
+  events(jobId: string, options?: CallOptions): AsyncIterable<JobProgress>
   /** Forgets a job and its addresses. */
   delete(jobId: string, options?: CallOptions): Promise<void>
   /** The results as they are written: CSV unless another format is asked for. */
@@ -41,6 +66,10 @@ export type Jobs = {
   csv(jobId: string, options?: Omit<DownloadOptions, 'format'>): AsyncIterable<string>
   /** The results one after the other, in the order of the list. */
   results(jobId: string, options?: RowsOptions): AsyncIterable<DownloadRow>
+  /** The rows in the order of the list, also those without a result yet; a page may be short, or empty, before the last. */
+  rows(jobId: string, query?: RowsQuery, options?: CallOptions): Listing<ResultRow>
+  /** The results by class, reason and mail operator. */
+  breakdown(jobId: string, options?: CallOptions): Promise<Breakdown['data']>
 }
 
 export function jobsRoom({ json, stream }: Connection): Jobs {
@@ -71,6 +100,18 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
         ),
       ),
     cancel: (jobId, options) => json({ method: 'POST', path: `${pathOf(jobId)}/cancel` }, options),
+    resume: (jobId, options) =>
+      json({ method: 'POST', path: `${pathOf(jobId)}/resume`, creates: true }, options),
+    async *events(jobId, options) {
+      const bytes = await stream({ method: 'GET', path: `${pathOf(jobId)}/events` }, options)
+      for await (const { event, data } of eventsOf<{ event: string; data: JobProgress }>(bytes)) {
+        yield data
+        if (event === 'end') return
+      }
+      throw new EvConnectionError('The events ended before the job did: ask for them again.', {
+        timedOut: false,
+      })
+    },
     delete: (jobId, options) => json({ method: 'DELETE', path: pathOf(jobId) }, options),
     download,
     async *csv(jobId, options) {
@@ -79,6 +120,14 @@ export function jobsRoom({ json, stream }: Connection): Jobs {
     async *results(jobId, options) {
       yield* objectsOf<DownloadRow>(await download(jobId, { ...options, format: 'ndjson' }))
     },
+    rows: (jobId, { after, ...filters } = {}, options) =>
+      createListing(cursor => {
+        const query = { ...filters, ...(cursor === undefined ? { after } : { cursor }) }
+        const path = `${pathOf(jobId)}/results`
+        return dataOf(json<ResultPage>({ method: 'GET', path, query }, options))
+      }),
+    breakdown: (jobId, options) =>
+      dataOf(json<Breakdown>({ method: 'GET', path: `${pathOf(jobId)}/breakdown` }, options)),
   }
 }
 

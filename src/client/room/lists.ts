@@ -1,6 +1,7 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
 import type {
   BatchRequest,
+  FileDryRun,
   InstantBulk,
   JobStatus,
   QueuedBatch,
@@ -32,7 +33,11 @@ export type Lists = {
   batch(list: readonly string[] | BatchRequest, options?: CreateOptions): Promise<QueuedBatch>
   /** A list as people have it: CSV, TSV, or one address a line. Its columns come back in the download. */
   file(list: ListFile, options?: FileOptions): Promise<QueuedFile>
+  /** What would come of a file, column by column and in numbers; nothing is stored, charged or asked. */
+  preview(list: ListFile, options?: PreviewOptions): Promise<FileDryRun>
 }
+
+export type PreviewOptions = Omit<FileOptions, 'idempotencyKey' | 'name'>
 
 export type StatusOptions = CallOptions & {
   /** Gives the rows that are done, before the job is. */
@@ -56,18 +61,27 @@ export function listsRoom({ json }: Connection): Lists {
       ),
     batch: (list, options) =>
       json(create('/v1/verify/batch', 'map' in list ? { emails: list } : list), options),
-    async file(list, options = {}) {
-      const { filename, column, header, name, deduplicate, ...rest } = options
-      const form = new FormData()
-      const fields = { column, header, name, deduplicate }
-      // Before the file: what is said of it is known when it comes.
-      for (const [key, value] of Object.entries(fields)) {
-        if (value !== undefined) form.append(key, String(value))
-      }
-      form.append('file', await blobOf(list), filename ?? nameOf(list))
+    file: async (list, options = {}) => {
+      const { form, rest } = await formOf(list, options)
       return json(create('/v1/verify/file', form), rest)
     },
+    preview: async (list, options = {}) => {
+      const { form, rest } = await formOf(list, options, true)
+      return json({ ...create('/v1/verify/file', form), creates: false }, rest)
+    },
   }
+}
+
+async function formOf(list: ListFile, options: FileOptions, dryRun?: true) {
+  const { filename, column, header, name, deduplicate, ...rest } = options
+  const form = new FormData()
+  const fields = { column, header, name, deduplicate, dry_run: dryRun }
+  // Before the file: what is said of it is known when it comes.
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined) form.append(key, String(value))
+  }
+  form.append('file', await blobOf(list), filename ?? nameOf(list))
+  return { form, rest }
 }
 
 const create = (path: string, body: object) =>

@@ -1,5 +1,15 @@
+import { apiErrorTold } from '../connection/answer.ts'
 import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
-import type { AsyncAccepted, ScoredResult, SingleRequest, SingleResult } from '../types.ts'
+import { eventsOf } from '../connection/stream.ts'
+import { EvConnectionError } from '../error.ts'
+import type {
+  AsyncAccepted,
+  ErrorBody,
+  ScoredResult,
+  SingleRequest,
+  SingleResult,
+  VerifyStep,
+} from '../types.ts'
 
 /** What is asked of one address: the address alone, or with how it is asked. */
 export type Question = string | (Omit<SingleRequest, 'async'> & { readonly async?: false })
@@ -7,6 +17,8 @@ export type Question = string | (Omit<SingleRequest, 'async'> & { readonly async
 export type SingleOptions = CallOptions & {
   /** What to tell beside the plain result. */
   readonly include?: readonly ('flags' | 'evidence')[] | undefined
+  /** Called with each step as it happens. The result has all of `include` then, and what is no address has one too. */
+  readonly onStep?: ((step: VerifyStep) => void) | undefined
 }
 
 export type Verify = {
@@ -18,13 +30,16 @@ export type Verify = {
   later(question: Question, options?: CreateOptions): Promise<AsyncAccepted>
 }
 
-export function verifyRoom({ json }: Connection): Verify {
+export function verifyRoom(connection: Connection): Verify {
+  const { json } = connection
   const verify = (question: Question, options?: CallOptions) =>
     json<ScoredResult>(ask('/v1/verify', question), options)
 
   return Object.assign(verify, {
-    single: (question: Question, { include, ...options }: SingleOptions = {}) =>
-      json<SingleResult>({ ...ask('/v1/verify/single', question), query: { include } }, options),
+    single: (question: Question, { include, onStep, ...options }: SingleOptions = {}) =>
+      onStep === undefined
+        ? json<SingleResult>({ ...ask('/v1/verify/single', question), query: { include } }, options)
+        : follow(connection, question, { ...options, onStep }),
     later: (question: Question, options?: CreateOptions) =>
       json<AsyncAccepted>(
         {
@@ -36,6 +51,25 @@ export function verifyRoom({ json }: Connection): Verify {
         options,
       ),
   })
+}
+
+type Told =
+  | { readonly event: 'step'; readonly data: VerifyStep }
+  | { readonly event: 'result'; readonly data: SingleResult }
+  | { readonly event: 'error'; readonly data: ErrorBody }
+
+async function follow(
+  { stream }: Connection,
+  question: Question,
+  { onStep, ...options }: CallOptions & { readonly onStep: (step: VerifyStep) => void },
+): Promise<SingleResult> {
+  const request = { ...ask('/v1/verify/single', question), accept: 'text/event-stream' }
+  for await (const { event, data } of eventsOf<Told>(await stream(request, options))) {
+    if (event === 'result') return data
+    if (event === 'error') throw apiErrorTold(data)
+    onStep(data)
+  }
+  throw new EvConnectionError('The steps ended before the result: ask again.', { timedOut: false })
 }
 
 /** To ask twice costs no more: what is known already is free. */

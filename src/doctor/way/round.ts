@@ -8,11 +8,20 @@ import { type Outcome, type Visit, type VisitWorld, visit } from './visit.ts'
  * Who is called at unless the user says otherwise: large providers by name, and two of them (GMX, Yahoo) by an address
  * of many years, so that trouble with the DNS is told from a closed port.
  */
-export const USUAL_EXCHANGERS: readonly string[] = [
+const USUAL_EXCHANGERS: readonly string[] = [
   ...WELL_KNOWN_EXCHANGERS,
   '212.227.17.5',
   '188.125.72.73',
 ]
+/** RFC 5321 §4.5.4.2. */
+const SMTP_PORT = 25
+
+/**
+ * The same, for the port that is dialled. On another one nobody of them takes mail: there are mail servers of one's own,
+ * as those of `ev world`, and whoever they are, the DNS names them. So no address of a stranger is dialled for nothing.
+ */
+export const usualExchangers = (smtpPort: number): readonly string[] =>
+  smtpPort === SMTP_PORT ? USUAL_EXCHANGERS : WELL_KNOWN_EXCHANGERS
 
 export type RoundWorld = VisitWorld & {
   readonly resolver: Resolver

@@ -5,6 +5,7 @@ import type { Log } from '../../base/log.ts'
 import type { Operator } from '../../dns/operator.ts'
 import type { Fleet } from '../../probe/egress/fleet.ts'
 import type { Probed, ProbeOptions } from '../../probe/lane/lane.ts'
+import type { ProbeListener } from '../../probe/lane/listener.ts'
 import { silent } from '../../probe/lane/outcome.ts'
 import type { Prober } from '../../probe/probe.ts'
 import type { Result } from '../../verdict/verdict.ts'
@@ -60,7 +61,10 @@ export class Inquirer {
    * Asks about one address that somebody waits for; where the operator refuses one egress, another asks in the time
    * that is left. The result is there with the answer; the farewell to the server goes on behind it. Never rejects.
    */
-  one(inquiry: Inquiry, options: { dialogue: boolean }): Promise<Result> {
+  one(
+    inquiry: Inquiry,
+    options: { dialogue: boolean; listener: ProbeListener | null },
+  ): Promise<Result> {
     const { deadlineMs, clock, closing } = this.#world
     // What the DNS took is part of the time that the caller waits.
     const leftMs = deadlineMs - LAST_WORDS_MS - (clock.ticks() - inquiry.begunAt)
@@ -82,6 +86,8 @@ export class Inquirer {
         single: true,
         patienceMs: leftMs,
         dialogue: options.dialogue,
+        // The farewell comes after the answer, which is the last that is told.
+        listener: options.listener && hearsUnless(() => isOver, options.listener),
         onProbed: (_, probed) => {
           told(probed)
           // Only the farewell is left: it is short, and neither the deadline nor `close` cuts it off.
@@ -225,6 +231,11 @@ function after(refusal: Probed, probed: Probed): Probed {
   const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
   return { ...heard, dialogue: probed.dialogue === null ? refusal.dialogue : both }
 }
+
+const hearsUnless = (isOver: () => boolean, { onCall, onLine }: ProbeListener): ProbeListener => ({
+  onCall: call => void (isOver() || onCall(call)),
+  onLine: line => void (isOver() || onLine(line)),
+})
 
 function onAbort(signal: AbortSignal, callback: () => void) {
   if (signal.aborted) callback()

@@ -11,6 +11,7 @@ import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
 import type { Remembered } from '../memory.ts'
 import { evidenceOf, resultOf } from '../result/result.ts'
+import type { Telling } from '../step/telling.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type Inquiry = Question & {
@@ -41,13 +42,13 @@ export type PrepareWorld = {
 export async function prepare(
   world: PrepareWorld,
   text: string,
-  options: { checkSmtp: boolean; signal: AbortSignal },
+  options: { checkSmtp: boolean; signal: AbortSignal; telling: Telling | null },
 ): Promise<Prepared> {
   const begunAt = world.clock.ticks()
   const address = parseAddress(text)
-  if (isFault(address)) {
-    return decided(world, text, begunAt, { address, suggestion: suggestForFault(text) })
-  }
+  const meant = isFault(address) ? suggestForFault(text) : null
+  options.telling?.read(address, meant)
+  if (isFault(address)) return decided(world, text, begunAt, { address, suggestion: meant })
   const { traits: reader, operators } = world.lists
   const traits = reader.of(address)
   if (traits.blocked) return decided(world, text, begunAt, { address, traits })
@@ -58,8 +59,9 @@ export async function prepare(
   const dnsMs = Math.round(world.clock.ticks() - begunAt)
   const known = { address, traits, route, suggestion: suggest(address, route) }
   const facts = { ...known, timings: { dnsMs, connectMs: null } }
-  if (!hasHost(route)) return decided(world, text, begunAt, facts)
-  const operator = operators.of(firstHost(route))
+  const operator = hasHost(route) ? operators.of(firstHost(route)) : null
+  options.telling?.routed(address.domain, route, operator)
+  if (!hasHost(route) || operator === null) return decided(world, text, begunAt, facts)
   const disposableHost = isDisposableHost(reader, address, route)
   const settled = traits.disposable || traits.spamTrap || disposableHost
   if (settled || !options.checkSmtp) {

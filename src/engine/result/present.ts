@@ -154,6 +154,26 @@ export function listValues(result: Result): (string | number | boolean | null)[]
   ]
 }
 
+/** The same as a row of a table that is looked at. */
+export function presentRow(result: Result) {
+  const { verdict, evidence } = result
+  return {
+    class: classOf(verdict),
+    valid: verdict.valid,
+    deliverable: verdict.deliverable,
+    risk_level: verdict.risk,
+    reason: verdict.reason,
+    cached: result.cached,
+    confidence: verdict.confidence,
+    did_you_mean: evidence.suggestion,
+    operator: evidence.operator?.name ?? null,
+    mx_host: mxHost(evidence),
+    smtp_code: evidence.answer === null ? null : smtpCode(evidence.answer),
+    smtp_text: evidence.answer === null ? null : smtpText(evidence.answer),
+    checked_at: isoTime(result.checkedAt),
+  } satisfies Json
+}
+
 const isDisposable = (evidence: Evidence) =>
   (evidence.traits?.disposable ?? false) || evidence.disposableHost
 

@@ -1,8 +1,9 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { isoTime } from '../../engine/result/present.ts'
-import { historyPage, type Verification } from '../../store/account/history.ts'
+import type { Verification } from '../../store/account/history.ts'
+import { historyPage } from '../../store/account/history-page.ts'
 import type { Reason, Risk } from '../../verdict/reason.ts'
-import { pageOf, pageQuery, placeOf } from '../cursor.ts'
+import { cursorAt, pageQuery, placeOf } from '../cursor.ts'
 import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { HISTORY_EXAMPLE, HistoryPage, historyFilters, type SOURCES } from '../schema/account.ts'
@@ -16,7 +17,7 @@ export function historyRoutes(service: Service) {
     ...{ method: 'get', path: '/v1/history', operationId: 'listHistory' },
     summary: 'What was verified, the newest first',
     description:
-      'One row for each address that was verified, kept for as long as the operator says. With `X-EV-Sandbox: true` the simulated ones, else the others.',
+      'One row for each address that was verified, kept for as long as the operator says. With `X-EV-Sandbox: true` the simulated ones, else the others. Where something is sought in a long history, a page may have few rows or none and still `has_more`: the search goes on at `next_cursor`.',
     tags: ['Account'],
     security: SECURITY,
     middleware: guard(service, { scope: 'account:read', counts: null, bodyMax: 0 }),
@@ -27,23 +28,28 @@ export function historyRoutes(service: Service) {
     },
   } as const)
   return newRouter().openapi(history, async c => {
-    const { limit, cursor, email, reason, source, since, until } = c.req.valid('query')
-    const found = await historyPage(service.database, {
+    const { limit, cursor, class: classes, ...chosen } = c.req.valid('query')
+    const { rows, next } = await historyPage(service.database, {
       accountId: c.get('caller').account.id,
       sandbox: c.get('sandbox'),
       before: placeOf(cursor),
-      max: limit + 1,
-      ...(email === undefined ? {} : { email }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(source === undefined ? {} : { source }),
-      ...(since === undefined ? {} : { since }),
-      ...(until === undefined ? {} : { until }),
+      max: limit,
+      ...given({ ...chosen, classes }),
     })
-    const { rows, next } = pageOf(found, limit)
-    const data = { items: rows.map(presentRow), next_cursor: next, has_more: next !== null }
+    const data = {
+      items: rows.map(presentRow),
+      next_cursor: next === null ? null : cursorAt(next),
+      has_more: next !== null,
+    }
     return c.json({ success: true as const, data }, 200)
   })
 }
+
+/** Without what is left out. */
+const given = <Part extends object>(part: Part) =>
+  Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof Part]?: Exclude<Part[Name], undefined>
+  }
 
 const presentRow = (row: Verification) => ({
   id: row.id,

@@ -34,18 +34,23 @@ export function toApiError(thrown: unknown): ApiError {
 
 /** Answers an error, as JSON or, where it was asked for, as a problem (RFC 9457). */
 export function answerError(c: Context<Env>, log: Log, thrown: unknown): Response {
-  const error = toApiError(thrown)
-  const requestId = c.get('requestId')
+  const { error, body } = tellError(c, log, thrown)
   const status = STATUS[error.code]
-  if (status >= 500) report(log, error, requestId)
   const retryAfterS = error.retryAfterS ?? (status === 503 ? 1 : null)
   if (retryAfterS !== null) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterS))))
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
-  const body = errorBody(error.code, error.message, requestId)
   const problem = wantsProblem(c.req.header('Accept'))
   return c.body(JSON.stringify(problem ? problemOf(body) : body), status as ContentfulStatusCode, {
     'Content-Type': problem ? 'application/problem+json' : 'application/json',
   })
+}
+
+/** What the caller is told of an error; of one of ours the log is told more. */
+export function tellError(c: Context<Env>, log: Log, thrown: unknown) {
+  const error = toApiError(thrown)
+  const requestId = c.get('requestId')
+  if (STATUS[error.code] >= 500) report(log, error, requestId)
+  return { error, body: errorBody(error.code, error.message, requestId) }
 }
 
 /** A disk that is full or a database that is busy is seldom so for long. */

@@ -1,7 +1,9 @@
 import { hashOf, isWellFormed } from '../../account/key.ts'
 import { planNamed } from '../../account/plan.ts'
+import { permits } from '../../account/scope.ts'
 import { recallKey } from '../../store/account/key-cache.ts'
-import type { Caller } from '../context.ts'
+import { type FoundKey, findKeyById } from '../../store/account/keys.ts'
+import type { AskingSession, Caller } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 
@@ -18,9 +20,33 @@ export async function authenticate(
   if (found === null || isOver(found.key.expiresAt, now) || isOver(found.secretExpiresAt, now)) {
     throw unauthenticated()
   }
-  const { key, account } = found
-  return { key, account, plan: planNamed(service.settings.plans, account.plan) }
+  return callerOf(service, found)
 }
+
+/**
+ * Who asks, by the key of a session of the dashboard, which knows whose it is. Each time the key is looked up anew:
+ * one that was revoked or may no longer sign in is refused at once, whoever changed it.
+ */
+export async function authenticateSession(
+  service: Service,
+  { keyId }: AskingSession,
+): Promise<Caller> {
+  const found = await findKeyById(service.database, keyId)
+  if (found === null || isOver(found.key.expiresAt, service.clock.now())) throw signedOut()
+  if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
+  return callerOf(service, found)
+}
+
+const callerOf = ({ settings }: Service, { key, account }: FoundKey): Caller => ({
+  ...{ key, account },
+  plan: planNamed(settings.plans, account.plan),
+})
+
+const signedOut = () =>
+  new ApiError(
+    'authentication_error',
+    'The API key of this session was revoked, has expired, or may no longer sign in: sign in again',
+  )
 
 const unauthenticated = () =>
   new ApiError(

@@ -8,7 +8,7 @@ import { type Admitted, admit, showSimulated } from '../limit/admit.ts'
 import type { Counts } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { authenticate } from './auth.ts'
+import { authenticate, authenticateSession } from './auth.ts'
 import { checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotent.ts'
 
@@ -35,7 +35,7 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
   return [
     async (c, next) => {
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
-      const caller = await authenticate(service, c.req.header('Authorization'))
+      const caller = await whoAsks(c, service)
       c.set('caller', caller)
       state.touches.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
@@ -53,12 +53,19 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       state.verifying++
       try {
         await next()
-        if (isRefused(c)) admitted.noList()
+        if (isRefused(c) || c.get('isDryRun')) admitted.noList()
       } finally {
         state.verifying--
       }
     },
   ]
+}
+
+function whoAsks(c: Context<Env>, service: Service): Promise<Caller> {
+  const session = c.env?.session
+  return session === undefined
+    ? authenticate(service, c.req.header('Authorization'))
+    : authenticateSession(service, session)
 }
 
 function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {

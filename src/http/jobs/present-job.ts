@@ -31,7 +31,12 @@ export function presentJob(service: Service, job: Job) {
   const { data, ...status } = presentStatus(service, job)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/download` : null
-  return { ...status, type: typeOf(job), name: job.name, data: { ...data, download_url } }
+  return {
+    ...status,
+    type: typeOf(job),
+    name: job.name,
+    data: { ...data, classes: classesOf(job), download_url },
+  }
 }
 
 /**
@@ -48,6 +53,11 @@ export function summaryOf(job: Job) {
     failed: job.failed + (endedEarly ? job.total - job.done : 0),
   }
 }
+
+/** Counts that sum up to the rows that are done. */
+export const classesOf = ({ deliverable, risky, undeliverable, unknown }: Job) => ({
+  ...{ deliverable, risky, undeliverable, unknown },
+})
 
 /** Lists of the command line have no account, so nobody is shown one. */
 const typeOf = ({ type }: Job) => type as Exclude<Job['type'], 'list'>

@@ -7,7 +7,7 @@ import type { Service } from '../service.ts'
 export const WAIT_S_MAX = 60
 
 /** Other processes (`ev jobs cancel`) and the end of the service are noticed so late. */
-const LOOK_EVERY_MS = SECOND
+export const LOOK_EVERY_MS = SECOND
 
 /**
  * The job as it stands when its state or its progress has changed, or when the time is over, the client is gone or the
@@ -33,7 +33,7 @@ const isAsBefore = (now: Job, before: Job) =>
   now.state === before.state && progressOf(now) === progressOf(before)
 
 /** Until the worker has committed something of the job, at most for a while. */
-async function nextCommit(
+export async function nextCommit(
   { clock, worker }: Service,
   jobId: string,
   atMostMs: number,

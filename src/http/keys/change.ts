@@ -55,7 +55,7 @@ export function keyChangeRoutes(service: Service) {
     operationId: 'rotateKey',
     summary: 'Give a key another text',
     description:
-      'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again.',
+      'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again. Whoever is signed in to the dashboard with the key is signed out, but for the session that asks for this.',
     middleware: [...middleware, idempotent(service)],
     request: {
       params,
@@ -75,7 +75,8 @@ export function keyChangeRoutes(service: Service) {
   const remove = createRoute({
     ...{ ...common, method: 'delete' as const, path: '/v1/keys/{id}', operationId: 'deleteKey' },
     summary: 'Delete a key',
-    description: 'It opens nothing from now on, also where it is the one that asks for this.',
+    description:
+      'It opens nothing from now on, also where it is the one that asks for this; whoever is signed in to the dashboard with it is signed out.',
     middleware,
     request: { params },
     responses: {
@@ -96,8 +97,9 @@ export function keyChangeRoutes(service: Service) {
       const { accountId, id } = await changeable(c, service, c.req.valid('param').id)
       const secret = newSecret(service.random, 'live')
       const [now, graceMs] = [service.clock.now(), graceS * SECOND]
+      const rotation = { secret, graceMs, now, keepSession: c.env?.session?.sessionId ?? null }
       return (await commit(c, service, async trx => {
-        const key = await rotateKey(trx, accountId, id, { secret, graceMs, now })
+        const key = await rotateKey(trx, accountId, id, rotation)
         const data = presentKey(key ?? noSuchKey(), secret.text)
         const previous_key_expires_at = isoTime(now + graceMs)
         return { status: 200, body: { success: true, data: { ...data, previous_key_expires_at } } }

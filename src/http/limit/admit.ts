@@ -7,7 +7,7 @@ import type { Caller, Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { bucketsOf, type Counts, type KindBucket, nameOf } from './buckets.ts'
+import { type Asking, bucketsOf, type Counts, type KindBucket, nameOf } from './buckets.ts'
 import { nearestOf, showLimit } from './headers.ts'
 
 /** A request that was let in. */
@@ -29,7 +29,7 @@ export async function admit(
     await service.books.refused(caller.account.id, caller.plan)
     refuseCredits(service, credits)
   }
-  const buckets = bucketsOf(caller, { ip: c.get('ip'), counts, settings })
+  const buckets = bucketsOf(caller, { ...askingOf(c, service), counts })
   const { refusedBy, states, giveBack } = settings.limits
     ? await limits.take(buckets)
     : { refusedBy: null, states: limits.peek(buckets), giveBack: null }
@@ -54,6 +54,12 @@ export async function admit(
   }
 }
 
+/** From where a request comes. */
+export const askingOf = (c: Context<Env>, { settings }: Service): Asking => ({
+  ...{ ip: c.get('ip'), settings },
+  session: c.env?.session,
+})
+
 /** Sandbox requests are not counted; what is shown for them always looks the same. */
 export function showSimulated(c: Context<Env>, { clock }: Service): void {
   showLimit(c, { ...SIMULATED, resetAt: clock.now() + MINUTE })
@@ -62,7 +68,7 @@ export function showSimulated(c: Context<Env>, { clock }: Service): void {
 const SIMULATED = { limit: 100, remaining: 99 }
 
 /** The credits of the day, for a plan that has an end to them; they are charged where results are booked. */
-async function creditState(
+export async function creditState(
   { database, clock }: Service,
   { account, plan }: Caller,
 ): Promise<BucketState | null> {

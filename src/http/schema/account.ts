@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { REASONS } from '../../verdict/reason.ts'
 import { pageFields } from '../cursor.ts'
+import { LIMIT_KINDS } from '../limit/buckets.ts'
+import { namesQuery } from './names.ts'
 import { plainFields, STATUSES } from './result.ts'
 
 // What an account used, and what it asked.
@@ -43,6 +45,16 @@ const moment = (description: string) =>
 
 export const historyFilters = {
   email: z.string().max(1_000).optional().openapi({ description: 'One address, in any case.' }),
+  search: z
+    .string()
+    .min(1)
+    .max(320)
+    .optional()
+    .openapi({ description: 'A part of the address, in any case.', example: 'example.com' }),
+  class: namesQuery(STATUSES, {
+    description: 'Only those whose result is one of these',
+    example: 'deliverable,risky',
+  }),
   reason: z.enum(REASONS).optional(),
   source: z.enum(SOURCES).optional(),
   since: moment('From this time on.'),
@@ -73,6 +85,23 @@ export const Credits = z
     }),
   })
   .openapi('Credits')
+
+export const LIMIT_NAMES = [...LIMIT_KINDS, 'credits'] as const
+
+const Limit = z
+  .object({
+    name: z.enum(LIMIT_NAMES),
+    text: z.string().openapi({ description: 'What is limited, for people.' }),
+    limit: z.int().min(0),
+    remaining: z.int().min(0),
+    window_seconds: z.number().min(0),
+    resets_at: time,
+  })
+  .openapi('Limit')
+
+export const Limits = z
+  .object({ success: z.literal(true), data: z.object({ limits: z.array(Limit) }) })
+  .openapi('Limits')
 
 const counts = {
   verifications: z.int().min(0),
@@ -119,6 +148,24 @@ export const CREDITS_EXAMPLE = {
     ...{ credits_balance: 20, credits_consumed: 80, credits_held: 0, credits_added: 100 },
     ...{ period: 'day' as const, resets_at: '2026-03-22T00:00:00.000Z' },
     last_updated: '2026-03-21T10:30:00.000Z',
+  },
+}
+
+export const LIMITS_EXAMPLE = {
+  success: true as const,
+  data: {
+    limits: [
+      {
+        ...{ name: 'ip:single' as const, text: 'Single verifications from your IP address' },
+        ...{ limit: 100, remaining: 99, window_seconds: 60 },
+        resets_at: '2026-03-21T10:31:00.000Z',
+      },
+      {
+        ...{ name: 'credits' as const, text: 'Verifications of the day, by your plan' },
+        ...{ limit: 100, remaining: 20, window_seconds: 86_400 },
+        resets_at: '2026-03-22T00:00:00.000Z',
+      },
+    ],
   },
 }
 

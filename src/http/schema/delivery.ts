@@ -58,6 +58,7 @@ const Attempt = z
     response_excerpt: z.string().nullable().openapi({
       description: 'The beginning of the body of the answer; null: no answer came.',
     }),
+    response_headers: headers.nullable().openapi({ description: 'null: no answer came.' }),
   })
   .openapi('DeliveryAttempt')
 
@@ -138,6 +139,7 @@ const shown = {
 const tried = {
   ...{ trigger: 'scheduled' as const, url: 'https://app.example.com/hook', status_code: 500 },
   ...{ duration_ms: 120, error: shown.error, response_excerpt: 'Internal Server Error' },
+  response_headers: { 'content-type': 'text/plain' },
 }
 
 export const DELIVERY_EXAMPLE = {

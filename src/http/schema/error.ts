@@ -96,6 +96,7 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   not_found: 'There is no such job',
   job_not_ready: 'The job is processing: its results are there when it is completed',
   job_not_cancellable: 'The job is completed',
+  job_not_resumable: 'The job is completed: only one that is cancelled or failed can be resumed',
   idempotency_in_progress: 'A request with this Idempotency-Key is being answered',
   idempotency_mismatch:
     'This Idempotency-Key was used for another request: take a new one for each',

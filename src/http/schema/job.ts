@@ -29,6 +29,12 @@ const Summary = z
   })
   .openapi('JobSummary')
 
+const perClass = z.int().min(0)
+
+const classes = z
+  .object({ deliverable: perClass, risky: perClass, undeliverable: perClass, unknown: perClass })
+  .openapi({ description: 'They sum up to the rows that are done.' })
+
 const statusFields = {
   success: z.literal(true),
   job_id: z.string(),
@@ -54,7 +60,7 @@ export const JobStatus = z
   .openapi('JobStatus')
 
 const jobFields = { ...statusFields, type: z.enum(JOB_TYPES), name: z.string().nullable() }
-const jobData = { ...dataFields, download_url: z.string().nullable() }
+const jobData = { ...dataFields, classes, download_url: z.string().nullable() }
 
 export const JobAnswer = z
   .object({ ...jobFields, data: z.object({ results: results.optional(), ...jobData }) })
@@ -101,6 +107,7 @@ const processing = {
 }
 
 const counts = { total: 1000, valid: 300, invalid: 100, unknown: 20, failed: 0 }
+const classCounts = { deliverable: 250, risky: 50, undeliverable: 100, unknown: 20 }
 
 export const STATUS_EXAMPLE = {
   ...{ ...begun, total_emails: 1, status: 'completed' as const, progress: 100 },
@@ -115,7 +122,7 @@ export const STATUS_EXAMPLE = {
 export const JOB_EXAMPLE = {
   ...processing,
   ...{ type: 'batch' as const, name: 'March list' },
-  data: { summary: counts, completed_at: null, download_url: null },
+  data: { summary: counts, completed_at: null, classes: classCounts, download_url: null },
 }
 
 export const CANCELLED_EXAMPLE = {
@@ -123,8 +130,34 @@ export const CANCELLED_EXAMPLE = {
   ...{ status: 'cancelled' as const, estimated_time: null },
   data: {
     summary: { ...counts, failed: 580 },
-    ...{ completed_at: '2026-03-21T10:31:00.000Z', download_url: null },
+    ...{ completed_at: '2026-03-21T10:31:00.000Z', classes: classCounts, download_url: null },
   },
+}
+
+export const RESUMED_EXAMPLE = JOB_EXAMPLE
+
+/** How a job stands, told while somebody listens. */
+export const JobProgress = z
+  .object({
+    status: z.enum(JOB_STATES),
+    progress: statusFields.progress,
+    total_emails: z.int().min(0),
+    processed_emails: z.int().min(0),
+    classes,
+    rate_per_second: z.number().min(0).nullable().openapi({
+      description: 'Rows a second, over the last ten seconds; null when that is not known yet.',
+    }),
+    seconds_left: z.int().min(0).nullable().openapi({
+      description: 'At that rate; null when it is not known, or the job has ended.',
+    }),
+    summary: Summary,
+  })
+  .openapi('JobProgress')
+
+export const PROGRESS_EXAMPLE = {
+  ...{ status: 'processing' as const, progress: 42, total_emails: 1000, processed_emails: 420 },
+  classes: classCounts,
+  ...{ rate_per_second: 4.5, seconds_left: 129, summary: counts },
 }
 
 const { success: __, ...listed } = JOB_EXAMPLE

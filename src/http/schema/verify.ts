@@ -125,6 +125,9 @@ export const FileRequest = z
     }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
+    dry_run: z.enum(['true', 'false']).optional().openapi({
+      description: 'true: says what would come of it; nothing is stored, charged or asked.',
+    }),
   })
   .openapi('FileRequest', { required: ['file'] })
 
@@ -184,3 +187,39 @@ export const QueuedFile = z
     rows: z.int().min(0),
   })
   .openapi('QueuedFile')
+
+const count = z.int().min(0).nullable()
+
+/** What would come of a file; counts are null as long as it is not known where its addresses stand. */
+export const FileDryRun = z
+  .object({
+    success: z.literal(true),
+    dry_run: z.literal(true),
+    columns: z
+      .array(z.object({ number: z.int().min(1), name: z.string().nullable() }))
+      .openapi({ description: 'Those that the list has; of very many the first ones.' }),
+    column: QueuedFile.shape.column,
+    column_number: z
+      .int()
+      .min(1)
+      .nullable()
+      .openapi({ description: 'null: none was found, so `column` has to be given.' }),
+    header: z.boolean(),
+    delimiter: z.enum([',', ';', '\t', '|']),
+    rows: count,
+    total_emails: count,
+    valid_emails: count,
+    invalid_format_emails: count,
+    duplicates: count,
+    credits_needed: count.openapi({ description: 'What the list will cost at most.' }),
+    credits_balance: z
+      .int()
+      .min(0)
+      .nullable()
+      .openapi({ description: 'What is left today; null: the plan knows no limit.' }),
+    estimated_time: z.string().nullable().openapi({ description: 'How long it will take.' }),
+    preview: z
+      .array(z.array(z.string()))
+      .openapi({ description: 'The first five rows; long cells are cut.' }),
+  })
+  .openapi('FileDryRun')

@@ -84,7 +84,7 @@ function plainFault({ socket }: NodeRequest, { mayBePlain }: ListenerParts): Api
 }
 
 /** Paths that take megabytes. */
-const LISTS = /^\/v1\/verify\/(?:bulk|batch|file)\b/
+const LISTS = /^\/(?:v1\/verify\/(?:bulk|batch|file)|lists\/drafts)\b/
 
 const bodyMsOf = ({ url = '' }: NodeRequest, { bodyMs, listBodyMs }: ServerLimits) =>
   LISTS.test(url) ? listBodyMs : bodyMs

@@ -8,7 +8,8 @@ import { commit } from '../guard/commit.ts'
 import type { Service } from '../service.ts'
 import { holdCredits } from './credits.ts'
 
-type Asked = {
+/** What is asked of one address. */
+export type Asked = {
   readonly email: string
   readonly checkSmtp: boolean
   readonly forceRefresh: boolean
@@ -59,8 +60,7 @@ async function settled(
   { result, hold }: { readonly result: Result; readonly hold: Hold | null },
   present: (result: Result) => object,
 ): Promise<Response> {
-  const { account, key } = c.get('caller')
-  const origin = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const origin = originOf(c)
   const entry = { result }
   const body = present(result)
   if ((c.get('replay') ?? null) === null) {
@@ -76,4 +76,10 @@ async function settled(
       return { status: 200, body }
     }),
   )
+}
+
+/** Whose verification it is, for the books. */
+export function originOf(c: Context<Env>) {
+  const { account, key } = c.get('caller')
+  return { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
 }

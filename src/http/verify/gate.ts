@@ -10,14 +10,18 @@ export const SINGLE_BODY_MAX = 16 * 1024
 /** The largest legal batch: 50,000 addresses of 254 octets with quotes and commas are 13 MB; ids come beside them. */
 export const LIST_BODY_MAX = 16 * 1024 * 1024
 
-/** What stands before every path that verifies. A form is known again only when it was read. */
-export function gate(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
+/** What stands before every path that verifies, and what a path has of its own. A form is known again only when it was read. */
+export function gate(
+  service: Service,
+  rule: GuardRule,
+  ...own: readonly MiddlewareHandler<Env>[]
+): MiddlewareHandler<Env>[] {
   const fingerprintLater = rule.body === 'stream'
   const delay: MiddlewareHandler<Env> = async (c, next) => {
     if (c.get('sandbox')) await sandboxDelay(c, service.clock)
     await next()
   }
-  return [...guard(service, rule), delay, idempotent(service, { fingerprintLater })]
+  return [...guard(service, rule), ...own, delay, idempotent(service, { fingerprintLater })]
 }
 
 /** Answers come from `commit`, whose bodies no schema knows while the program is checked; tests hold them against theirs. */

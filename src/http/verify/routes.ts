@@ -4,23 +4,21 @@ import { json } from '../schema/answers.ts'
 import { errorResponsesWithSimulated, SECURITY } from '../schema/error.ts'
 import { HEADERS } from '../schema/headers.ts'
 import { RESULT_EXAMPLE, SingleResult } from '../schema/result.ts'
+import { STEP_EXAMPLE, VerifyStep } from '../schema/step.ts'
 import { AsyncAccepted, ScoredResult, SingleQuery, SingleRequest } from '../schema/verify.ts'
 import type { Service } from '../service.ts'
+import { noKeyForEvents, wantsEvents } from './follow.ts'
 import { gate, SINGLE_BODY_MAX, unchecked } from './gate.ts'
-import { verifyScored, verifySingle } from './single.ts'
+import { followSingle, verifyScored, verifySingle } from './single.ts'
 
 /** The paths for one address. */
 export function singleRoutes(service: Service) {
+  const rule = { scope: 'verify:single', counts: 'single', bodyMax: SINGLE_BODY_MAX } as const
   const common = {
     method: 'post' as const,
     tags: ['Verification'],
     security: SECURITY,
     parameters: HEADERS,
-    middleware: gate(service, {
-      scope: 'verify:single',
-      counts: 'single',
-      bodyMax: SINGLE_BODY_MAX,
-    }),
   }
   const body = {
     required: true,
@@ -32,10 +30,11 @@ export function singleRoutes(service: Service) {
     ...{ ...common, path: '/v1/verify/single', operationId: 'verifySingle' },
     summary: 'Verify one address',
     description:
-      'An address that does not exist is a result. Only what cannot be an address at all is refused, with 400 `invalid_email`.',
+      'An address that does not exist is a result. Only what cannot be an address at all is refused, with 400 `invalid_email`. With `Accept: text/event-stream` it is told as it goes on, and that is a result too: events `step` with a `VerifyStep` each, then `result` with what `?include=flags,evidence` gives, or `error` with an `Error`.',
+    middleware: gate(service, rule, noKeyForEvents),
     request: { body, query: SingleQuery },
     responses: {
-      200: json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE),
+      200: asEventsToo(json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE)),
       ...errorResponsesWithSimulated(...SINGLE_FAULTS),
     },
   })
@@ -44,19 +43,35 @@ export function singleRoutes(service: Service) {
     summary: 'Verify one address, with a status and a score',
     description:
       'With `X-EV-Sandbox: true` the result is simulated, as the prefix of the address says: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
+    middleware: gate(service, rule),
     request: { body },
     responses: {
       200: json(ScoredResult, 'The result', SCORED_EXAMPLE),
       ...errorResponsesWithSimulated(...SINGLE_FAULTS),
     },
   })
-  return newRouter()
+  const router = newRouter()
+  router.openAPIRegistry.register('VerifyStep', VerifyStep)
+  return router
     .openapi(single, c => {
-      const { include } = c.req.valid('query')
-      return unchecked(verifySingle(c, service, c.req.valid('json'), include))
+      const body = c.req.valid('json')
+      if (wantsEvents(c)) return unchecked(followSingle(c, service, body))
+      return unchecked(verifySingle(c, service, body, c.req.valid('query').include))
     })
     .openapi(scored, c => unchecked(verifyScored(c, service, c.req.valid('json'))))
 }
+
+/** The same answer, or what leads to it as server-sent events. */
+const asEventsToo = <C extends object>({
+  content,
+  ...rest
+}: {
+  description: string
+  content: C
+}) => ({
+  ...rest,
+  content: { ...content, 'text/event-stream': { schema: z.string(), example: EVENTS_EXAMPLE } },
+})
 
 const SINGLE_FAULTS = [
   ...(['invalid_request', 'invalid_email', 'invalid_json'] as const),
@@ -64,6 +79,14 @@ const SINGLE_FAULTS = [
   ...(['idempotency_in_progress', 'idempotency_mismatch', 'quota_exceeded', 'timeout'] as const),
   'request_timeout' as const,
 ]
+
+const EVENTS_EXAMPLE = [
+  'retry: 3000',
+  `event: step\ndata: ${JSON.stringify(STEP_EXAMPLE)}`,
+  `event: result\ndata: ${JSON.stringify(RESULT_EXAMPLE)}`,
+]
+  .map(text => `${text}\n\n`)
+  .join('')
 
 const SCORED_EXAMPLE = {
   email: 'disposable-test@example.com',

@@ -6,7 +6,8 @@ import { classOf, type Result } from '../../verdict/verdict.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
-import { answerOne } from './ask.ts'
+import { type Asked, answerOne } from './ask.ts'
+import { followOne } from './follow.ts'
 import { queueOne } from './list/queue.ts'
 import { simulatedError } from './sandbox.ts'
 import { SCORES } from './score.ts'
@@ -39,7 +40,22 @@ export async function verifySingle(
   }))
 }
 
-/** `POST /v1/verify`: the same with a status and a score; in the sandbox with what its addresses simulate. */
+/** The same for who watches it: a text that is no address is a result there, as people mistype. */
+export async function followSingle(
+  c: Context<Env>,
+  service: Service,
+  body: SingleBody,
+): Promise<Response> {
+  const request = readAsked(body)
+  if (body.async === true) {
+    const why = '"async": true is answered at once: there are no steps to be told of it.'
+    throw new ApiError('invalid_request', why)
+  }
+  const simulated = c.get('sandbox') ? simulatedError(c, request.email) : null
+  return simulated ?? followOne(c, service, request)
+}
+
+/** `POST /v1/verify`: one address with a status and a score; in the sandbox with what its addresses simulate. */
 export async function verifyScored(
   c: Context<Env>,
   service: Service,
@@ -52,29 +68,26 @@ export async function verifyScored(
   return answerOne(c, service, request, isSandbox ? sandboxBody : scoredBody)
 }
 
-type SingleRequest = {
-  readonly email: string
-  readonly checkSmtp: boolean
-  readonly forceRefresh: boolean
+/** What cannot be an address is refused; whether it is one that takes mail is a result. */
+function readSingle(body: SingleBody): Asked {
+  const asked = readAsked(body)
+  const address = parseAddress(asked.email)
+  if (isFault(address)) throw badFormat(address.message)
+  return asked
 }
 
-function readSingle({ email, check_smtp, force_refresh }: SingleBody): SingleRequest {
+function readAsked({ email, check_smtp, force_refresh }: SingleBody): Asked {
   return {
-    email: readEmail(email),
+    email: readText(email),
     checkSmtp: check_smtp ?? true,
     forceRefresh: force_refresh ?? false,
   }
 }
 
-/** What cannot be an address is refused; whether it is one that takes mail is a result. */
-function readEmail(email: unknown): string {
-  if (typeof email !== 'string') {
-    const given = email === undefined ? 'missing' : cleanText(JSON.stringify(email), 40)
-    throw badFormat(`"email" is ${given}; it must be a string with one address.`)
-  }
-  const address = parseAddress(email)
-  if (isFault(address)) throw badFormat(address.message)
-  return email
+function readText(email: unknown): string {
+  if (typeof email === 'string') return email
+  const given = email === undefined ? 'missing' : cleanText(JSON.stringify(email), 40)
+  throw badFormat(`"email" is ${given}; it must be a string with one address.`)
 }
 
 const badFormat = (why: string) => new ApiError('invalid_email', `Invalid email format: ${why}`)
@@ -96,7 +109,7 @@ function readInclude(given: string | undefined): readonly Include[] {
 }
 
 /** What is asked later is asked as lists are: of the mail server, unless its answer is known. */
-function readAsync(request: SingleRequest & { readonly include: readonly Include[] }): string {
+function readAsync(request: Asked & { readonly include: readonly Include[] }): string {
   if (request.checkSmtp && !request.forceRefresh && request.include.length === 0) {
     return request.email
   }

@@ -28,28 +28,55 @@ export type Delimiter = ',' | ';' | '\t' | '|'
 /** How much of a list is looked at. */
 export const HEAD_BYTES_MAX = 256 * 1024
 
+export type DetectOptions = {
+  /** Name of the address column in any case, or its number from 1. */
+  column?: string | number
+  /** Whether the list has a header; without it, ev looks. */
+  header?: boolean
+  /** Whether `head` is the whole file; without it, a head below 256 KiB is. */
+  complete?: boolean
+  /** How a message names these options; without it, as the command line does. */
+  words?: OptionWords
+}
+
 /** Says how to read a list from its first bytes. Throws EvError `bad_input` that says what was seen and what to do. */
-export function detectDialect(
+export function detectDialect(head: Uint8Array, options: DetectOptions = {}): ListDialect {
+  const sample = sampleOf(head, options)
+  return dialectOf(sample, columnOf(sample.layout, options))
+}
+
+/**
+ * The same for a list of which somebody may still say where its addresses stand: where that is not found, its first
+ * column stands in for theirs.
+ */
+export function detectColumns(
   head: Uint8Array,
-  options: {
-    /** Name of the address column in any case, or its number from 1. */
-    column?: string | number
-    /** Whether the list has a header; without it, ev looks. */
-    header?: boolean
-    /** Whether `head` is the whole file; without it, a head below 256 KiB is. */
-    complete?: boolean
-    /** How a message names these options; without it, as the command line does. */
-    words?: OptionWords
-  } = {},
-): ListDialect {
+  options: DetectOptions = {},
+): { readonly dialect: ListDialect; readonly isFound: boolean } {
+  const sample = sampleOf(head, options)
+  const isFound = options.column !== undefined || chooseColumn(sample.layout.facts) !== null
+  const column = isFound ? columnOf(sample.layout, options) : 0
+  return { dialect: dialectOf(sample, column), isFound }
+}
+
+/** The first bytes of a list, laid out. */
+type Sample = {
+  readonly encoding: string
+  readonly bom: boolean
+  readonly layout: Layout<Delimiter>
+}
+
+function sampleOf(head: Uint8Array, options: DetectOptions): Sample {
   const bytes = head.subarray(0, HEAD_BYTES_MAX)
   const complete =
     (options.complete ?? head.length < HEAD_BYTES_MAX) && bytes.length === head.length
   const { encoding, bom } = findEncoding(bytes, complete)
   const text = new ListDecoder(encoding).push(bytes, true)
   if (text.trim() === '') throw new EvError('bad_input', EMPTY)
-  const layout = bestLayout(text, { ...options, complete })
-  const column = columnOf(layout, options)
+  return { encoding, bom, layout: bestLayout(text, { ...options, complete }) }
+}
+
+function dialectOf({ encoding, bom, layout }: Sample, column: number): ListDialect {
   const header = layout.header?.cells ?? null
   return {
     encoding,
@@ -63,8 +90,6 @@ export function detectDialect(
     width: Math.max(layout.width, column + 1),
   }
 }
-
-type Options = { column?: string | number; header?: boolean; words?: OptionWords }
 
 export type OptionWords = {
   readonly column: string
@@ -86,7 +111,10 @@ const DELIMITERS: readonly Delimiter[] = [',', ';', '\t', '|']
 /** Excel's own first line that names the delimiter. */
 const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n|\r|\n|$)/i
 
-function bestLayout(text: string, options: Options & { complete: boolean }): Layout<Delimiter> {
+function bestLayout(
+  text: string,
+  options: DetectOptions & { complete: boolean },
+): Layout<Delimiter> {
   const line = SEPARATOR_LINE.exec(text)
   const delimiters = line ? DELIMITERS.filter(delimiter => delimiter === line[1]) : DELIMITERS
   const name = typeof options.column === 'string' ? options.column : undefined
@@ -108,7 +136,7 @@ function bestLayout(text: string, options: Options & { complete: boolean }): Lay
 const merit = (layout: Layout, name: string | undefined) =>
   layout.fit + (name !== undefined && columnNamed(layout, name) !== -1 ? 10 : 0)
 
-function columnOf(layout: Layout, { column, words = FLAGS }: Options): number {
+function columnOf(layout: Layout, { column, words = FLAGS }: DetectOptions): number {
   if (column === undefined) return chooseColumn(layout.facts) ?? refuse(layout, NO_COLUMN, words)
   const named = typeof column === 'string' ? columnNamed(layout, column) : -1
   if (named !== -1) return named

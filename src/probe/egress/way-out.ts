@@ -34,6 +34,7 @@ export class WayOut {
   #openUntil = Number.NEGATIVE_INFINITY
   /** When one dial more is allowed; null: nobody says that the way is closed. */
   #closedUntil: number | null = null
+  #closedSince: number | null = null
   /** It was closed when it was tried again too, or nobody could tell. */
   #isBeyondDoubt = false
   readonly #failedVisits = new Set<Visit>()
@@ -56,6 +57,11 @@ export class WayOut {
     if (this.#closedUntil === null || this.#closedUntil <= clock.ticks()) return null
     const detail = `not asked: outbound port ${smtpPort} seems to be blocked`
     return { kind: 'silent', why: 'connect', stage: 'connect', detail }
+  }
+
+  /** Since when it has been closed, by the wall clock; null: nobody says that it is. */
+  get closedSince(): number | null {
+    return this.#closedSince
   }
 
   /**
@@ -110,6 +116,7 @@ export class WayOut {
     this.rest()
     if (this.#closedUntil === null) return
     this.#closedUntil = null
+    this.#closedSince = null
     this.#onReopened()
     log.info(`Mail servers can be reached again on port ${smtpPort}.`, { egress: egress.name })
   }
@@ -141,6 +148,7 @@ export class WayOut {
     const isNew = this.#closedUntil === null
     this.#isBeyondDoubt ||= !isNew
     this.#closedUntil = clock.ticks() + CLOSED_MS
+    this.#closedSince ??= clock.now()
     for (const giveUp of [...this.#dials]) giveUp()
     if (isNew) log.warn(closedNotice(smtpPort), { egress: egress.name })
   }

@@ -7,6 +7,7 @@ import type { Pace, Permit } from '../pace.ts'
 import type { LanePlan, Question } from '../plan.ts'
 import { Conversation } from './conversation.ts'
 import type { HostMemory } from './host-memory.ts'
+import type { ProbeListener, ServerCall } from './listener.ts'
 import { openSession, type Unopened } from './open-session.ts'
 import { silent } from './outcome.ts'
 
@@ -40,6 +41,8 @@ export type ProbeOptions<Q extends Question> = {
   /** How long a pause may be waited out, in ms, before what is left is handed back as deferred. */
   readonly patienceMs: number
   readonly dialogue: boolean
+  /** Hears of calls and lines as they come. */
+  readonly listener?: ProbeListener | null
   /** Called once for each question, as its answer ripens. */
   readonly onProbed: (question: Q, probed: Probed) => void
 }
@@ -113,8 +116,9 @@ export class Lane<Q extends Question> {
 
   /** One connection, from dialling to the last answer. */
   async #visit(permit: Permit): Promise<Visit> {
-    const { world, hosts, wayOut, signal, dialogue, onFarewell } = this.#options
+    const { world, hosts, wayOut, signal, dialogue, listener = null, onFarewell } = this.#options
     this.#dialogue = dialogue ? [] : null
+    const isHeard = dialogue || listener !== null
     const { single, urgent = false } = this.#options
     const leavePlace = single || urgent ? () => {} : await world.places.take()
     const release = () => {
@@ -123,7 +127,8 @@ export class Lane<Q extends Question> {
     }
     const opened = await openSession(world, this.#plan.route, {
       signal,
-      listener: dialogue ? line => this.#note(line) : null,
+      onCall: isHeard ? call => this.#called(call) : null,
+      onLine: isHeard ? line => this.#said(line) : null,
       startTls: host => hosts.wantsTls(host, world.startTls),
       wayOut,
       visit: { set: this.#plan.key },
@@ -184,6 +189,16 @@ export class Lane<Q extends Question> {
     return answer
   }
 
+  #called(call: ServerCall) {
+    if (call.answer === null) this.#note(`* connected to ${call.host} [${call.ip}]`)
+    this.#options.listener?.onCall(call)
+  }
+
+  #said(line: string) {
+    this.#note(line)
+    this.#options.listener?.onLine(line)
+  }
+
   #note(line: string) {
     if (this.#dialogue !== null && this.#dialogue.length < DIALOGUE_LINES_MAX) {
       this.#dialogue.push(line)
@@ -241,6 +256,9 @@ export class Lane<Q extends Question> {
   }
 
   #settleUnasked(answer: Answer) {
+    const { world, listener, signal } = this.#options
+    const nowhere = { host: null, ip: null, port: world.smtpPort, dialled: false }
+    if (!signal.aborted) listener?.onCall({ ...nowhere, answer })
     this.settleRest(answer, { asked: false })
   }
 }

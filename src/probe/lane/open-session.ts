@@ -8,6 +8,7 @@ import { Session } from '../../smtp/session.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
 import { UNANSWERED_MS, type Visit, type WayOut } from '../egress/way-out.ts'
 import type { RouteWithHost } from '../plan.ts'
+import type { ServerCall } from './listener.ts'
 import { answerTo, silent } from './outcome.ts'
 
 /** An exchanger that greeted us and knows who we are. */
@@ -36,7 +37,9 @@ const SESSIONS_MAX = 2
 
 export type OpenOptions = {
   readonly signal: AbortSignal
-  readonly listener: ((line: string) => void) | null
+  /** Hears what comes of each host and address that is tried. */
+  readonly onCall: ((call: ServerCall) => void) | null
+  readonly onLine: ((line: string) => void) | null
   /** True where this host is known to demand TLS. */
   readonly startTls: (host: string) => boolean
   readonly wayOut: WayOut
@@ -106,13 +109,13 @@ class Attempt {
     const socket = await this.#dial(host, ip)
     if (socket === null) return null
     this.#sessions++
-    options.listener?.(`* connected to ${host} [${ip}]`)
+    this.#tell({ host, ip, dialled: true, answer: null })
     const session = new Session(socket, {
       clock: world.clock,
       greetingTimeoutMs: world.timeouts.greetingMs,
       replyTimeoutMs: world.timeouts.replyMs,
       sessionTimeoutMs: world.timeouts.sessionMs,
-      listener: options.listener,
+      listener: options.onLine,
     })
     const close = () => session.close()
     options.signal.addEventListener('abort', close, { once: true })
@@ -133,10 +136,16 @@ class Attempt {
   }
 
   /** Keeps the most telling answer: what a server said, before what nobody said. */
-  note(answer: Answer, host: string, ip: string | null) {
+  note(answer: Answer, host: string, ip: string | null, dialled = true) {
+    // What ends with our own time is no trouble of theirs.
+    if (!this.#options.signal.aborted) this.#tell({ host, ip, dialled, answer })
     if (this.#best === null || weight(answer) > weight(this.#best.answer)) {
       this.#best = { answer, host, ip }
     }
+  }
+
+  #tell(call: Omit<ServerCall, 'port'>) {
+    this.#options.onCall?.({ ...call, port: this.#world.smtpPort })
   }
 
   unopened(): Unopened {
@@ -161,7 +170,7 @@ class Attempt {
     const giveUp = () => limit.abort()
     const ended = wayOut.dial(visit, giveUp)
     if (typeof ended !== 'function') {
-      this.note(ended, host, ip)
+      this.note(ended, host, ip, false)
       return null
     }
     const late = new Error(`no answer within ${timeouts.connectMs / SECOND} s`)

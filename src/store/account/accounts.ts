@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Database } from '../database.ts'
-import type { AccountTable, Schema } from '../schema.ts'
+import type { Schema } from '../schema.ts'
+import type { AccountTable } from './tables.ts'
 
 export type Account = AccountTable
 
@@ -10,14 +11,16 @@ export type NewAccount = {
   readonly name: string
   readonly plan: string
   readonly email?: string | null
+  /** Whether it is that of whoever runs the service. */
+  readonly operator?: boolean
   readonly now: number
 }
 
 export async function createAccount(
   trx: Transaction<Schema>,
-  { id, name, plan, email = null, now }: NewAccount,
+  { id, name, plan, email = null, operator = false, now }: NewAccount,
 ): Promise<Account> {
-  const account = { id, name, plan, email, created_at: now }
+  const account = { id, name, plan, email, created_at: now, operator: operator ? 1 : 0 }
   await trx.insertInto('account').values(account).execute()
   return account
 }
@@ -54,6 +57,20 @@ export async function setEmail(
   const { numUpdatedRows } = await trx
     .updateTable('account')
     .set({ email })
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+/** Whether it is that of whoever runs the service; false when there is no such account. */
+export async function setOperator(
+  trx: Transaction<Schema>,
+  id: string,
+  operator: boolean,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('account')
+    .set({ operator: operator ? 1 : 0 })
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
   return numUpdatedRows === 1n

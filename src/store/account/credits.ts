@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import type { CreditTable, JobTable, Schema } from '../schema.ts'
+import type { JobTable, Schema } from '../schema.ts'
+import type { CreditTable } from './tables.ts'
 
 export type CreditsOf = {
   readonly accountId: string

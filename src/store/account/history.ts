@@ -1,7 +1,7 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { breathe, MINUTE } from '../../base/clock.ts'
 import { type Database, write } from '../database.ts'
-import type { JobTable, JobType, Schema, VerificationTable } from '../schema.ts'
+import type { JobTable, Schema, VerificationTable } from '../schema.ts'
 
 export type Verification = VerificationTable
 
@@ -46,39 +46,6 @@ const COLUMNS = [
   'sandbox',
   'created_at',
 ] as const satisfies readonly (keyof Verification)[]
-
-export type HistoryQuery = {
-  readonly accountId: string
-  readonly sandbox: boolean
-  /** The last row of the page before. */
-  readonly before: { readonly createdAt: number; readonly id: string } | null
-  readonly max: number
-  readonly email?: string
-  readonly reason?: string
-  readonly source?: JobType
-  /** From this time on, and before that one, epoch ms. */
-  readonly since?: number
-  readonly until?: number
-}
-
-/** The history of an account, the newest first. */
-export function historyPage({ reader }: Database, o: HistoryQuery): Promise<Verification[]> {
-  let query = reader
-    .selectFrom('verification')
-    .selectAll()
-    .where('account_id', '=', o.accountId)
-    .where('sandbox', '=', o.sandbox ? 1 : 0)
-  if (o.before !== null) {
-    const { createdAt, id } = o.before
-    query = query.where(sql<boolean>`(created_at, id) < (${createdAt}, ${id})`)
-  }
-  if (o.email !== undefined) query = query.where(sql`lower(email)`, '=', o.email.toLowerCase())
-  if (o.reason !== undefined) query = query.where('reason', '=', o.reason)
-  if (o.source !== undefined) query = query.where('source', '=', o.source)
-  if (o.since !== undefined) query = query.where('created_at', '>=', o.since)
-  if (o.until !== undefined) query = query.where('created_at', '<', o.until)
-  return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(o.max).execute()
-}
 
 /** Removes at most `max` of the verifications before a time, epoch ms; gives how many. */
 export async function deleteHistoryBefore(

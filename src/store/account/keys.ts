@@ -1,9 +1,11 @@
 import type { Kysely, Transaction } from 'kysely'
 import { isSameHash, type Secret } from '../../account/key.ts'
-import type { Scope } from '../../account/scope.ts'
+import { permits, type Scope } from '../../account/scope.ts'
 import type { Database } from '../database.ts'
-import type { ApiKeyTable, KeySecretTable, Schema } from '../schema.ts'
+import type { Schema } from '../schema.ts'
 import { type Account, accountIn } from './accounts.ts'
+import { endSessionsOfKey } from './session-end.ts'
+import type { ApiKeyTable, KeySecretTable } from './tables.ts'
 
 /** A key of the API, with what may be shown of its newest text. */
 export type ApiKey = {
@@ -76,6 +78,15 @@ export async function findKeyByHash({ reader }: Database, hash: string): Promise
   return account && { key: toKey(row), account, secretExpiresAt: row.graceEnd }
 }
 
+/** The key of that id, whoever's it is, as for a session that was opened with it; null for one that is unknown or revoked. */
+export async function findKeyById({ reader }: Database, id: string): Promise<FoundKey | null> {
+  const row = await openKeys(reader).where('api_key.id', '=', id).executeTakeFirst()
+  const account = row === undefined ? null : await accountIn(reader, row.account_id)
+  return row === undefined || account === null
+    ? null
+    : { key: toKey(row), account, secretExpiresAt: null }
+}
+
 /** The keys of an account that are not revoked, the oldest first. */
 export async function listKeys({ db }: Database, accountId: string): Promise<ApiKey[]> {
   const rows = await keysIn(db, accountId)
@@ -94,7 +105,7 @@ export async function findKey(
   return keyIn(db, accountId, id)
 }
 
-/** Changes what is given; null where there is no such key. */
+/** Changes what is given; who came with a key that may no longer sign in is signed out. Null where there is no such key. */
 export async function updateKey(
   trx: Transaction<Schema>,
   accountId: string,
@@ -106,10 +117,11 @@ export async function updateKey(
   noteChange()
   const changed = { ...key, ...patch }
   await trx.updateTable('api_key').set(columnsOf(changed)).where('id', '=', id).execute()
+  if (!permits(changed.scopes, 'dashboard')) await endSessionsOfKey(trx, id, null)
   return changed
 }
 
-/** From now on none of its texts opens anything; false when there is no such key. */
+/** From now on none of its texts opens anything, and who came with it is signed out; false when there is no such key. */
 export async function revokeKey(
   trx: Transaction<Schema>,
   accountId: string,
@@ -126,15 +138,20 @@ export async function revokeKey(
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return false
   await trx.deleteFrom('key_secret').where('key_id', '=', id).execute()
+  await endSessionsOfKey(trx, id, null)
   return true
 }
 
-/** Gives the key another text; those that it has go on for `graceMs`. Null where there is no such key. */
+/**
+ * Gives the key another text; those that it has go on for `graceMs`. Who came with it is signed out at once, but for
+ * the session that asks for this: a text that others may know has perhaps been signed in with. Null where there is no
+ * such key.
+ */
 export async function rotateKey(
   trx: Transaction<Schema>,
   accountId: string,
   id: string,
-  { secret, graceMs, now }: { secret: Omit<Secret, 'text'>; graceMs: number; now: number },
+  { secret, graceMs, now, keepSession = null }: Rotation,
 ): Promise<ApiKey | null> {
   const key = await keyIn(trx, accountId, id)
   if (key === null) return null
@@ -153,7 +170,16 @@ export async function rotateKey(
     .where('expires_at', '<=', now)
     .execute()
   await addSecret(trx, id, secret, now)
+  await endSessionsOfKey(trx, id, keepSession)
   return { ...key, prefix: secret.prefix, hint: secret.hint }
+}
+
+export type Rotation = {
+  readonly secret: Omit<Secret, 'text'>
+  readonly graceMs: number
+  readonly now: number
+  /** The session that asks for it. */
+  readonly keepSession?: string | null
 }
 
 /** Notes when keys were last used, epoch ms by key. */
@@ -214,15 +240,17 @@ function addSecret(
   return trx.insertInto('key_secret').values(row).execute()
 }
 
-/** Each with its newest text, the one that is not in its grace. */
 const keysIn = (db: Kysely<Schema>, accountId: string) =>
+  openKeys(db).where('api_key.account_id', '=', accountId)
+
+/** Each with its newest text, the one that is not in its grace. */
+const openKeys = (db: Kysely<Schema>) =>
   db
     .selectFrom('api_key')
     .innerJoin('key_secret', 'key_secret.key_id', 'api_key.id')
     .selectAll('api_key')
     .select(['key_secret.prefix', 'key_secret.hint'])
     .where('key_secret.expires_at', 'is', null)
-    .where('api_key.account_id', '=', accountId)
     .where('api_key.revoked_at', 'is', null)
 
 async function keyIn(db: Kysely<Schema>, accountId: string, id: string): Promise<ApiKey | null> {

@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import type { Database } from '../database.ts'
-import type { Schema, UsageTable } from '../schema.ts'
+import type { Schema } from '../schema.ts'
+import type { UsageTable } from './tables.ts'
 
 export type Usage = UsageTable
 

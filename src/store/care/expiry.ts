@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { SESSION_IDLE_MS } from '../../account/session.ts'
 import type { Trx } from '../database.ts'
 
 /** What grows with use and is of no use later; each removes at most `max` rows and gives how many. */
@@ -83,6 +84,15 @@ export const deleteReplaysBefore: Expiry = async (trx, before, max) => {
     delete from replay where rowid in (select rowid from replay where created_at <= ${before} limit ${max})`.execute(
     trx,
   )
+  return Number(numAffectedRows ?? 0)
+}
+
+/** Sessions of the dashboard that are over by a time, epoch ms: they lasted, or were left alone, for too long. */
+export const deleteSessionsUntil: Expiry = async (trx, until, max) => {
+  const { numAffectedRows } = await sql`
+    delete from session where id in (
+      select id from session where expires_at <= ${until}
+        or last_seen_at <= ${until - SESSION_IDLE_MS} limit ${max})`.execute(trx)
   return Number(numAffectedRows ?? 0)
 }
 

@@ -81,6 +81,18 @@ export async function dueNotices({ reader }: Database, now: number): Promise<Due
     .execute()
 }
 
+/** How many are still to be sent. */
+export async function countNotices({ reader }: Database): Promise<number> {
+  const { count } = await reader
+    .selectFrom('notice')
+    .innerJoin('webhook', 'webhook.id', 'notice.webhook_id')
+    .select(eb => eb.fn.countAll().as('count'))
+    .where('notice.due_at', 'is not', null)
+    .where('webhook.deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** Takes what was told off a notice. What came while it was on its way is due an hour later. */
 export async function noticeSent(
   trx: Transaction<Schema>,

@@ -30,7 +30,7 @@ export type Filed = {
   readonly route: string
 }
 
-/** Files items under the operators that run their mail. */
+/** Files items under the operators that run their mail; one that was filed before stays as it is. */
 export async function fileItems(
   trx: Transaction<Schema>,
   o: { jobId: string; filed: readonly Filed[]; now: number },
@@ -39,7 +39,7 @@ export async function fileItems(
     await sql`
       update item set state = 'routed', operator = ${operator}, domain = ${domain},
         route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
-      where job_id = ${o.jobId} and position = ${position}`.execute(trx)
+      where job_id = ${o.jobId} and position = ${position} and state = 'queued'`.execute(trx)
   }
 }
 

@@ -64,7 +64,7 @@ export async function unfinishedJob({ db }: Database, sourceKey: string): Promis
 }
 
 /** The job of that id, if there is one. */
-export async function findJob({ db }: Database, jobId: string): Promise<Job | null> {
+export async function findJob({ db }: Pick<Database, 'db'>, jobId: string): Promise<Job | null> {
   return (await db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirst()) ?? null
 }
 

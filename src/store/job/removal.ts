@@ -2,7 +2,7 @@ import { breathe } from '../../base/clock.ts'
 import { releaseHold } from '../account/credits.ts'
 import { type Database, type Trx, write } from '../database.ts'
 import { listLock, lockJob } from '../lock.ts'
-import type { Job } from './jobs.ts'
+import { findJob, type Job } from './jobs.ts'
 
 /** The jobs that were finished before a time, epoch ms: completed, cancelled or failed. */
 export function jobsFinishedBefore({ db }: Database, before: number): Promise<Job[]> {
@@ -26,6 +26,9 @@ export async function deleteJobsBefore(
     const lock = lockJob(dataDir, listLock(job.source_key))
     if (lock === null) continue
     try {
+      // While others were removed, somebody may have gone on with it.
+      const now = await findJob(database, job.id)
+      if (now?.finished_at == null || now.finished_at >= before) continue
       await deleteJob(database, job.id)
       deleted.push(job)
     } finally {

@@ -1,7 +1,9 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { breathe } from '../../base/clock.ts'
-import type { Class } from '../../verdict/verdict.ts'
+import { OPINIONS, type Reason } from '../../verdict/reason.ts'
+import { type Class, classOf, PLAINEST_REASONS } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
+import { inStretch, SCANNED_MAX, STRETCH_ROWS } from '../looking.ts'
 
 export type ResultRow = {
   readonly position: number
@@ -40,27 +42,102 @@ export async function resultPage(database: Database, o: PageOptions): Promise<Re
   return found
 }
 
-async function rowsOf(
-  { reader }: Database,
-  o: PageOptions & { readonly to: number },
-): Promise<ResultRow[]> {
-  const ofClass =
-    o.classes === undefined
-      ? sql``
-      : sql`and coalesce(item.class, first.class) in (${sql.join(o.classes)})`
+export type FindOptions = PageOptions & {
+  readonly reasons?: readonly Reason[]
+  /** A part of the address, in any case. */
+  readonly search?: string
+  /** Rows that are looked at, at most. */
+  readonly scannedMax?: number
+}
+
+export type Found = {
+  /** Without what came with them. */
+  readonly rows: readonly ResultRow[]
+  /** The position behind which to look on; null: these are the last. */
+  readonly next: number | null
+}
+
+/**
+ * Rows in the order of the list, also those that have no result yet, if all rows are asked for. Looking for some among
+ * many ends after a while, with what was found until then, be it nothing.
+ */
+export async function findResults(database: Database, o: FindOptions): Promise<Found> {
+  const last = await lastPosition(database, o.jobId)
+  const to = Math.min(last, o.after + (o.scannedMax ?? SCANNED_MAX))
+  const rows: ResultRow[] = []
+  let after = o.after
+  // One more than is asked for tells whether there are more.
+  while (after < to && rows.length <= o.max) {
+    const end = Math.min(to, after + STRETCH_ROWS)
+    const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
+    const page = await inStretch(database, () => rowsOf(database, part))
+    rows.push(...page.filter(row => holds(row, o.search)))
+    after = page.length < part.max ? end : (page.at(-1)?.position ?? end)
+  }
+  const shown = rows.slice(0, o.max)
+  if (rows.length > o.max) return { rows: shown, next: shown.at(-1)?.position ?? null }
+  return { rows, next: after < last ? after : null }
+}
+
+type Part = Pick<FindOptions, 'jobId' | 'after' | 'max' | 'classes' | 'reasons' | 'search'> & {
+  /** The last position that is looked at. */
+  readonly to: number
+  readonly withoutCells?: boolean
+}
+
+async function rowsOf({ reader }: Database, o: Part): Promise<ResultRow[]> {
   const { rows } = await sql<ResultRow>`
-    select item.position as position, item.text as text, item.cells as cells,
+    select item.position as position, item.text as text,
+      ${o.withoutCells ? sql`null` : sql`item.cells`} as cells,
       coalesce(item.class, first.class) as class, coalesce(item.result, first.result) as result
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
-      ${ofClass}
+      ${ofSearch(o)} ${ofClass(o)} ${ofReason(o)}
     order by item.position limit ${o.max}`.execute(reader)
   return rows
 }
 
-async function lastPosition({ db }: Database, jobId: string): Promise<number> {
-  const row = await db
+const CLASS = sql`coalesce(item.class, first.class)`
+const RESULT = sql`coalesce(item.result, first.result)`
+
+const ofClass = ({ classes }: Part) =>
+  classes === undefined ? sql`` : sql`and ${CLASS} in (${sql.join(classes)})`
+
+/** The class goes with the reason, and is told without reading JSON. */
+function ofReason({ reasons }: Part): RawBuilder<unknown> {
+  if (reasons === undefined) return sql``
+  const classes = new Set(reasons.map(reason => classOf(OPINIONS[reason])))
+  return sql`and ${CLASS} in (${sql.join([...classes])})
+    and ${reasonIn(RESULT, CLASS)} in (${sql.join(reasons)})`
+}
+
+/** The reason in the JSON of a result; that of an erased one goes by its class. */
+export const reasonIn = (result: RawBuilder<unknown>, klass: RawBuilder<unknown>) => {
+  const plainest = Object.entries(PLAINEST_REASONS).map(
+    ([name, reason]) => sql`when ${sql.lit(name)} then ${sql.lit(reason)}`,
+  )
+  return sql<Reason>`coalesce(${result} ->> '$.verdict.reason',
+    case ${klass} ${sql.join(plainest, sql` `)} end)`
+}
+
+/** SQLite knows only the case of ASCII: where others are sought, it gives every text that has such, for `holds`. */
+function ofSearch({ search }: Part): RawBuilder<unknown> {
+  if (search === undefined) return sql``
+  const sought = search.toLowerCase()
+  return isAscii(sought)
+    ? sql`and instr(lower(item.text), ${sought}) > 0`
+    : sql`and length(item.text) < length(cast(item.text as blob))`
+}
+
+const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
+
+const holds = ({ text }: ResultRow, search = '') =>
+  text.toLowerCase().includes(search.toLowerCase())
+
+/** The last row of a list; 0: it has none. */
+export async function lastPosition({ reader }: Database, jobId: string): Promise<number> {
+  const row = await reader
     .selectFrom('item')
     .select(eb => eb.fn.max('position').as('position'))
     .where('job_id', '=', jobId)

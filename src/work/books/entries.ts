@@ -6,10 +6,11 @@ import { quotaData } from '../../hook/event-data.ts'
 import { accountIn } from '../../store/account/accounts.ts'
 import { noteWarned, readCredit, settleCredits } from '../../store/account/credits.ts'
 import { addHistory, type Verification } from '../../store/account/history.ts'
+import type { CreditTable } from '../../store/account/tables.ts'
 import { countUsage, type Usage } from '../../store/account/usage.ts'
 import type { Trx } from '../../store/database.ts'
 import { emit } from '../../store/event/events.ts'
-import type { CreditTable, JobType } from '../../store/schema.ts'
+import type { JobType } from '../../store/schema.ts'
 import { classOf, type Result } from '../../verdict/verdict.ts'
 
 /** One address that was verified. */

@@ -41,6 +41,8 @@ export class Claims {
       for (const list of served) {
         const max = Math.min(share, o.max - claimed.length)
         if (max === 0) break
+        // Whoever goes on with a job that was cancelled has a list of his own: these items would be asked for nobody.
+        if (list.over.aborted) continue
         const items = await claimItems(this.#database, { ...o, jobId: list.id, max })
         claimed.push(...items.map(item => ({ ...item, list })))
         if (items.length === share) withMore.push(list)

@@ -1,7 +1,9 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { periodStart } from '../../../src/account/plan.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
+import { holdCredits } from '../../../src/store/account/credits.ts'
 import { addHistory } from '../../../src/store/account/history.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, findJob } from '../../../src/store/job/jobs.ts'
@@ -60,6 +62,32 @@ describe.concurrent('ev jobs knows a list of the service', () => {
       code: 64,
       stderr: expect.stringMatching(/one of the service: “ev serve” goes on with it by itself/),
     })
+    await database.close()
+  })
+
+  test('and resumes it when it was cancelled, at the cost of its plan', async () => {
+    const { home, database } = await homeWithJob()
+    await jobs(home, 'cancel', ID)
+    expect(await jobs(home, 'resume', ID)).toMatchObject({
+      ...{ code: 0, stderr: '' },
+      stdout: `Resumed ${ID}: 0 of 3 rows were done. The next “ev serve” goes on with it.\n`,
+    })
+    expect(await findJob(database, ID)).toMatchObject({ state: 'queued', held: 3 })
+    await jobs(home, 'cancel', ID)
+    const lock = lockJob(join(home, 'data'), SERVE_LOCK)
+    expect((await jobs(home, 'resume', ID)).stdout).toMatch(
+      /The service goes on with it within seconds/,
+    )
+    lock?.release()
+    await jobs(home, 'cancel', ID)
+    const period = periodStart(systemClock.now())
+    const taken = { accountId: 'acc_1', period, amount: 98, limit: null }
+    await write(database, trx => holdCredits(trx, taken))
+    expect(await jobs(home, 'resume', ID)).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/needs 3 credits, and its account has 2 left today/),
+    })
+    expect(await findJob(database, ID)).toMatchObject({ state: 'cancelled' })
     await database.close()
   })
 

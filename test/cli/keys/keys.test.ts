@@ -13,7 +13,8 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
 import { counted } from '../../../src/cli/text/counted.ts'
 import { findKeyByHash } from '../../../src/store/account/keys.ts'
-import { type Database, openDatabase } from '../../../src/store/database.ts'
+import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
+import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { emptyFolder, runEv } from '../run-ev.ts'
 
 const ev = (home: string, ...args: string[]) =>
@@ -127,6 +128,32 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     expect(await opens(home, text)).toBeNull()
     expect(await opens(home, last.key)).not.toBeNull()
   })
+
+  test.each([['rotate', '--grace', '24h'], ['revoke']])(
+    'signs out whoever came to the dashboard with a key: %s',
+    async (command, ...args) => {
+      const home = await homeWith('Shop')
+      const keys = [
+        await read(home, 'keys', 'create', '--name', 'CI'),
+        await read(home, 'keys', 'create', '--name', 'Other'),
+      ]
+      await inDatabase(home, database =>
+        write(database, async trx => {
+          for (const { id, account_id: accountId } of keys) {
+            await createSession(trx, {
+              ...{ id: `ses of ${id}`, hash: id, keyId: id, accountId },
+              ...{ ip: '192.0.2.1', agent: '', now: systemClock.now() },
+            })
+          }
+        }),
+      )
+      expect((await ev(home, 'keys', command, keys[0].id, ...args)).code).toBe(0)
+      const left = await inDatabase(home, database =>
+        listSessions(database, keys[0].account_id, systemClock.now()),
+      )
+      expect(left.map(({ id }) => id)).toEqual([`ses of ${keys[1].id}`])
+    },
+  )
 
   test('revokes a key, once', async () => {
     const home = await homeWith('Shop')

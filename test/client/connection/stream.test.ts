@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { linesOf, objectsOf, recordsOf } from '../../../src/client/connection/stream.ts'
+import { eventsOf, linesOf, objectsOf, recordsOf } from '../../../src/client/connection/stream.ts'
 import { ATTEMPT_MS, failureOf, far } from '../far.ts'
 
 const TEXT = 'email,note\r\nä@example.com,"says ""hi""\r\nand goes"\r\nb@example.com,\r\n'
@@ -35,6 +35,33 @@ describe('a text that comes in pieces', () => {
   test('gives objects, one a line', async () => {
     const objects = await all(objectsOf<{ row: number }>(pieces('{"row":1}\r\n{"row":2}\n', 4)))
     expect(objects).toEqual([{ row: 1 }, { row: 2 }])
+  })
+})
+
+describe('a stream of events', () => {
+  test.each([1, 4, 1_000])(
+    'gives them one by one in pieces of %i bytes, without comments',
+    async size => {
+      const text =
+        'retry: 3000\n\nevent: step\ndata: {"n":1,"to":"a: b"}\n\n:\n\ndata: {"n":2}\r\n\r\nevent: cut\ndata: {"n":3}'
+      expect(await all(eventsOf(pieces(text, size)))).toEqual([
+        { event: 'step', data: { n: 1, to: 'a: b' } },
+        { event: 'message', data: { n: 2 } },
+      ])
+    },
+  )
+
+  test('of a job ends with its end, and fails where it is cut off before', async () => {
+    const progress = 'event: progress\ndata: {"progress":50}\n\n'
+    const { client } = far([
+      { body: `${progress}event: end\ndata: {"progress":100}\n\n` },
+      { body: progress },
+    ])
+    expect(await all(client.jobs.events('job_1'))).toEqual([{ progress: 50 }, { progress: 100 }])
+    expect(await failureOf(all(client.jobs.events('job_1')))).toMatchObject({
+      name: 'EvConnectionError',
+      message: 'The events ended before the job did: ask for them again.',
+    })
   })
 })
 

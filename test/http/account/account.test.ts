@@ -5,6 +5,7 @@ import { holdCredits, settleCredits } from '../../../src/store/account/credits.t
 import { addHistory, type Verification } from '../../../src/store/account/history.ts'
 import { countUsage } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
+import { SCANNED_MAX } from '../../../src/store/looking.ts'
 import { house } from '../house.ts'
 
 describe('the history', () => {
@@ -60,7 +61,13 @@ describe('the history', () => {
     const now = database.clock.now()
     await add(database, [
       { id: 'ver_1', email: 'Ann@a.test', created_at: now },
-      { id: 'ver_2', email: 'bob@a.test', created_at: now + HOUR, reason: 'catch_all' },
+      {
+        id: 'ver_2',
+        email: 'bob@a.test',
+        created_at: now + HOUR,
+        reason: 'catch_all',
+        class: 'risky',
+      },
       { id: 'ver_3', email: 'ann@a.test', created_at: now + DAY, source: 'batch' },
     ])
     const ids = async (query: string) =>
@@ -72,6 +79,34 @@ describe('the history', () => {
     expect(await ids('until=2026-06-01T15:00:00%2B02:00')).toEqual(['ver_1'])
     expect(await ids('since=2026-06-02')).toEqual(['ver_3'])
     expect(await ids('email=ann@a.test&source=single&until=2026-06-02')).toEqual(['ver_1'])
+    expect(await ids('search=NN@a')).toEqual(['ver_3', 'ver_1'])
+    expect(await ids('search=a.test&class=risky,unknown')).toEqual(['ver_2'])
+    expect(await ids('class=deliverable')).toEqual(['ver_3', 'ver_1'])
+    expect(await ids('search=nobody')).toEqual([])
+  })
+
+  test('that is long is searched in several requests: a page may be empty, and the last one says so', async () => {
+    const { database, json } = await house()
+    const [rows, now] = [SCANNED_MAX + 5, database.clock.now()]
+    const id = (n: number) => `ver_${String(n).padStart(8, '0')}`
+    for (let from = 0; from < rows; from += 10_000) {
+      const ids = Array.from({ length: Math.min(10_000, rows - from) }, (_, n) => id(from + n))
+      await add(
+        database,
+        ids.map(one => ({
+          id: one,
+          created_at: now,
+          ...(one === id(2) && { email: 'ben@b.test' }),
+        })),
+      )
+    }
+    const ask = async (cursor = '') =>
+      ((await json(`/v1/history?search=ben@${cursor}`)) as { data: Page }).data
+    const first = await ask()
+    expect(first).toMatchObject({ items: [], has_more: true, next_cursor: expect.any(String) })
+    expect(await ask(`&cursor=${first.next_cursor}`)).toMatchObject({
+      ...{ items: [{ id: id(2) }], has_more: false, next_cursor: null },
+    })
   })
 
   test('of the sandbox is kept apart', async () => {
@@ -83,15 +118,21 @@ describe('the history', () => {
     expect(await ids({ 'X-EV-Sandbox': 'true' })).toEqual(['ver_sbx_2'])
   })
 
-  test.each(['limit=0', 'limit=201', 'reason=good', 'source=list', 'since=yesterday', 'cursor=!'])(
-    'does not take %s',
-    async query => {
-      const { request } = await house()
-      const response = await request(`/v1/history?${query}`)
-      expect(response.status).toBe(400)
-      expect(await response.json()).toMatchObject({ code: 'invalid_request' })
-    },
-  )
+  test.each([
+    'limit=0',
+    'limit=201',
+    'reason=good',
+    'source=list',
+    'since=yesterday',
+    'cursor=!',
+    'search=',
+    'class=good',
+  ])('does not take %s', async query => {
+    const { request } = await house()
+    const response = await request(`/v1/history?${query}`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'invalid_request' })
+  })
 })
 
 describe('credits', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { cancelJob } from '../../../src/store/job/course.ts'
 import { house, type RequestOptions } from '../house.ts'
 import { MIXED, seedJob } from '../jobs/seed.ts'
 import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
@@ -49,6 +50,7 @@ async function pathOf(home: House, { method, path }: Place): Promise<string> {
   if (!path.includes('{id}')) return path
   const isToEnd = method === 'POST'
   await seedJob(home.database, { id: JOB, texts: MIXED, ...(isToEnd && { done: 1 }) })
+  if (path.endsWith('/resume')) await cancelJob(home.database, JOB)
   return path.replace('{id}', JOB)
 }
 

@@ -93,14 +93,19 @@ describe('a list', () => {
     compare('batch-queued.json', batch)
   })
 
-  test('that is a file is queued', async () => {
-    const { ask } = await apiHouse()
-    const form = new FormData()
-    form.append('file', new Blob(['name,email\nAnn,user1@example.com\nBob,user2@example.com\n']))
-    const sent = new Response(form)
-    const headers = { 'Content-Type': sent.headers.get('Content-Type') ?? '' }
-    const body = new Uint8Array(await sent.arrayBuffer())
-    compare('file-queued.json', await ask('/v1/verify/file', { body, headers }))
+  test('that is a file is queued, or looked at', async () => {
+    const { ask } = await apiHouse('free')
+    const send = async (fields: Readonly<Record<string, string>> = {}) => {
+      const form = new FormData()
+      for (const [name, value] of Object.entries(fields)) form.append(name, value)
+      form.append('file', new Blob(['name,email\nAnn,user1@example.com\nBob,user2@example.com\n']))
+      const sent = new Response(form)
+      const headers = { 'Content-Type': sent.headers.get('Content-Type') ?? '' }
+      const body = new Uint8Array(await sent.arrayBuffer())
+      return ask('/v1/verify/file', { body, headers })
+    }
+    compare('file-dry-run.json', await send({ dry_run: 'true' }))
+    compare('file-queued.json', await send())
   })
 })
 

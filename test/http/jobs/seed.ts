@@ -37,10 +37,15 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   return readJob(database, id)
 }
 
-/** The first rows of a queued job get simulated results. */
-export async function giveResults(database: Database, id: string, done: number): Promise<void> {
+/** The first rows of a queued job, or those behind the ones that have some, get simulated results. */
+export async function giveResults(
+  database: Database,
+  id: string,
+  done: number,
+  before = 0,
+): Promise<void> {
   await startJob(database, id)
-  for (let at = 0; at < done; at += 5_000) {
+  for (let at = before; at < done; at += 5_000) {
     await record(database, id, at, Math.min(at + 5_000, done))
   }
 }

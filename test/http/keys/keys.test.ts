@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { isWellFormed } from '../../../src/account/key.ts'
 import { DAY } from '../../../src/base/clock.ts'
+import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
+import { write } from '../../../src/store/database.ts'
 import { house } from '../house.ts'
 
 const NEW = { name: 'CI', scopes: ['jobs:read'] }
@@ -226,5 +228,61 @@ describe('deleting a key', () => {
     const { request } = await house()
     expect((await request('/v1/keys/key_1', { method: 'DELETE' })).status).toBe(204)
     expect((await request('/v1/keys')).status).toBe(401)
+  })
+})
+
+describe('who is signed in with a key', () => {
+  async function withSessions() {
+    const h = await house()
+    await h.addKey({ id: 'key_b' })
+    const signIn = (id: string, keyId: string) =>
+      write(h.database, trx =>
+        createSession(trx, {
+          ...{ id, hash: id, keyId, accountId: 'acc_1', now: h.clock.now() },
+          ...{ ip: '192.0.2.1', agent: '' },
+        }),
+      )
+    for (const id of ['ses_1', 'ses_2']) await signIn(id, 'key_b')
+    await signIn('ses_3', 'key_1')
+    const left = async () =>
+      (await listSessions(h.database, 'acc_1', h.clock.now())).map(({ id }) => id).toSorted()
+    return { ...h, left }
+  }
+  const asking = (keyId: string, sessionId: string) => ({
+    ...{ key: null, session: { keyId, sessionId } },
+  })
+
+  test('is signed out when it is rotated, but for the session that asks', async () => {
+    const { request, left } = await withSessions()
+    const rotate = { ...asking('key_b', 'ses_2'), method: 'POST' }
+    expect((await request('/v1/keys/key_b/rotate', rotate)).status).toBe(200)
+    expect(await left()).toEqual(['ses_2', 'ses_3'])
+    expect((await request('/v1/keys/key_b/rotate', { method: 'POST' })).status).toBe(200)
+    expect(await left()).toEqual(['ses_3'])
+  })
+
+  test('is signed out when it is rotated from the session of another key', async () => {
+    const { request, left } = await withSessions()
+    const rotate = { ...asking('key_1', 'ses_3'), method: 'POST' }
+    expect((await request('/v1/keys/key_b/rotate', rotate)).status).toBe(200)
+    expect(await left()).toEqual(['ses_3'])
+  })
+
+  test('is signed out when it is deleted, also where that session asks for it', async () => {
+    const { request, left } = await withSessions()
+    const remove = { ...asking('key_b', 'ses_1'), method: 'DELETE' }
+    expect((await request('/v1/keys/key_b', remove)).status).toBe(204)
+    expect(await left()).toEqual(['ses_3'])
+    expect((await request('/v1/keys', asking('key_b', 'ses_1'))).status).toBe(401)
+  })
+
+  test('is signed out when it may no longer sign in', async () => {
+    const { request, left } = await withSessions()
+    const patch = (scopes: string[]) =>
+      request('/v1/keys/key_b', { method: 'PATCH', body: { scopes } })
+    expect((await patch(['dashboard', 'account:read'])).status).toBe(200)
+    expect(await left()).toEqual(['ses_1', 'ses_2', 'ses_3'])
+    expect((await patch(['account:read'])).status).toBe(200)
+    expect(await left()).toEqual(['ses_3'])
   })
 })

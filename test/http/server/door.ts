@@ -89,7 +89,9 @@ function appOf(asked: string[], paths: DoorOptions['paths']): Hono {
     await next()
   })
   app.post('/echo', async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
-  app.post('/v1/verify/batch', async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
+  for (const path of ['/v1/verify/batch', '/lists/drafts']) {
+    app.post(path, async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
+  }
   app.get('/ok', c => c.json({ ok: true }))
   app.notFound(c => c.json({ code: 'not_found' }, 404))
   app.onError((_, c) => c.json({ code: 'server_error' }, 500))

@@ -49,10 +49,10 @@ describe('a slow client', () => {
     expect(door.asked).toEqual(['/echo'])
   })
 
-  test('has longer for a list', async () => {
+  test.each(['/v1/verify/batch', '/lists/drafts'])('has longer for a list: %s', async path => {
     const door = await openDoor({ limits: { bodyMs: 20, listBodyMs: 10_000 } })
     const socket = await door.open()
-    socket.write(POST('/v1/verify/batch', 'Content-Length: 10', 'Connection: close'))
+    socket.write(POST(path, 'Content-Length: 10', 'Connection: close'))
     expect(answerOf(await trickle(socket, 'x'.repeat(10)))).toMatchObject({
       status: 200,
       json: { bytes: 10 },

@@ -24,37 +24,42 @@ export async function endpoint(change: object = {}, options: HouseOptions = {}) 
     ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },
     parts: { deliveries, ...options.parts },
   })
-  const { json, database, clock, random, service } = home
+  const { json } = home
   /** Registers one more. */
   const another = async (change: object = {}): Promise<Created> => {
     const body = { url: 'https://app.test/hook', events: ['batch.completed'], ...change }
     return (await json('/v1/webhooks', { body })).data as Created
   }
   const { id, secret } = await another(change)
-  return {
-    ...{ ...home, id, secret, another, wakes, path: `/v1/webhooks/${id}` },
-    /** Something happens, and is to be sent to whoever subscribed to it; gives the ID of the event. */
-    async happen(kind: EventKind = 'batch.completed', data: object = { job_id: 'job_a' }) {
-      const event = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
-      const eventId = await write(database, trx => emit(trx, event))
-      if (eventId === null) throw new Error('nobody subscribed')
-      return eventId
-    },
-    /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
-    async attempt({ last = false } = {}) {
-      const o = { now: clock.now(), except: [], max: 1 }
-      const [due] = await nextDeliveries(database, id, o)
-      if (due === undefined) throw new Error('nothing is due')
-      const round = { trigger: due.trigger, attempt: due.attempt }
-      const sent = last ? { ...due, attempt: 5 } : due
-      const made = await makeAttempt({ ...service, version: service.settings.version }, sent)
-      const delivery = { id: due.id, webhookId: id, round }
-      const attempts = [{ ...made, delivery, disabledReason: null }]
-      await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
-      return due.id
-    },
-  }
+  const ways = happenings(home, id)
+  return { ...home, ...ways, id, secret, another, wakes, path: `/v1/webhooks/${id}` }
 }
+
+type Home = Pick<Awaited<ReturnType<typeof house>>, 'database' | 'clock' | 'random' | 'service'>
+
+/** What makes something happen to an endpoint. */
+export const happenings = ({ database, clock, random, service }: Home, id: string) => ({
+  /** Something happens, and is to be sent to whoever subscribed to it; gives the ID of the event. */
+  async happen(kind: EventKind = 'batch.completed', data: object = { job_id: 'job_a' }) {
+    const event = { accountId: 'acc_1', kind, data, sandbox: false, now: clock.now(), random }
+    const eventId = await write(database, trx => emit(trx, event))
+    if (eventId === null) throw new Error('nobody subscribed')
+    return eventId
+  },
+  /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
+  async attempt({ last = false, disabledReason = null as string | null } = {}) {
+    const o = { now: clock.now(), except: [], max: 1 }
+    const [due] = await nextDeliveries(database, id, o)
+    if (due === undefined) throw new Error('nothing is due')
+    const round = { trigger: due.trigger, attempt: due.attempt }
+    const sent = last ? { ...due, attempt: 5 } : due
+    const made = await makeAttempt({ ...service, version: service.settings.version }, sent)
+    const delivery = { id: due.id, webhookId: id, round }
+    const attempts = [{ ...made, delivery, disabledReason }]
+    await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+    return due.id
+  },
+})
 
 /** The one delivery that there is, as the log shows it. */
 export async function onlyDelivery({

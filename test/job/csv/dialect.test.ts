@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
-import { detectDialect, readList } from '../../../src/job/csv.ts'
+import { detectColumns, detectDialect, readList } from '../../../src/job/csv.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -247,4 +247,27 @@ test('whatever bytes come, a list is read to its end or refused as bad input', a
     }),
     { numRuns: 2_000 },
   )
+})
+
+describe('a list of which somebody may still say where its addresses stand', () => {
+  const look = (text: string, column?: string) =>
+    detectColumns(bytes(text), { complete: true, ...(column === undefined ? {} : { column }) })
+
+  test('is told as any other where that is found', () => {
+    const text = 'name,email\nA,ann@one.test\n'
+    const dialect = detectDialect(bytes(text), { complete: true })
+    expect(look(text)).toEqual({ dialect, isFound: true })
+  })
+
+  test('is told without its column where that is not', () => {
+    const { dialect, isFound } = look('name;city\nA;Paris\nB;Rome\n')
+    expect(isFound).toBe(false)
+    expect(dialect).toMatchObject({ delimiter: ';', header: ['name', 'city'], width: 2 })
+  })
+
+  test('has the column that was said, or an error that names those there are', () => {
+    const text = 'name,city\nA,Paris\n'
+    expect(look(text, 'city')).toMatchObject({ isFound: true, dialect: { column: 1 } })
+    expect(() => look(text, 'mail')).toThrow(/"mail" is not among .* 1 name, 2 city/)
+  })
 })

@@ -400,3 +400,22 @@ test('who leaves does not wait for the well-known exchangers', async () => {
   await pass(MINUTE)
   expect(notices).toEqual([])
 })
+
+describe('since when nobody can be reached', () => {
+  test('is told from the moment on at which the way closed, until it opens', async () => {
+    const { together, pass, prober, clock, lot, begin } = street(allSilent)
+    expect(prober.closedSince).toBeNull()
+    together(questions(0, 2))
+    await pass(7 * SECOND)
+    const since = clock.now()
+    expect(prober.closedSince).toBe(since)
+    // It was tried again, in vain.
+    await pass(CLOSED_MS)
+    await begin([question(2)]).end()
+    await pass(CLOSED_MS)
+    expect(prober.closedSince).toBe(since)
+    lot.fate = () => 'opens'
+    await begin([question(3)]).end()
+    expect(prober.closedSince).toBeNull()
+  })
+})

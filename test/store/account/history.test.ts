@@ -3,14 +3,14 @@ import {
   addHistory,
   deleteHistoryBefore,
   deleteHistoryOf,
-  type HistoryQuery,
   hasVerification,
-  historyPage,
   type Verification,
 } from '../../../src/store/account/history.ts'
+import { type HistoryQuery, historyPage } from '../../../src/store/account/history-page.ts'
 import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { newRow } from '../../../src/store/job/jobs.ts'
+import { plansOf } from '../query-plans.ts'
 import { tempDatabase } from '../temp-database.ts'
 
 const ROW: Verification = {
@@ -28,7 +28,7 @@ async function withRows(...rows: Partial<Verification>[]): Promise<Database> {
 }
 
 const idsOf = async (database: Database, query: Partial<HistoryQuery> = {}) =>
-  (await historyPage(database, { ...QUERY, ...query })).map(({ id }) => id)
+  (await historyPage(database, { ...QUERY, ...query })).rows.map(({ id }) => id)
 
 describe('the history', () => {
   test('gives back what was written, whatever stands in it', async () => {
@@ -36,20 +36,19 @@ describe('the history', () => {
       { ...ROW, job_id: 'job_a', email: '"a\\"\u0000\n’ü"@good.test' },
       { ...ROW, id: 'ver_b', created_at: 4, email: '12345', cached: 1 },
     ]
-    expect(await historyPage(await withRows(...rows), QUERY)).toEqual(rows)
+    expect((await historyPage(await withRows(...rows), QUERY)).rows).toEqual(rows)
   })
 
   test('goes from the newest to the oldest, page by page, and misses none of the same moment', async () => {
     const times = [3, 1, 2, 2, 2, 4]
     const database = await withRows(...times.map(created_at => ({ created_at })))
     const seen: string[] = []
-    for (let before: HistoryQuery['before'] = null; ; ) {
+    let before: HistoryQuery['before'] = null
+    do {
       const page = await historyPage(database, { ...QUERY, before, max: 2 })
-      seen.push(...page.map(({ id }) => id))
-      const last = page.at(-1)
-      if (last === undefined) break
-      before = { createdAt: last.created_at, id: last.id }
-    }
+      seen.push(...page.rows.map(({ id }) => id))
+      before = page.next
+    } while (before !== null)
     expect(seen).toEqual(['ver_5', 'ver_0', 'ver_4', 'ver_3', 'ver_2', 'ver_1'])
   })
 
@@ -59,11 +58,14 @@ describe('the history', () => {
     ['that was real, for who looks at simulated ones', {}, { sandbox: true }],
     ['of another address', {}, { email: 'ben@good.test' }],
     ['of another reason', {}, { reason: 'timeout' }],
+    ['of another class', {}, { classes: ['risky'] }],
+    ['of another address than is sought', {}, { search: 'BEN@good' }],
     ['from elsewhere', {}, { source: 'batch' }],
   ])('leaves out what is %s', async (_, row, query) => {
     const wanted = {
       ...{ sandbox: Number(query.sandbox ?? false), reason: query.reason ?? ROW.reason },
-      ...{ email: query.email ?? ROW.email, source: query.source ?? ROW.source },
+      ...{ email: query.email ?? (query.search === undefined ? ROW.email : 'ben@good.test') },
+      ...{ source: query.source ?? ROW.source, class: query.classes?.[0] ?? ROW.class },
     }
     expect(await idsOf(await withRows(row, wanted), query)).toEqual(['ver_1'])
   })
@@ -72,10 +74,121 @@ describe('the history', () => {
     expect(await idsOf(await withRows({}), { email: 'aNN@GOOD.test' })).toEqual(['ver_0'])
   })
 
+  test('finds a part of an address in any case, and letters beyond ASCII too', async () => {
+    const emails = ['Ann@good.test', 'JÜRGEN@good.test', 'jürgen@other.test', 'a%b_c@good.test']
+    const database = await withRows(...emails.map(email => ({ email })))
+    const found = async (search: string) =>
+      (await historyPage(database, { ...QUERY, search })).rows.map(({ email }) => email).toSorted()
+    expect(await found('NN@g')).toEqual(['Ann@good.test'])
+    expect(await found('jÜr')).toEqual(['JÜRGEN@good.test', 'jürgen@other.test'])
+    expect(await found('RGEN@good')).toEqual(['JÜRGEN@good.test'])
+    expect(await found('é')).toEqual([])
+    // Neither is a sign for others.
+    expect(await found('%b_')).toEqual(['a%b_c@good.test'])
+    expect(await found('a%c')).toEqual([])
+    expect(await idsOf(database, { email: 'Jürgen@GOOD.test' })).toEqual(['ver_1'])
+  })
+
+  describe('is searched through in pieces', () => {
+    /** Every seventh is sought; three of each moment. */
+    const many = (count: number) =>
+      withRows(
+        ...Array.from({ length: count }, (_, n) => ({
+          ...{ id: `ver_${String(n).padStart(6, '0')}`, created_at: Math.floor(n / 3) },
+          email: n % 7 === 0 ? `sought${n}@good.test` : `other${n}@good.test`,
+        })),
+      )
+
+    /** Pages, one after the other; each is asked for where the one before ended. */
+    async function pagesOf(database: Database, query: Partial<HistoryQuery>) {
+      const pages: string[][] = []
+      let before: HistoryQuery['before'] = null
+      do {
+        const page = await historyPage(database, { ...QUERY, ...query, before })
+        pages.push(page.rows.map(({ id }) => id))
+        before = page.next
+      } while (before !== null && pages.length < 1_000)
+      return pages
+    }
+
+    test.each([
+      [2_500, 1, undefined],
+      [2_500, 50, undefined],
+      [2_500, 50, 999],
+      [2_500, 200, 2_500],
+      [2_000, 50, 1],
+      [1_001, 143, 1_000],
+    ])(
+      '%i rows, %i a page, %s looked at: each that is sought once',
+      async (count, max, scannedMax) => {
+        const database = await many(count)
+        const bounds = scannedMax === undefined ? {} : { scannedMax: Math.max(scannedMax, 5) }
+        const pages = await pagesOf(database, { search: 'sought', max, ...bounds })
+        const all = Array.from({ length: Math.ceil(count / 7) }, (_, n) => n * 7).reverse()
+        expect(pages.flat()).toEqual(all.map(n => `ver_${String(n).padStart(6, '0')}`))
+        expect(Math.max(...pages.map(({ length }) => length))).toBeLessThanOrEqual(max)
+      },
+    )
+
+    test('and ends after as many as are looked at, also where none was found', async () => {
+      const database = await many(100)
+      const o = { ...QUERY, search: 'nobody', scannedMax: 30 }
+      const first = await historyPage(database, o)
+      expect(first).toEqual({ rows: [], next: { createdAt: 23, id: 'ver_000070' } })
+      expect(await pagesOf(database, { search: 'nobody', scannedMax: 30 })).toEqual([
+        ...[[], [], [], []],
+      ])
+    })
+
+    test('within times, which no page leaves', async () => {
+      const database = await many(3_000)
+      const query = { search: 'sought', max: 10, since: 100, until: 900, scannedMax: 700 }
+      const found = (await pagesOf(database, query)).flat()
+      const expected = Array.from({ length: 3_000 }, (_, n) => n)
+        .filter(n => n % 7 === 0 && Math.floor(n / 3) >= 100 && Math.floor(n / 3) < 900)
+        .reverse()
+      expect(found).toEqual(expected.map(n => `ver_${String(n).padStart(6, '0')}`))
+    })
+
+    test('of a whole page, the next begins behind its last row', async () => {
+      const database = await many(50)
+      const { rows, next } = await historyPage(database, { ...QUERY, search: 'sought', max: 3 })
+      expect(rows.map(({ id }) => id)).toEqual(['ver_000049', 'ver_000042', 'ver_000035'])
+      expect(next).toEqual({ createdAt: 11, id: 'ver_000035' })
+    })
+
+    test('which has letters beyond ASCII that are not sought, and misses none that are', async () => {
+      const database = await withRows(
+        ...Array.from({ length: 30 }, (_, n) => ({
+          ...{ id: `ver_${n + 10}`, email: n % 9 === 0 ? 'É@good.test' : 'ü@good.test' },
+        })),
+      )
+      expect(await pagesOf(database, { search: 'é', max: 2 })).toEqual([
+        ...[
+          ['ver_37', 'ver_28'],
+          ['ver_19', 'ver_10'],
+        ],
+      ])
+    })
+
+    test('by its key alone: nothing is sorted, and nothing read outside of a piece', async () => {
+      const database = await many(10)
+      const before = { createdAt: 3, id: 'ver_000009' }
+      const plan = await plansOf(database, db =>
+        historyPage(db, { ...QUERY, before, search: 'sought', classes: ['risky'], since: 1 }),
+      )
+      expect(plan).toHaveLength(2)
+      for (const line of plan) {
+        expect(line).toMatch(/SEARCH verification USING PRIMARY KEY .*account_id=\? AND sandbox=\?/)
+        expect(line).toMatch(/<\(\?,\?\)/)
+      }
+    })
+  })
+
   test('written again stays as it was', async () => {
     const database = await withRows({})
     await write(database, trx => addHistory(trx, [{ ...ROW, id: 'ver_0', reason: 'timeout' }]))
-    expect(await historyPage(database, QUERY)).toEqual([{ ...ROW, id: 'ver_0' }])
+    expect((await historyPage(database, QUERY)).rows).toEqual([{ ...ROW, id: 'ver_0' }])
     await write(database, async trx => {
       const of = { accountId: 'acc_a', sandbox: false, createdAt: 5 }
       expect(await hasVerification(trx, { ...of, id: 'ver_0' })).toBe(true)

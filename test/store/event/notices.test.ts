@@ -3,6 +3,7 @@ import { HOUR } from '../../../src/base/clock.ts'
 import { setEmail } from '../../../src/store/account/accounts.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import {
+  countNotices,
   type DueNotice,
   dueNotices,
   enterDisabled,
@@ -171,5 +172,19 @@ describe('a notice', () => {
     ])
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
     expect(await dueNotices(database, 50)).toMatchObject([{ webhookId: 'wh_b', failedEvents: 5 }])
+  })
+
+  test('counts as open from its cause on until it is sent, and no longer with a deleted webhook', async () => {
+    const database = await house()
+    await addWebhook(database, { id: 'wh_b' })
+    expect(await countNotices(database)).toBe(0)
+    await fail(database, 10)
+    const ofB = { ...OF_A, webhookId: 'wh_b', events: 1, error: null, now: HOUR }
+    await write(database, trx => enterFailure(trx, ofB))
+    expect(await countNotices(database)).toBe(2)
+    await sent(database, { failedEvents: 1, disabledReason: null }, 50)
+    expect(await countNotices(database)).toBe(1)
+    await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 60))
+    expect(await countNotices(database)).toBe(0)
   })
 })

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import { cancelJob, countResults, startJob } from '../../../src/store/job/course.ts'
@@ -5,6 +6,7 @@ import { queuedItems, recordResults } from '../../../src/store/job/items.ts'
 import { createJob, markWritten, readJob, unfinishedJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
+import { reopenJob } from '../../../src/store/job/reopening.ts'
 import { listLock, lockJob } from '../../../src/store/lock.ts'
 import { addJob, queuedJob, tempDatabase, tempFolder } from '../temp-database.ts'
 
@@ -186,6 +188,25 @@ describe('jobs that go', () => {
     await deleteJobsBefore(database, tempFolder(), clock.now())
     const left = await database.db.selectFrom('job').select('id').orderBy('id').execute()
     expect(left.map(({ id }) => id)).toEqual(['new', 'open'])
+  })
+
+  test('are not those that somebody goes on with meanwhile', async () => {
+    const { database, clock } = await queuedJob(
+      Array.from({ length: 20_000 }, (_, n) => `u${n}@x.test`),
+      'long',
+    )
+    await clock.advance(1)
+    await addJob(database, ['a'], 'resumed')
+    for (const id of ['long', 'resumed']) await cancelJob(database, id)
+    const cancelled = await readJob(database, 'resumed')
+    await clock.advance(1_000)
+    const deleting = deleteJobsBefore(database, tempFolder(), clock.now())
+    const rows = () => queuedItems(database, { jobId: 'long', after: 0, max: 20_000 })
+    while ((await rows()).length === 20_000) await setImmediate()
+    const o = { now: clock.now(), hold: null }
+    await write(database, trx => reopenJob(trx, cancelled, o))
+    expect((await deleting).map(({ id }) => id)).toEqual(['long'])
+    expect(await readJob(database, 'resumed')).toMatchObject({ state: 'queued' })
   })
 
   test('are not those that a process holds: it may be about to write them', async () => {

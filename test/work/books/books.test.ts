@@ -3,7 +3,7 @@ import { type Plan, planNamed, plansWith } from '../../../src/account/plan.ts'
 import { DAY } from '../../../src/base/clock.ts'
 import type { Log, LogFields } from '../../../src/base/log.ts'
 import { readCredit } from '../../../src/store/account/credits.ts'
-import { historyPage } from '../../../src/store/account/history.ts'
+import { historyPage } from '../../../src/store/account/history-page.ts'
 import { usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
@@ -59,7 +59,9 @@ async function use(books: Books, count: number): Promise<void> {
 
 const creditOf = (database: Database, period = TODAY) => readCredit(database, 'acc_a', period)
 const historyOf = (database: Database, sandbox = false) =>
-  historyPage(database, { accountId: 'acc_a', sandbox, before: null, max: 100 })
+  historyPage(database, { accountId: 'acc_a', sandbox, before: null, max: 100 }).then(
+    ({ rows }) => rows,
+  )
 
 async function toldOf(database: Database) {
   const events = await database.db.selectFrom('event').selectAll().orderBy('id').execute()

@@ -8,12 +8,13 @@ import { guard } from '../../guard/guard.ts'
 import { newRouter } from '../../router.ts'
 import { errorResponses, SECURITY } from '../../schema/error.ts'
 import { DownloadRow } from '../../schema/job.ts'
+import { namesQuery } from '../../schema/names.ts'
 import { STATUSES } from '../../schema/result.ts'
 import type { Service } from '../../service.ts'
+import { textStream } from '../../text-stream.ts'
 import { foundJob } from '../found-job.ts'
 import { CONTENT_TYPES, type DownloadText, downloadText, FORMATS } from './download-text.ts'
 import { type JobRow, rowPages } from './job-row.ts'
-import { textStream } from './text-stream.ts'
 
 /** The results of a job as a file, by either of its two addresses. */
 export function downloadRoutes(service: Service) {
@@ -53,31 +54,13 @@ const flag = (description: string) =>
 
 const query = z.object({
   format: z.enum(FORMATS).default('csv'),
-  filter: z
-    .string()
-    .optional()
-    .transform((given, ctx) => classesOf(given, message => ctx.addIssue(message)))
-    .openapi({
-      type: 'string',
-      description: `Only rows of these classes: ${STATUSES.join(', ')}, commas between several.`,
-      example: 'deliverable,risky',
-    }),
+  filter: namesQuery(STATUSES, {
+    description: 'Only rows of these classes',
+    example: 'deliverable,risky',
+  }),
   raw: flag('true: cells stay as they are, for programs. A spreadsheet may run them as formulas.'),
   partial: flag('true: what is there already, also of a job that is not completed.'),
 })
-
-function classesOf(
-  given: string | undefined,
-  fault: (message: string) => void,
-): Class[] | undefined {
-  if (given === undefined || given.trim() === '') return undefined
-  const names = given.split(',').map(name => name.trim())
-  const classes = STATUSES.filter(one => names.includes(one))
-  if (names.some(name => !STATUSES.some(one => one === name))) {
-    fault(`must be of ${STATUSES.join(', ')}, with commas between several`)
-  }
-  return classes
-}
 
 const FILE = {
   description: 'The file, row by row in the order of the list',

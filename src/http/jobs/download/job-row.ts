@@ -70,7 +70,8 @@ function nextMax(page: readonly ResultRow[]): number {
   return Math.max(1, Math.min(PAGE_ROWS_MAX, 2 * page.length, fitting))
 }
 
-function toRow(row: ResultRow): JobRow[] {
+/** The row with its result, or nothing where it has none. */
+export function toRow(row: ResultRow): JobRow[] {
   const { position, text, cells, class: klass } = row
   if (row.result === null || klass === null) return []
   const result = JSON.parse(row.result) as Result | null

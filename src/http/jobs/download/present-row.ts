@@ -1,6 +1,6 @@
 import { plainResult, presentResult } from '../../../engine/result/present.ts'
-import { OPINIONS, type Reason } from '../../../verdict/reason.ts'
-import type { Class } from '../../../verdict/verdict.ts'
+import { OPINIONS } from '../../../verdict/reason.ts'
+import { type Class, PLAINEST_REASONS } from '../../../verdict/verdict.ts'
 import type { JobRow } from './job-row.ts'
 
 /** A row of `data.results` (spec 2.2), with the ID that it came with. */
@@ -42,14 +42,15 @@ export function rowValues(row: JobRow): (string | number | boolean | null)[] {
   ]
 }
 
-const plainRow = ({ result, class: klass }: JobRow): ReturnType<typeof plainResult> =>
+/** The plain result of a row; of an erased one what its class tells. */
+export const plainRow = ({ result, class: klass }: JobRow): ReturnType<typeof plainResult> =>
   result === null ? erasedResult(klass) : plainResult(result)
 
 const erasedMark = ({ result }: JobRow) => (result === null ? { erased: true as const } : {})
 
-/** What is told of an erased address: of its class, which is all that is left, the plainest case. */
+/** What is told of an erased address, of which its class is all that is left. */
 function erasedResult(klass: Class): ReturnType<typeof plainResult> {
-  const reason = PLAINEST[klass]
+  const reason = PLAINEST_REASONS[klass]
   const { valid, deliverable, risk, details } = OPINIONS[reason]
   return {
     ...{ email: '', valid, deliverable, risk_level: risk, provider: '', response_time: 0 },
@@ -63,10 +64,3 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
     ...{ reason, cached: false },
   }
 }
-
-const PLAINEST = {
-  deliverable: 'accepted_email',
-  risky: 'low_deliverability',
-  undeliverable: 'rejected_email',
-  unknown: 'unavailable_smtp',
-} as const satisfies Record<Class, Reason>

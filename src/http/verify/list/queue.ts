@@ -34,7 +34,8 @@ export async function queueList(
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
-  const askedMax = owner.sandbox ? null : await askedMaxOf(c, service)
+  // A list that needs more is refused before all of it is stored.
+  const askedMax = owner.sandbox ? null : await creditsLeftOf(c, service)
   const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
   if (loaded === null) {
     await tellRefused(c, service)
@@ -102,8 +103,11 @@ export const linksOf = ({ id }: Job) => ({
   download_url: `/v1/jobs/${id}/download`,
 })
 
-/** Null: any number. A list that needs more is refused before all of it is stored. */
-async function askedMaxOf(c: Context<Env>, { database, clock }: Service): Promise<number | null> {
+/** Credits that are left of the day; null: any number. */
+export async function creditsLeftOf(
+  c: Context<Env>,
+  { database, clock }: Service,
+): Promise<number | null> {
   const { account, plan } = c.get('caller')
   if (plan.creditsPerDay === null) return null
   const period = periodStart(clock.now())

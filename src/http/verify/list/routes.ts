@@ -9,6 +9,7 @@ import { ITEM_EXAMPLE } from '../../schema/result.ts'
 import {
   BatchRequest,
   BulkRequest,
+  FileDryRun,
   FileRequest,
   InstantBulk,
   QueuedBatch,
@@ -20,7 +21,9 @@ import { gate, LIST_BODY_MAX, unchecked } from '../gate.ts'
 import { verifyBatch } from './batch.ts'
 import { verifyBulk } from './bulk.ts'
 import { notTooMany } from './crowd.ts'
+import { dryRun } from './dry-run.ts'
 import { verifyFile } from './file.ts'
+import { readFlag } from './file-rows.ts'
 import { FORM_BYTES_MAX, uploads } from './upload.ts'
 
 /** The paths for lists. */
@@ -43,6 +46,8 @@ export function listRoutes(service: Service) {
   router.post(FILE.path, async c => {
     const upload = await received.receive(c.req.raw)
     try {
+      // It does nothing that could be done twice.
+      if (readFlag(upload.fields, 'dry_run')) return await dryRun(c, service, upload)
       const { key } = c.get('replay') ?? {}
       const body = Buffer.from(upload.digest)
       const known = key === undefined ? null : await recognise(c, service, { key, body })
@@ -146,11 +151,33 @@ const FILE_EXAMPLE = {
   name: 'March list',
 }
 
+const QUEUED_FILE = {
+  ...QUEUED,
+  message: 'File queued. Check GET /v1/jobs/job_xyz789',
+  ...LINKS,
+  ...{ column: 'email', column_number: 2, header: true, rows: 2 },
+}
+
+const DRY_RUN = {
+  ...{ success: true, dry_run: true },
+  columns: [
+    { number: 1, name: 'name' },
+    { number: 2, name: 'email' },
+  ],
+  ...{ column: 'email', column_number: 2, header: true, delimiter: ',', rows: 2 },
+  ...{ total_emails: 2, valid_emails: 2, invalid_format_emails: 0, duplicates: 0 },
+  ...{ credits_needed: 2, credits_balance: 100, estimated_time: '10 seconds' },
+  preview: [
+    ['Ann', 'a@example.com'],
+    ['Bob', 'b@example.com'],
+  ],
+}
+
 const FILE = {
   ...{ ...COMMON, path: '/v1/verify/file', operationId: 'verifyFile' },
   summary: 'Verify the addresses of a file',
   description:
-    'CSV in the dialects that people have, up to 100 MiB and 1,000,000 rows. Its columns come back with the results.',
+    'CSV in the dialects that people have, up to 100 MiB and 1,000,000 rows. Its columns come back with the results. With `dry_run` it is read and counted, and nothing is stored, charged or asked; that is no list of the ten an hour.',
   request: {
     body: {
       required: true,
@@ -158,12 +185,15 @@ const FILE = {
     },
   },
   responses: {
-    200: json(QueuedFile, 'The job', {
-      ...QUEUED,
-      message: 'File queued. Check GET /v1/jobs/job_xyz789',
-      ...LINKS,
-      ...{ column: 'email', column_number: 2, header: true, rows: 2 },
-    }),
+    200: {
+      description: 'The job; with `dry_run` what would come of the file',
+      content: {
+        'application/json': {
+          schema: z.union([QueuedFile, FileDryRun]),
+          examples: { job: { value: QUEUED_FILE }, dry_run: { value: DRY_RUN } },
+        },
+      },
+    },
     ...errorResponses(...ALL_LISTS),
   },
 } satisfies RouteConfig

@@ -59,7 +59,7 @@ const responseOf = (last: AttemptTable | undefined) =>
     ? null
     : {
         status_code: last.status_code,
-        headers: JSON.parse(last.headers ?? '{}') as Record<string, string>,
+        headers: headersOfAnswer(last) ?? {},
         body: last.excerpt ?? '',
       }
 
@@ -69,4 +69,8 @@ const presentAttempt = (attempt: AttemptTable) => ({
   ...{ url: attempt.url, status_code: attempt.status_code, duration_ms: attempt.duration_ms },
   error: attempt.error,
   response_excerpt: attempt.excerpt,
+  response_headers: headersOfAnswer(attempt),
 })
+
+const headersOfAnswer = ({ headers }: AttemptTable) =>
+  headers === null ? null : (JSON.parse(headers) as Record<string, string>)

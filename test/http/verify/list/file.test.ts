@@ -4,40 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { clearUploads, uploads } from '../../../../src/http/verify/list/upload.ts'
 import { countedRandom } from '../../../fake/random.ts'
 import { tempFolder } from '../../../store/temp-database.ts'
-import { type RequestOptions, house as serviceHouse } from '../../house.ts'
-
-const PATH = '/v1/verify/file'
-const BOUNDARY = '----ev'
-const FORM = `multipart/form-data; boundary=${BOUNDARY}`
-
-type Part = string | { readonly file: string | Uint8Array; readonly name?: string }
-
-/** The bytes of a form, part by part. */
-function form(parts: readonly (readonly [field: string, part: Part])[]): Buffer {
-  const pieces = parts.flatMap(([field, part]) => {
-    const isFile = typeof part !== 'string'
-    const more = isFile ? `; filename="${part.name ?? 'list.csv'}"\r\nContent-Type: text/csv` : ''
-    const head = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${field}"${more}\r\n\r\n`
-    return [Buffer.from(head), Buffer.from(isFile ? part.file : part), Buffer.from('\r\n')]
-  })
-  return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)])
-}
-
-async function house() {
-  const home = await serviceHouse()
-  const send = (body: Uint8Array | string, o: RequestOptions = {}) =>
-    home.request(PATH, { body, ...o, headers: { 'Content-Type': FORM, ...o.headers } })
-  const upload = (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) =>
-    send(form([['file', { file }], ...Object.entries(fields)]))
-  const rows = () =>
-    home.database.db.selectFrom('item').select(['text', 'cells']).orderBy('position').execute()
-  const job = () => home.database.db.selectFrom('job').selectAll().executeTakeFirst()
-  const left = () => {
-    const folder = join(home.service.settings.dataDir, 'uploads')
-    return existsSync(folder) ? readdirSync(folder) : []
-  }
-  return { ...home, send, upload, rows, job, left }
-}
+import { FORM, form, fileHouse as house } from './form.ts'
 
 describe('POST /v1/verify/file', () => {
   test('makes a job of a file, and says what it found in it', async () => {

@@ -171,6 +171,7 @@ describe('one delivery', () => {
         ...{ number: 1, trigger: 'scheduled', started_at: '2026-06-01T12:00:30.000Z' },
         ...{ url: 'https://app.test/hook', status_code: 503, duration_ms: 84 },
         ...{ error: row.error, response_excerpt: 'later' },
+        response_headers: { 'content-type': 'text/plain', 'retry-after': '7' },
       },
     ])
   })
@@ -191,7 +192,10 @@ describe('one delivery', () => {
       response: null,
       attempts: [
         { number: 1, url: 'https://app.test/hook', status_code: 500, response_excerpt: 'ok' },
-        { number: 2, url: 'https://app.test/new', status_code: null, response_excerpt: null },
+        {
+          ...{ number: 2, url: 'https://app.test/new', status_code: null },
+          ...{ response_excerpt: null, response_headers: null },
+        },
       ],
     })
   })

@@ -1,13 +1,20 @@
 import type { Context } from 'hono'
-import { breathe, type Clock, MINUTE } from '../../../base/clock.ts'
-import { messageOf } from '../../../base/error.ts'
-import type { Log } from '../../../base/log.ts'
-import type { Env } from '../../context.ts'
+import { breakOff } from '../base/break-off.ts'
+import { breathe, type Clock, MINUTE } from '../base/clock.ts'
+import { messageOf } from '../base/error.ts'
+import type { Log } from '../base/log.ts'
+import type { Env } from './context.ts'
 
 /** A reader that takes nothing for so long is gone, or holds the connection for nothing. */
 export const READER_PATIENCE_MS = MINUTE
 
 type Doors = { readonly clock: Clock; readonly log: Log }
+
+/** Pieces of a body, in their order; `return` is called when no more are wanted, even while one is being made. */
+export type Pieces = {
+  next(): Promise<IteratorResult<string, unknown>>
+  return(value: undefined): Promise<unknown>
+}
 
 /**
  * A body whose pieces are made when the reader takes them: one that is slow, or stops, costs one piece of memory.
@@ -16,7 +23,8 @@ type Doors = { readonly clock: Clock; readonly log: Log }
 export function textStream(
   c: Context<Env>,
   { clock, log }: Doors,
-  pieces: AsyncGenerator<string>,
+  pieces: Pieces,
+  { make = inTurn }: { readonly make?: <T>(piece: () => Promise<T>) => Promise<T> } = {},
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let endWatch = () => {}
@@ -26,23 +34,26 @@ export function textStream(
     endWatch()
     void pieces.return(undefined).catch(() => {})
   }
-  const breakOff = (controller: ReadableStreamDefaultController, error: unknown) => {
+  const giveUp = (controller: ReadableStreamDefaultController, error: unknown) => {
     if (isOver) return
     end()
     log.warn('an answer was broken off', {
       requestId: c.get('requestId'),
       why: messageOf(error),
     })
-    if (!closeConnection(c, error)) controller.error(error)
+    if (!breakOff(c.env?.outgoing, error)) controller.error(error)
   }
   const watch = (controller: ReadableStreamDefaultController) =>
-    clock.after(READER_PATIENCE_MS, () => breakOff(controller, new Error(GONE)))
+    clock.after(READER_PATIENCE_MS, () => giveUp(controller, new Error(GONE)))
   return new ReadableStream(
     {
+      start(controller) {
+        endWatch = watch(controller)
+      },
       async pull(controller) {
         endWatch()
         try {
-          const { value, done } = await inTurn(() => pieces.next())
+          const { value, done } = await make(() => pieces.next())
           if (isOver) return
           if (done) {
             end()
@@ -51,7 +62,7 @@ export function textStream(
           controller.enqueue(encoder.encode(value))
           endWatch = watch(controller)
         } catch (error) {
-          breakOff(controller, error)
+          giveUp(controller, error)
         }
       },
       cancel: end,
@@ -84,17 +95,4 @@ async function inTurn<T>(make: () => Promise<T>): Promise<T> {
     if (next === undefined) making--
     else next()
   }
-}
-
-/**
- * Destroys the connection, or in HTTP/2 the stream, of an answer: an error of the body alone would have its text sent
- * and the answer ended as if it were whole. False where there is none, as in tests.
- */
-function closeConnection(c: Context<Env>, cause: unknown): boolean {
-  const outgoing = c.env?.outgoing
-  if (outgoing === undefined) return false
-  // Without an error a stream of HTTP/2 would be told to have ended well; a socket would throw it.
-  if (outgoing.stream === undefined) outgoing.destroy()
-  else outgoing.destroy(cause instanceof Error ? cause : new Error(String(cause)))
-  return true
 }

@@ -4,12 +4,12 @@ import { text } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import type { Context, Hono } from 'hono'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
-import { silentLog } from '../../../src/base/log.ts'
-import { READER_PATIENCE_MS, textStream } from '../../../src/http/jobs/download/text-stream.ts'
-import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { type FakeClock, fakeClock } from '../../fake/clock.ts'
-import { openDoor } from '../server/door.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { READER_PATIENCE_MS, textStream } from '../../src/http/text-stream.ts'
+import { selfSigned } from '../../src/world/host/certificate.ts'
+import { type FakeClock, fakeClock } from '../fake/clock.ts'
+import { openDoor } from './server/door.ts'
 
 const PIECE = 'x'.repeat(100_000)
 const PIECES = 50

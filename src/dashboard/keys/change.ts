@@ -1,0 +1,139 @@
+import type { Context } from 'hono'
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Key, KeyAnswer, KeyList, RotatedKey } from '../../client/types.ts'
+import { ApiProblem } from '../api.ts'
+import { confirmed, form, select } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { notice } from '../page/notice.ts'
+import { onceField, onceOf } from '../page/once.ts'
+import { Refusal } from '../page/refusal.ts'
+import { problemWith, sentForm } from '../page/sent.ts'
+import { time } from '../page/text.ts'
+import type { DashboardParts, Env } from '../parts.ts'
+import { dropToken, leaveNote } from '../session/cookie.ts'
+import { bodyOf, fields, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
+import { shownOnce } from './shown-once.ts'
+
+/** One key: changing, rotating and revoking it. */
+export function changeRoutes(parts: DashboardParts): Hono<Env> {
+  const { settings } = parts
+  return new Hono<Env>()
+    .get('/keys/:id', async c => keyPage(c, parts, { key: await keyOf(c) }))
+    .post('/keys/:id', async c => {
+      const key = await keyOf(c)
+      const typed = readTyped(await sentForm(c))
+      const body = patchOf(key, typed)
+      const changed = await c
+        .get('api')
+        .ask<KeyAnswer>(pathOf(key), { method: 'PATCH', body })
+        .catch(problemWith)
+      if (changed instanceof ApiProblem) return keyPage(c, parts, { key, typed, problem: changed })
+      leaveNote(c, `The key “${changed.data.name}” is changed, from its next request on.`)
+      return c.redirect('/keys', 303)
+    })
+    .post('/keys/:id/rotate', async c => {
+      const key = await keyOf(c)
+      const sent = await sentForm(c)
+      const body = { grace_period_seconds: Number(sent.text('grace')) }
+      const rotated = await c
+        .get('api')
+        .ask<RotatedKey>(`${pathOf(key)}/rotate`, { body, once: onceOf(sent) })
+        .catch(problemWith)
+      if (rotated instanceof ApiProblem) return keyPage(c, parts, { key, problem: rotated })
+      const { data } = rotated
+      const note =
+        body.grace_period_seconds === 0
+          ? 'The old one opens nothing any more.'
+          : html`The old one goes on until ${time(data.previous_key_expires_at)}: bring the new one everywhere until then.`
+      return shownOnce(c, settings.baseUrl, { key: data, title: 'The new key', note })
+    })
+    .post('/keys/:id/revoke', async c => {
+      const key = await keyOf(c)
+      await c.get('api').ask(pathOf(key), { method: 'DELETE' })
+      if (isOwn(c, key)) {
+        dropToken(c)
+        return c.redirect('/sign-in', 303)
+      }
+      leaveNote(c, `The key “${key.name}” is revoked: it opens nothing any more.`)
+      return c.redirect('/keys', 303)
+    })
+}
+
+const pathOf = ({ id }: Key) => `/v1/keys/${encodeURIComponent(id)}`
+
+/** There are at most a few hundred. */
+async function keyOf(c: Context<Env>): Promise<Key> {
+  const { data } = await c.get('api').ask<KeyList>('/v1/keys')
+  const key = data.keys.find(({ id }) => id === c.req.param('id'))
+  if (key !== undefined) return key
+  throw new Refusal(404, 'There is no such key: it may have been revoked meanwhile.')
+}
+
+/** A time that was not touched is left out: seconds, which the form does not show, would go, and one gone by is refused. */
+function patchOf(key: Key, typed: Typed) {
+  const { expires_at, ...rest } = bodyOf(typed)
+  return typed.expires === typedOf(key).expires ? rest : { ...rest, expires_at }
+}
+
+const isOwn = (c: Context<Env>, { id }: Key) => id === c.get('user').keyId
+
+type Shown = { readonly key: Key; readonly typed?: Typed; readonly problem?: ApiProblem }
+
+function keyPage(
+  c: Context<Env>,
+  parts: DashboardParts,
+  { key, typed = typedOf(key), problem }: Shown,
+): Promise<Response> {
+  const body = html`
+    ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
+    ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
+    <p><code>${key.prefix}…${key.hint}</code>, made ${time(key.created_at)}, last used ${time(key.last_used_at, 'never')}</p>
+    ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Change the key</button>`)}
+    ${rotation(c, parts, key)} ${revocation(c, key)}`
+  const status = (problem?.status ?? 200) as ContentfulStatusCode
+  return page(c, { title: `Key “${key.name}”`, body, status })
+}
+
+const OWN =
+  'You are signed in with this key. If you take the scope “dashboard” from it, or have it expire, you are signed out; without “keys:write” you can no longer change keys here.'
+
+const GRACES = [
+  { value: '0', label: 'ends at once' },
+  { value: '3600', label: 'goes on for 1 hour' },
+  { value: '86400', label: 'goes on for 24 hours', checked: true },
+  { value: '604800', label: 'goes on for 7 days' },
+]
+
+function rotation(c: Context<Env>, { random }: DashboardParts, key: Key): Html {
+  const sessions = isOwn(c, key)
+    ? 'This session goes on; others that were begun with it end.'
+    : 'Sessions that were begun with it end.'
+  return html`
+    <h2>Rotate it</h2>
+    <p>A new key takes the place of this one: when somebody may have seen it, or now and then. Its name, scopes and limits
+      stay. ${sessions}</p>
+    ${form(
+      c,
+      `/keys/${key.id}/rotate`,
+      html`${onceField(random)}<div class="row">
+        ${select({ label: 'The old one', name: 'grace', choices: GRACES })}
+        <button>Rotate the key</button></div>`,
+    )}`
+}
+
+function revocation(c: Context<Env>, key: Key): Html {
+  const end = `“${key.name}” opens nothing from then on, and cannot be brought back.`
+  const question = isOwn(c, key)
+    ? `${end} You are signed in with it: you will be signed out.`
+    : `${end} Whoever is signed in with it is signed out.`
+  return html`
+    <h2>Revoke it</h2>
+    <p>When nothing asks with it any more, or it must not.</p>
+    ${confirmed(c, {
+      ...{ action: `/keys/${key.id}/revoke`, label: 'Revoke the key', question },
+      yes: 'Yes, revoke it',
+    })}`
+}

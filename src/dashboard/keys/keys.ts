@@ -1,0 +1,67 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { CreatedKey, KeyList } from '../../client/types.ts'
+import { ApiProblem } from '../api.ts'
+import { form } from '../page/form.ts'
+import { NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { notice } from '../page/notice.ts'
+import { onceField, onceOf } from '../page/once.ts'
+import { problemWith, sentForm } from '../page/sent.ts'
+import type { DashboardParts, Env } from '../parts.ts'
+import { may } from '../session/signed-in.ts'
+import { changeRoutes } from './change.ts'
+import { bodyOf, FRESH, fields, readTyped, sentenceOf, type Typed } from './key-form.ts'
+import { shownOnce } from './shown-once.ts'
+import { keyTable } from './table.ts'
+
+/** The keys of an account: seeing them, and making one. */
+export function keyRoutes(parts: DashboardParts): Hono<Env> {
+  const { clock, settings } = parts
+  const router = new Hono<Env>()
+    .use('/keys/*', mayKeys)
+    .get('/keys', async c => {
+      const { data } = await c.get('api').ask<KeyList>('/v1/keys')
+      const actions = html`<a class="button primary" href="/keys/new">Make a key</a>`
+      return page(c, { title: 'Keys', actions, body: keyTable(c, data.keys, clock.now()) })
+    })
+    .get('/keys/new', c => newPage(c, parts, { typed: FRESH }))
+    .post('/keys', async c => {
+      const sent = await sentForm(c)
+      const [typed, once] = [readTyped(sent), onceOf(sent)]
+      const made = await c
+        .get('api')
+        .ask<CreatedKey>('/v1/keys', { body: bodyOf(typed), once })
+        .catch(problemWith)
+      if (made instanceof ApiProblem) return newPage(c, parts, { typed, once, problem: made })
+      const note = 'Keep it where you keep passwords. Who has it may do what it may.'
+      return shownOnce(c, settings.baseUrl, { key: made.data, title: 'Your new key', note })
+    })
+  router.route('/', changeRoutes(parts))
+  return router
+}
+
+/** Without the scope there is nothing here to be seen. */
+const mayKeys: MiddlewareHandler<Env> = async (c, next) => {
+  const user = c.get('user')
+  if (may(user, 'keys:write')) return next()
+  const sentence = `The key “${user.keyName}”, with which you are signed in, lacks the scope keys:write, so keys can be neither seen nor changed with it. Sign in with one that has it; whoever runs the service makes one by “ev keys create”.`
+  return page(c, { title: 'Keys', body: notice('info', sentence), status: 403 })
+}
+
+type Shown = {
+  readonly typed: Typed
+  readonly once?: string | undefined
+  readonly problem?: ApiProblem
+}
+
+function newPage(c: Context<Env>, { random }: DashboardParts, shown: Shown): Promise<Response> {
+  const { typed, problem } = shown
+  const body = html`
+    ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
+    ${form(c, '/keys', html`${onceField(random, shown)}${fields(c, typed)}<button class="primary">Make the key</button>`)}`
+  const status = (problem?.status ?? 200) as ContentfulStatusCode
+  return page(c, { title: 'Make a key', body, status })
+}

@@ -1,0 +1,62 @@
+import { html } from 'hono/html'
+import { REASONS } from '../../verdict/reason.ts'
+import { boxes, field, select } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { reasonWord } from '../page/reason.ts'
+import { pathTo, type Wanted } from './wanted.ts'
+import { CLASSES } from './words.ts'
+
+/** Only the rows are made anew; what the form says stays. `show`: where to look then. */
+const intoRows = (path: string, show = ''): Html =>
+  html`hx-get="${path}" hx-target="#rows" hx-swap="outerHTML settle:0s${show}" hx-push-url="true"`
+
+/** Another page is read from its first row on. */
+const FROM_THE_TOP = ' show:#rows:top'
+
+/** Which rows are to be shown. A choice counts at once, what is written when it is sent. */
+export const filter = (jobId: string, { search, classes, reason }: Wanted): Html => html`
+  <form method="get" action="/lists/${jobId}#rows" class="card" role="search" ${intoRows(`/lists/${jobId}`)} hx-trigger="submit, change from:find select, change from:find fieldset">
+    <div class="row">
+      ${field({ label: 'Part of the address', name: 'search', type: 'search', value: search })}
+      ${select({
+        ...{ label: 'Reason', name: 'reason' },
+        choices: [
+          { value: '', label: 'any' },
+          ...REASONS.map(one => ({ value: one, label: reasonWord(one), checked: one === reason })),
+        ],
+      })}
+      ${boxes(
+        'Classes',
+        'class',
+        CLASSES.map(kind => ({ value: kind, label: kind, checked: classes.includes(kind) })),
+      )}
+      <button>Show</button>
+    </div>
+  </form>`
+
+/** Rows lie at fixed places: whoever knows a number is there at once, in a list of a million too. */
+export function pages(jobId: string, wanted: Wanted, next: string | null): Html {
+  const isFirst = wanted.cursor === '' && wanted.row === ''
+  const first = pathTo(jobId, { ...wanted, cursor: '', row: '' })
+  return html`
+    <nav class="row pages" aria-label="Pages of rows">
+      ${isFirst ? NOTHING : button('first', first, 'First page')}
+      ${next === null ? NOTHING : button('next', pathTo(jobId, { ...wanted, cursor: next, row: '' }), 'Next page')}
+      ${goTo(jobId, wanted)}
+    </nav>`
+}
+
+/** The keyboard's focus stays on what has the same id. */
+const button = (id: string, path: string, label: string): Html =>
+  html`<a class="button" id="page-${id}" href="${path}#rows" ${intoRows(path, FROM_THE_TOP)}>${label}</a>`
+
+const goTo = (jobId: string, { search, reason, classes, row }: Wanted): Html => html`
+  <form method="get" action="/lists/${jobId}#rows" class="row" ${intoRows(`/lists/${jobId}`, FROM_THE_TOP)}>
+    ${hidden('search', search)}${hidden('reason', reason)}${classes.map(kind => hidden('class', kind))}
+    <label for="go-to">From row</label>
+    <input id="go-to" name="row" value="${row}" inputmode="numeric" size="9" required />
+    <button>Go</button>
+  </form>`
+
+const hidden = (name: string, value: string): Html =>
+  value === '' ? NOTHING : html`<input type="hidden" name="${name}" value="${value}" />`

@@ -1,0 +1,54 @@
+import type { Context } from 'hono'
+import { html } from 'hono/html'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { FILE_BYTES_MAX } from '../../work/upload/store-bytes.ts'
+import { field } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { notice } from '../page/notice.ts'
+import type { Env } from '../parts.ts'
+import { csrfField } from '../session/csrf.ts'
+import { may } from '../session/signed-in.ts'
+
+export type Refused = { readonly sentence: string; readonly status: ContentfulStatusCode }
+
+/** Where a list is sent from; `refused`: why what was sent before is not taken. */
+export function newListPage(c: Context<Env>, refused?: Refused): Response | Promise<Response> {
+  const title = 'New list'
+  if (!may(c.get('user'), 'verify:bulk')) return page(c, { title, body: notAllowed(c) })
+  const body = html`
+    ${refused === undefined ? NOTHING : notice('bad', refused.sentence)}
+    <p>Send a list and look at what was found in it. Nothing is verified, and nothing is charged, before you start it.</p>
+    ${listForm(c)}`
+  return page(c, { title, body, scripts: ['upload.js'], status: refused?.status ?? 200 })
+}
+
+const MIB = 1024 * 1024
+
+/** The token comes first, so that a form of somebody else is refused before its file is read. */
+const listForm = (c: Context<Env>): Html => html`
+  <form method="post" action="/lists/drafts" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}">
+    ${csrfField(c)}
+    ${field({ label: 'Name', name: 'name', hint: 'What you call the list; left empty, the name of the file.' })}
+    <p><label class="tick"><input type="checkbox" name="sandbox" /> Sandbox: simulated answers, nobody is asked, costs nothing</label></p>
+    <p class="field drop">
+      <label for="file">File</label>
+      <input id="file" name="file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain,text/tab-separated-values"
+        aria-describedby="file-hint" />
+      <small id="file-hint">CSV, TSV, or one address a line; at most ${FILE_BYTES_MAX / MIB} MiB and 1,000,000 rows.
+        <span class="scripted">Or drop it anywhere on this page.</span></small>
+    </p>
+    <p class="field">
+      <label for="rows">Or paste rows</label>
+      <textarea id="rows" name="rows" rows="6" spellcheck="false" autocomplete="off" aria-describedby="rows-hint"></textarea>
+      <small id="rows-hint">One address a line, or rows with several columns.</small>
+    </p>
+    <button class="primary">Look at it</button>
+    <div class="sending" id="sending" role="status"></div>
+  </form>`
+
+const notAllowed = (c: Context<Env>) =>
+  notice(
+    'info',
+    `The key “${c.get('user').keyName}” lacks the scope verify:bulk, so no list can be sent with it. Sign in with a key that has it, or give it to this one under Keys.`,
+  )

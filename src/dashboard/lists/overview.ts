@@ -1,0 +1,128 @@
+import type { Context } from 'hono'
+import { Hono } from 'hono'
+import { html } from 'hono/html'
+import type { JobPage, ListedJob } from '../../client/types.ts'
+import { queryOf } from '../api.ts'
+import { bar } from '../page/chart.ts'
+import { select } from '../page/form.ts'
+import { type Html, NOTHING } from '../page/html.ts'
+import { page } from '../page/layout.ts'
+import { empty } from '../page/notice.ts'
+import { duration, number, percent, time } from '../page/text.ts'
+import type { DashboardParts, Env } from '../parts.ts'
+import { may } from '../session/signed-in.ts'
+import { CLASSES, isUnderWay, type State, stateBadge, titleOf, tookMs } from './words.ts'
+
+/** The lists of the account, the newest first. */
+export const overviewRoutes = ({ clock, settings }: DashboardParts) =>
+  new Hono<Env>().get('/lists', async c => {
+    const asked = askedOf(c)
+    const { data } = await c.get('api').ask<JobPage>('/v1/jobs', {
+      query: { status: asked.status, cursor: asked.cursor, limit: PAGE_ROWS },
+      sandbox: asked.sandbox,
+    })
+    const body = html`
+      ${filter(asked)}
+      ${data.items.length === 0 ? nothing(c, asked, settings.baseUrl) : table(data, asked, clock.now())}`
+    return page(c, { title: 'Lists', body, actions: newList(c) })
+  })
+
+const PAGE_ROWS = 25
+
+type Asked = {
+  readonly status: State | undefined
+  readonly sandbox: boolean
+  readonly cursor: string | undefined
+}
+
+const STATES: readonly State[] = ['queued', 'processing', 'completed', 'failed', 'cancelled']
+
+const askedOf = ({ req }: Context<Env>): Asked => ({
+  status: STATES.find(state => state === req.query('status')),
+  sandbox: req.query('sandbox') === 'on',
+  cursor: req.query('cursor') || undefined,
+})
+
+const newList = (c: Context<Env>): Html =>
+  may(c.get('user'), 'verify:bulk')
+    ? html`<a class="button primary" href="/lists/new">New list</a>`
+    : NOTHING
+
+const filter = ({ status, sandbox }: Asked): Html => html`
+  <form method="get" action="/lists" class="row filter">
+    ${select({
+      ...{ label: 'State', name: 'status' },
+      choices: [
+        { value: '', label: 'any' },
+        ...STATES.map(value => ({ value, label: value, checked: value === status })),
+      ],
+    })}
+    <label class="tick"><input type="checkbox" name="sandbox" ${sandbox ? html`checked` : NOTHING} /> Those of the sandbox</label>
+    <button>Show</button>
+  </form>`
+
+function nothing(c: Context<Env>, { status, sandbox, cursor }: Asked, baseUrl: string): Html {
+  if (status !== undefined || cursor !== undefined) {
+    return empty({
+      title: 'No such lists',
+      text: 'None of your lists is in this state.',
+      action: html`<a class="button" href="/lists${sandbox ? '?sandbox=on' : ''}">All lists</a>`,
+    })
+  }
+  return empty({
+    title: sandbox ? 'No lists in the sandbox yet' : 'No lists yet',
+    text: html`A list is a CSV file, or rows that you paste. Its addresses are verified one by one, you watch how far it is,
+      and download it with what was found out beside each row. Programs send one so:
+      <code>curl -H "Authorization: Bearer $EV_KEY" -F file=@list.csv ${baseUrl}/v1/verify/file</code>`,
+    action: newList(c),
+  })
+}
+
+/** While something is under way the rows are asked for again; their place and their height stay. */
+function table({ items, next_cursor }: JobPage['data'], asked: Asked, now: number): Html {
+  const own = `/lists${queryOf(queryFor(asked))}`
+  const refreshed = items.some(isUnderWay)
+    ? html`hx-get="${own}" hx-trigger="every 5s" hx-select="#lists" hx-swap="outerHTML settle:0s"`
+    : NOTHING
+  return html`
+    <div class="scroll"><table class="lists">
+      <thead><tr>
+        <th scope="col">Name</th><th scope="col">State</th><th scope="col" class="number">Rows</th>
+        <th scope="col">Classes</th><th scope="col">Created</th><th scope="col" class="number">Took</th>
+      </tr></thead>
+      <tbody id="lists" ${refreshed}>${items.map(job => row(job, now))}</tbody>
+    </table></div>
+    <nav class="row pages" aria-label="Pages of lists">
+      ${asked.cursor === undefined ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...asked, cursor: undefined }))}">Newest</a>`}
+      ${next_cursor === null ? NOTHING : html`<a class="button" href="/lists${queryOf(queryFor({ ...asked, cursor: next_cursor }))}">Older</a>`}
+    </nav>`
+}
+
+const queryFor = ({ status, sandbox, cursor }: Asked) => ({
+  ...{ status, cursor },
+  sandbox: sandbox ? 'on' : undefined,
+})
+
+function row(job: ListedJob, now: number): Html {
+  const took = tookMs(job, now)
+  return html`
+    <tr>
+      <th scope="row"><a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a></th>
+      <td>${stateBadge(job)}</td>
+      <td class="number">${number(job.total_emails)}</td>
+      <td>${isUnderWay(job) ? progress(job) : classes(job)}</td>
+      <td>${time(job.created_at)}</td>
+      <td class="number">${took === null ? '–' : duration(took)}</td>
+    </tr>`
+}
+
+const progress = ({ processed_emails: done, total_emails: total }: ListedJob) => html`
+  <progress max="${total}" value="${done}" aria-label="Rows done"></progress>
+  <small>${number(done)} done, ${percent(done, total)}</small>`
+
+function classes({ data, total_emails: total }: ListedJob): Html {
+  const parts = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
+  const told = parts.filter(({ value }) => value > 0)
+  return html`<div class="bars is-alone">${bar(parts, total)}</div>
+    <small>${told.map(({ kind, value }) => `${number(value)} ${kind}`).join(', ') || 'none'}</small>`
+}

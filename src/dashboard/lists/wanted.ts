@@ -1,0 +1,56 @@
+import type { Context } from 'hono'
+import { cleanText } from '../../base/text.ts'
+import type { Class } from '../../verdict/verdict.ts'
+import type { Env } from '../parts.ts'
+import { CLASSES } from './words.ts'
+
+/** Which rows of a list are looked at. */
+export type Wanted = {
+  readonly search: string
+  readonly classes: readonly Class[]
+  readonly reason: string
+  /** Where to begin: what the page before said, or a row; empty: at the first row. */
+  readonly cursor: string
+  readonly row: string
+}
+
+export const wantedOf = ({ req }: Context<Env>): Wanted => ({
+  ...{ search: req.query('search') ?? '', reason: req.query('reason') ?? '' },
+  ...{ cursor: req.query('cursor') ?? '', row: req.query('row')?.trim() ?? '' },
+  classes: CLASSES.filter(kind => req.queries('class')?.includes(kind)),
+})
+
+export const isFiltered = ({ search, classes, reason }: Wanted): boolean =>
+  search !== '' || classes.length > 0 || reason !== ''
+
+/** The page of a list where these rows are shown. */
+export function pathTo(jobId: string, { search, reason, cursor, row, classes }: Wanted): string {
+  const given = Object.entries({ search, reason, cursor, row }).filter(([, text]) => text !== '')
+  const query = new URLSearchParams([...given, ...classes.map(kind => ['class', kind])] as [
+    string,
+    string,
+  ][])
+  return `/lists/${jobId}${query.size === 0 ? '' : `?${query}`}`
+}
+
+/** As the API asks for them. */
+export function queryFor({ search, classes, reason, cursor, row }: Wanted) {
+  return {
+    ...{ search: search || null, class: classes.join(',') || null, reason: reason || null },
+    ...(cursor === '' ? { after: afterOf(row) } : { cursor }),
+  }
+}
+
+const afterOf = (row: string): number | null => (row === '' ? null : placeOf(row) - 1)
+
+/** “9,000” is 9000. */
+const placeOf = (row: string): number => Number(row.replaceAll(/[,\s]/g, ''))
+
+/** Why there is no such place in a list, in a sentence; null: there may be. */
+export function faultOf({ row, cursor }: Wanted): string | null {
+  const place = placeOf(row)
+  if (row === '' || cursor !== '' || (Number.isSafeInteger(place) && place >= 1)) return null
+  return `“${cleanText(row, ROW_SHOWN)}” is no number of a row. Write a whole number, from 1 on.`
+}
+
+const ROW_SHOWN = 40

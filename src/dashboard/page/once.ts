@@ -1,0 +1,26 @@
+import { html } from 'hono/html'
+import type { Random } from '../../base/random.ts'
+import type { ApiProblem } from '../api.ts'
+import type { Html } from './html.ts'
+import type { Sent } from './sent.ts'
+
+const FIELD = '_once'
+
+/** What a form was numbered with; handed to `ask` as `once`. Undefined: somebody took the field out. */
+export const onceOf = ({ text }: Sent): string | undefined => text(FIELD) || undefined
+
+/**
+ * The field that numbers a form that makes something, so that a double click makes one thing. A form that was refused
+ * gets another number with its other content; one that is still being answered keeps it, and is told its answer then.
+ */
+export function onceField(
+  random: Random,
+  before: { readonly once?: string | undefined; readonly problem?: ApiProblem | undefined } = {},
+): Html {
+  const isUnderWay = before.problem?.code === 'idempotency_in_progress'
+  const number = (isUnderWay && before.once) || `form_${random.token(LENGTH)}`
+  return html`<input type="hidden" name="${FIELD}" value="${number}" />`
+}
+
+/** Forms of one key, of one day, are to be told apart. */
+const LENGTH = 20

@@ -1,0 +1,16 @@
+import { Hono } from 'hono'
+import { setCookie } from 'hono/cookie'
+import { THEME_COOKIE, THEMES } from '../page/layout.ts'
+import type { Env } from '../parts.ts'
+import { ownPath } from './sign-in.ts'
+
+const YEAR_S = 365 * 24 * 60 * 60
+
+/** Light, dark, or as the system has it: kept by the browser, so that a page has it from its first paint on. */
+export const themeRoutes = () =>
+  new Hono<Env>().post('/theme', async c => {
+    const { theme, next } = await c.req.parseBody()
+    const chosen = THEMES.find(one => one === theme) ?? 'auto'
+    setCookie(c, THEME_COOKIE, chosen, { path: '/', sameSite: 'Strict', maxAge: YEAR_S })
+    return c.redirect(ownPath(next), 303)
+  })

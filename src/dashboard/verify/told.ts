@@ -1,0 +1,63 @@
+import { eventsOf } from '../../client/connection/stream.ts'
+import type { ErrorBody, SingleResult, VerifyStep } from '../../client/types.ts'
+import type { Api } from '../api.ts'
+import type { Wish } from './wish.ts'
+
+/** What the API tells of one verification; the last one is a result or an error. */
+export type Told =
+  | { readonly event: 'step'; readonly data: VerifyStep }
+  | { readonly event: 'result'; readonly data: SingleResult }
+  | { readonly event: 'error'; readonly data: ErrorBody; readonly status?: number }
+
+export type DomainStep = Extract<VerifyStep, { readonly step: 'domain' }>
+export type ServerStep = Extract<VerifyStep, { readonly step: 'server' }>
+
+/**
+ * Asks the API about an address, and tells what it tells. Never throws: what goes wrong is the last that is told. Once
+ * `gone` aborts nobody listens any more, so that the API need not wait for the next thing to be said.
+ */
+export async function* askAndTell(
+  api: Api,
+  wish: Wish,
+  gone: AbortSignal = NEVER,
+): AsyncGenerator<Told> {
+  try {
+    const answer = await askFor(api, wish)
+    if (!answer.ok || answer.body === null) {
+      return yield { event: 'error', data: await refusalOf(answer, wish), status: answer.status }
+    }
+    const body = answer.body.pipeThrough(new TransformStream(), { signal: gone })
+    for await (const told of eventsOf<Told>(body)) {
+      yield told
+      if (told.event !== 'step') return
+    }
+  } catch {
+    // The service says why in its log.
+  }
+  yield { event: 'error', data: BROKEN_OFF, status: 503 }
+}
+
+const NEVER = new AbortController().signal
+
+const askFor = (api: Api, { email, sandbox, again }: Wish): Promise<Response> =>
+  api.fetch('/v1/verify/single?include=flags,evidence', {
+    method: 'POST',
+    headers: {
+      ...{ 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      ...(sandbox && { 'X-EV-Sandbox': 'true' }),
+    },
+    body: JSON.stringify({ email, ...(again && { force_refresh: true }) }),
+  })
+
+/** Errors that the sandbox simulates have no sentence: they are as short as the interface shows them. */
+async function refusalOf(answer: Response, { sandbox }: Wish): Promise<ErrorBody> {
+  const body = (await answer.json()) as ErrorBody
+  if (!sandbox || body.code !== undefined) return body
+  const error = `For this address the sandbox simulates an error: programs are answered ${answer.status} with “${body.error}”.`
+  return { ...body, error }
+}
+
+const BROKEN_OFF: ErrorBody = {
+  ...{ success: false, code: 'service_unavailable', request_id: '' },
+  error: 'The service broke off before there was a verdict. Verify the address again.',
+}

@@ -1,0 +1,21 @@
+import type { Context } from 'hono'
+import { sentForm } from '../page/sent.ts'
+import type { Env } from '../parts.ts'
+
+/** What somebody wants to know of which address. */
+export type Wish = {
+  readonly email: string
+  /** True: the answer is simulated. */
+  readonly sandbox: boolean
+  /** True: ask even if the answer is known. */
+  readonly again: boolean
+}
+
+export const NO_WISH: Wish = { email: '', sandbox: false, again: false }
+
+/** What the form of the page says. */
+export async function readWish(c: Context<Env>): Promise<Wish> {
+  const { text } = await sentForm(c)
+  // A space that is copied along with an address goes; one inside is a fault, and is told as one.
+  return { email: text('email'), sandbox: text('sandbox') !== '', again: text('again') !== '' }
+}

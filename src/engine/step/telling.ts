@@ -1,0 +1,112 @@
+import { type Address, isFault, type SyntaxFault } from '../../address/address.ts'
+import type { Domain } from '../../address/domain.ts'
+import { suggestDomain } from '../../address/suggestion.ts'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { cleanText } from '../../base/text.ts'
+import type { Operator } from '../../dns/operator.ts'
+import type { Route } from '../../dns/route.ts'
+import type { ProbeListener } from '../../probe/lane/listener.ts'
+import type { DomainStep, Step, SyntaxStep } from '../step.ts'
+import { callText, recalledText, routeText, SYNTAX_IS_FINE } from './step-text.ts'
+
+/** Tells somebody of one verification while it goes on. */
+export type Telling = {
+  tell(step: Step): void
+  /** The text was read. `meant` is what a text that is no address was perhaps meant to be. */
+  read(address: Address | SyntaxFault, meant: string | null): void
+  routed(domain: Domain, route: Route, operator: Operator | null): void
+  recalled(checkedAt: number): void
+  readonly listener: ProbeListener
+}
+
+type Ear = {
+  readonly onStep?: ((step: Step) => void) | undefined
+  /** Who has left is told nothing more. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Lines of a conversation that are told: a server that talks without end fills nobody's memory. */
+const LINES_MAX = 200
+
+/** Null where nobody listens, so that nothing is put into words for nobody. */
+export function tellingOf(ear: Ear, { clock, log }: { clock: Clock; log: Log }): Telling | null {
+  const tell = carefulTo(ear, log)
+  if (tell === null) return null
+  let linesLeft = LINES_MAX
+  return {
+    tell,
+    read: (address, meant) => tell(syntaxStep(address, meant)),
+    routed: (domain, route, operator) => tell(domainStep(domain, route, operator)),
+    recalled: checkedAt =>
+      tell({ kind: 'cached', checkedAt, text: recalledText(clock.now() - checkedAt) }),
+    listener: {
+      onCall: call =>
+        tell({
+          ...{ kind: 'server', ok: call.answer === null },
+          ...{ host: call.host, ip: call.ip, text: callText(call) },
+        }),
+      onLine: text => {
+        if (linesLeft-- > 0) tell({ kind: 'line', text })
+      },
+    },
+  }
+}
+
+/** A listener that fails ends nobody's verification; it is complained of once, and told nothing more. */
+function carefulTo({ onStep, signal }: Ear, log: Log): ((step: Step) => void) | null {
+  if (onStep === undefined) return null
+  let isDeaf = false
+  const fail = (error: unknown) => {
+    if (!isDeaf) log.warn('who listens to a verification failed', { error: messageOf(error) })
+    isDeaf = true
+  }
+  return step => {
+    if (isDeaf || signal?.aborted) return
+    try {
+      // A function that is async gives a promise, whatever its type says.
+      const heard: unknown = onStep({ ...step, text: cleanText(step.text, TEXT_LENGTH_MAX) })
+      if (heard instanceof Promise) heard.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+}
+
+/** As a line of a kept dialogue. */
+const TEXT_LENGTH_MAX = 512
+
+export function syntaxStep(address: Address | SyntaxFault, meant: string | null): SyntaxStep {
+  if (isFault(address)) {
+    return {
+      ...{ kind: 'syntax', ok: false, address: null },
+      ...{ suggestion: meant, text: address.message },
+    }
+  }
+  const { local, domain } = address
+  const slip = suggestDomain(domain)
+  // A guess is refuted by a mail server, of which nothing is known yet.
+  const suggestion = slip?.sure ? `${local}@${slip.domain}` : null
+  const parts = { local, domain: domain.ascii }
+  return { kind: 'syntax', ok: true, address: parts, suggestion, text: SYNTAX_IS_FINE }
+}
+
+export function domainStep(domain: Domain, route: Route, operator: Operator | null): DomainStep {
+  const isSure = route.kind !== 'unknown'
+  return {
+    kind: 'domain',
+    ok: isSure ? route.kind === 'mx' || route.kind === 'implicit' : null,
+    route: route.kind,
+    hosts: hostsOf(route),
+    operator: operator?.name ?? null,
+    text: routeText(domain, route, operator),
+  }
+}
+
+function hostsOf(route: Route): DomainStep['hosts'] {
+  if (route.kind === 'implicit') return [{ preference: 0, host: route.host }]
+  return route.kind === 'mx'
+    ? route.hosts.map(({ preference, host }) => ({ preference, host }))
+    : []
+}

@@ -1,0 +1,84 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { SECOND, sleep } from '../../base/clock.ts'
+import { accountJob } from '../../store/job/account-jobs.ts'
+import type { Job } from '../../store/job/jobs.ts'
+import { eventStream, type StreamEvent } from '../event-stream.ts'
+import { guard } from '../guard/guard.ts'
+import { newRouter } from '../router.ts'
+import { errorResponses, SECURITY } from '../schema/error.ts'
+import { JobProgress, PROGRESS_EXAMPLE } from '../schema/job.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+import { foundJob } from './found-job.ts'
+import { createProgress } from './progress.ts'
+import { LOOK_EVERY_MS, nextCommit } from './wait.ts'
+
+/** How a job stands, told as it happens. */
+export function jobEventRoutes(service: Service) {
+  const { streams } = stateOf(service)
+  const events = createRoute({
+    ...{ method: 'get', path: '/v1/jobs/{id}/events', operationId: 'followJob' },
+    summary: 'How a job stands, as server-sent events',
+    description:
+      'An event `progress` at once and whenever something changed, at most two a second; `end` when the job has ended, and then the stream ends. Their data is a `JobProgress`. A stream that ends without `end` was cut off: ask again. An account has 20 at the same time.',
+    tags: ['Jobs'],
+    security: SECURITY,
+    middleware: guard(service, { scope: 'jobs:read', counts: null, bodyMax: 0 }),
+    request: { params },
+    responses: { 200: EVENTS, ...errorResponses('invalid_request', 'not_found', 'rate_limit') },
+  } as const)
+  const router = newRouter()
+  router.openAPIRegistry.register('JobProgress', JobProgress)
+  return router.openapi(events, async c => {
+    const job = await foundJob(c, service, c.req.valid('param').id)
+    return eventStream(c, service, gone => {
+      const place = streams.enter(c.get('caller').account.id)
+      gone.addEventListener('abort', place.leave)
+      return course(service, job, AbortSignal.any([gone, place.stopping]))
+    })
+  })
+}
+
+const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
+
+const EVENTS = {
+  description: 'Events, until the job has ended',
+  content: {
+    'text/event-stream': {
+      schema: z.string(),
+      example: `retry: 3000\n\nevent: progress\ndata: ${JSON.stringify(PROGRESS_EXAMPLE)}\n\n`,
+    },
+  },
+}
+
+/** Two a second are as many as anybody can read. */
+const TELL_EVERY_MS = SECOND / 2
+
+/** How the job stands, whenever that is another than what was told last, to its end or until it is over. */
+async function* course(
+  service: Service,
+  job: Job,
+  over: AbortSignal,
+): AsyncGenerator<StreamEvent, void> {
+  const { clock, database, isStopping } = service
+  const progress = createProgress(clock)
+  let told = ''
+  for (let last = job; !over.aborted && !isStopping(); ) {
+    const data = progress(last)
+    if (last.finished_at !== null) return yield { event: 'end', data }
+    const text = JSON.stringify(data)
+    if (text !== told) yield { event: 'progress', data }
+    told = text
+    await nextChange(service, job.id, over)
+    const now = await accountJob(database, job.account_id ?? '', job.id)
+    // One that was deleted was cancelled first.
+    last = now ?? { ...last, state: 'cancelled', finished_at: clock.now() }
+  }
+}
+
+async function nextChange(service: Service, jobId: string, over: AbortSignal): Promise<void> {
+  const { clock } = service
+  const notBefore = clock.ticks() + TELL_EVERY_MS
+  await nextCommit(service, jobId, LOOK_EVERY_MS, over)
+  await sleep(clock, Math.max(0, notBefore - clock.ticks()), over)
+}

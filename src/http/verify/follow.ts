@@ -1,0 +1,90 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { orAborted } from '../../engine/limit.ts'
+import { presentResult } from '../../engine/result/present.ts'
+import { sandboxResult } from '../../engine/sandbox.ts'
+import { sandboxSteps } from '../../engine/step/sandbox-steps.ts'
+import type { Step } from '../../engine/step.ts'
+import type { Result } from '../../verdict/verdict.ts'
+import type { Hold } from '../../work/books/books.ts'
+import type { Env } from '../context.ts'
+import { ApiError } from '../error/api-error.ts'
+import { tellError } from '../error/errors.ts'
+import { eventStream, type StreamEvent } from '../event-stream.ts'
+import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
+import { type Asked, orGiveBack, originOf } from './ask.ts'
+import { createChannel } from './channel.ts'
+import { holdCredits } from './credits.ts'
+import { presentStep } from './present-step.ts'
+
+/** Whether the steps are asked for, as events, and not the result alone. */
+export const wantsEvents = (c: Context<Env>) =>
+  /\btext\/event-stream\b/i.test(c.req.header('Accept') ?? '')
+
+/** Refuses an Idempotency-Key beside them: nothing is created, and what happened cannot happen again. */
+export const noKeyForEvents: MiddlewareHandler<Env> = async (c, next) => {
+  if (wantsEvents(c) && c.req.header('Idempotency-Key') !== undefined) {
+    throw new ApiError(
+      'invalid_request',
+      'With Accept: text/event-stream no Idempotency-Key is taken: leave it out and ask again, as an answer that is known costs nothing.',
+    )
+  }
+  await next()
+}
+
+/** Verifies one address for somebody who watches: each step as it happens, then the result, or what went wrong. */
+export async function followOne(
+  c: Context<Env>,
+  service: Service,
+  asked: Asked,
+): Promise<Response> {
+  const hold = c.get('sandbox') ? null : await holdCredits(c, service, 1)
+  return eventStream(c, service, gone => {
+    const told = createChannel<StreamEvent>()
+    void follow(c, service, { asked, hold, gone, tell: told.put }).finally(told.end)
+    return told
+  })
+}
+
+type Following = {
+  readonly asked: Asked
+  readonly hold: Hold | null
+  /** Aborts when nobody listens any more. */
+  readonly gone: AbortSignal
+  readonly tell: (event: StreamEvent) => void
+}
+
+/** Never rejects. */
+async function follow(c: Context<Env>, service: Service, following: Following): Promise<void> {
+  const { hold, gone, tell } = following
+  const state = stateOf(service)
+  // The guard counts a request until its answer begins, which was just now.
+  state.verifying++
+  try {
+    const result = await orGiveBack(c, service, hold, () => verify(c, service, following))
+    const entry = { result }
+    service.books.settle({ ...originOf(c), source: 'single', hold, entry })
+    const mark = c.get('sandbox') ? { sandbox: true } : {}
+    tell({ event: 'result', data: { ...presentResult(result, ['flags', 'evidence']), ...mark } })
+  } catch (error) {
+    if (!gone.aborted) tell({ event: 'error', data: tellError(c, service.log, error).body })
+  } finally {
+    state.verifying--
+  }
+}
+
+/** The question itself goes on when its client goes away, as its answer is remembered. */
+async function verify(
+  c: Context<Env>,
+  { engine, clock }: Service,
+  { asked, gone, tell }: Following,
+): Promise<Result> {
+  const onStep = (step: Step) => tell({ event: 'step', data: presentStep(step) })
+  const { email, checkSmtp, forceRefresh } = asked
+  if (!c.get('sandbox')) {
+    return orAborted(engine.verify(email, { checkSmtp, forceRefresh, onStep }), gone)
+  }
+  const result = sandboxResult(clock, email)
+  sandboxSteps(result).forEach(onStep)
+  return result
+}

@@ -1,0 +1,55 @@
+import { breathe } from '../base/clock.ts'
+import type { Random } from '../base/random.ts'
+import { type Entry, isAddress, toEntry } from '../job/submission.ts'
+import type { Repeated } from '../store/job/loading.ts'
+import { FirstRows } from './first-rows.ts'
+
+/** A row as it is asked, with its place in the list, from 1; `sameAs`: the place of the row that it repeats. */
+export type TalliedRow = Entry & { readonly position: number; readonly sameAs: number | null }
+
+/** Counts the rows of a list while they are read, whatever becomes of them then. */
+export class RowTally {
+  /** Null: rows that come again are asked again. */
+  readonly #firsts: FirstRows | null
+  total = 0
+  /** Rows that are no address. */
+  malformed = 0
+  /** Rows that repeat another one. */
+  duplicates = 0
+  /** Addresses that will be asked: one credit each, at most. */
+  asked = 0
+
+  constructor(o: { readonly deduplicate: boolean; readonly random: Random }) {
+    this.#firsts = o.deduplicate ? new FirstRows(o.random) : null
+  }
+
+  take(text: string): TalliedRow {
+    const entry = toEntry(text)
+    const position = ++this.total
+    const sameAs = this.#firsts?.take(entry.dedupeKey, position) ?? null
+    if (!isAddress(entry)) this.malformed++
+    else if (sameAs === null) this.asked++
+    if (sameAs !== null) this.duplicates++
+    return { position, ...entry, sameAs }
+  }
+
+  /** The rows that came again, in their order. */
+  *repeated(): Generator<Repeated> {
+    yield* this.#firsts?.repeated() ?? []
+  }
+}
+
+/** Counts a list that nobody submits; stops early when `signal` aborts. */
+export async function tallyRows(
+  batches: AsyncIterable<readonly { readonly text: string }[]>,
+  o: { readonly deduplicate: boolean; readonly random: Random; readonly signal: AbortSignal },
+): Promise<RowTally> {
+  const tally = new RowTally(o)
+  for await (const batch of batches) {
+    if (o.signal.aborted) break
+    for (const { text } of batch) tally.take(text)
+    // Reading addresses takes time.
+    await breathe()
+  }
+  return tally
+}

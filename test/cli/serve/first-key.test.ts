@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { hashOf } from '../../../src/account/key.ts'
+import { PLANS } from '../../../src/account/plan.ts'
+import { firstKey } from '../../../src/cli/serve/first-key.ts'
+import { findKeyByHash } from '../../../src/store/account/keys.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { tempDatabase } from '../../store/temp-database.ts'
+
+test('the first account is that of whoever runs the service, with a key that may sign in', async () => {
+  const database = await tempDatabase()
+  const plans = new Map(PLANS.map(plan => [plan.name, plan]))
+  const text = await firstKey(database, 'free', plans, countedRandom())
+  expect(await findKeyByHash(database, hashOf(text ?? ''))).toMatchObject({
+    account: { name: 'default', plan: 'free', operator: 1 },
+    key: { scopes: ['*'] },
+  })
+  expect(await firstKey(database, 'free', plans, countedRandom())).toBeNull()
+})

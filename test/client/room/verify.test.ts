@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import type { VerifyStep } from '../../../src/client/client.ts'
+import { house } from '../../http/house.ts'
+import { failureOf, far, type Reply } from '../far.ts'
+import { near } from '../near.ts'
+
+const event = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+const LINE = { step: 'line', text: 'S: 250 Ok' }
+const stream = (...texts: string[]): Reply => ({
+  body: ['retry: 3000\n\n', ...texts].join(''),
+  headers: { 'content-type': 'text/event-stream' },
+})
+
+describe('one address that is watched', () => {
+  test('is told step by step, and then has its result', async () => {
+    const { client } = near(await house())
+    const steps: VerifyStep[] = []
+    const result = await client.verify.single('ann@a.test', { onStep: step => steps.push(step) })
+    expect(result).toMatchObject({ reason: 'accepted_email', class: 'deliverable' })
+    expect(steps.slice(0, 3).map(({ step }) => step)).toEqual(['syntax', 'domain', 'server'])
+    expect(steps).toContainEqual({ step: 'line', text: 'C: RCPT TO:<ann@a.test>' })
+  })
+
+  test('has a result too where it is none', async () => {
+    const { client } = near(await house())
+    const onStep = () => {}
+    expect(await client.verify.single('ann@gmail', { onStep })).toMatchObject({
+      ...{ reason: 'invalid_email', did_you_mean: 'ann@gmail.com' },
+    })
+    expect(await failureOf(client.verify.single('ann@gmail'))).toMatchObject({ status: 400 })
+  })
+
+  test('is asked for as events, and its signs of life are passed over', async () => {
+    const { client, asked } = far([stream(':\n\n', event('step', LINE), event('result', { a: 1 }))])
+    const steps: VerifyStep[] = []
+    const question = { email: 'a@a.test', force_refresh: true }
+    const result = await client.verify.single(question, { onStep: step => steps.push(step) })
+    expect([steps, result]).toEqual([[LINE], { a: 1 }])
+    expect(asked[0]?.headers.get('accept')).toBe('text/event-stream')
+    expect(asked[0]).toMatchObject({ path: '/v1/verify/single', body: question })
+  })
+
+  test('that is refused is an error, and is asked again where that may help', async () => {
+    const busy = {
+      status: 503,
+      json: { success: false, error: 'busy', code: 'service_unavailable' },
+    }
+    const { client, asked } = far([busy, stream(event('result', {}))])
+    await client.verify.single('a@a.test', { onStep: () => {} })
+    expect(asked).toHaveLength(2)
+  })
+
+  test('that fails in the middle is the error that the service tells', async () => {
+    const told = { success: false, error: 'It failed', code: 'server_error', request_id: 'req_1' }
+    const { client, asked } = far([stream(event('step', LINE), event('error', told))])
+    const error = await failureOf(client.verify.single('a@a.test', { onStep: () => {} }))
+    expect(error).toMatchObject({
+      ...{ name: 'EvApiError', message: 'It failed', status: 500, code: 'server_error' },
+      ...{ requestId: 'req_1', body: told },
+    })
+    expect(asked).toHaveLength(1)
+  })
+
+  test('whose stream is cut off has no result', async () => {
+    const { client } = far([stream(event('step', LINE), event('result', {}).slice(0, -2))])
+    const error = await failureOf(client.verify.single('a@a.test', { onStep: () => {} }))
+    expect(error).toMatchObject({ name: 'EvConnectionError', timedOut: false })
+  })
+
+  test('ends with the fault of who watches it', async () => {
+    const { client } = far([stream(event('step', LINE), event('result', {}))])
+    const onStep = () => {
+      throw new Error('I looked away')
+    }
+    const error = await failureOf(client.verify.single('a@a.test', { onStep }))
+    expect(error).toMatchObject({ message: 'I looked away' })
+  })
+})

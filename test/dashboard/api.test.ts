@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest'
+import type { Credits } from '../../src/client/types.ts'
+import { type Api, ApiProblem, apiFor } from '../../src/dashboard/api.ts'
+import { dashboardHouse } from './house.ts'
+
+/** The API as a page has it. */
+async function apiOf(house: Awaited<ReturnType<typeof dashboardHouse>>): Promise<Api> {
+  const [session] = await house.service.database.db.selectFrom('session').selectAll().execute()
+  const settings = house.service.settings
+  const request = new Request(`${settings.baseUrl}/usage`)
+  const c = { env: {}, req: { raw: request, header: () => undefined } }
+  const app = {
+    fetch: (asked: Request, bindings: object) => house.app.fetch(asked, bindings as never),
+  }
+  return apiFor(
+    c as never,
+    { app, settings },
+    {
+      keyId: session?.key_id ?? '',
+      sessionId: session?.id ?? '',
+    },
+  )
+}
+
+describe('what a page asks of the API', () => {
+  test('ends with its client', () => {
+    const gone = new AbortController()
+    const raw = new Request('https://ev.test/usage', { signal: gone.signal })
+    const asked: Request[] = []
+    const app = {
+      fetch(one: Request) {
+        asked.push(one)
+        return new Response('{}')
+      },
+    }
+    const c = { env: {}, req: { raw, header: () => undefined } }
+    const settings = { baseUrl: 'https://ev.test', version: '', dataDir: '' }
+    const api = apiFor(c as never, { app, settings }, { keyId: 'key_1', sessionId: 'ses_1' })
+    void api.ask('/v1/credits')
+    expect(asked[0]?.signal.aborted).toBe(false)
+    gone.abort()
+    expect(asked[0]?.signal.aborted).toBe(true)
+  })
+
+  test('comes from where its client is, behind a proxy that is trusted too', async () => {
+    const house = await dashboardHouse({
+      ...{ signIn: false, settings: { trustProxy: ['192.0.2.1'] } },
+    })
+    const key = await house.addKey({ allowedIps: ['198.51.100.0/24'] })
+    const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' }
+    await house.fetch('/sign-in', { method: 'POST', body: new URLSearchParams({ key }), headers })
+    expect((await house.get('/webhooks', headers)).status).toBe(200)
+    const elsewhere = { 'X-Forwarded-For': '198.51.100.7, 203.0.113.9' }
+    expect((await house.get('/webhooks', elsewhere)).status).toBe(303)
+  })
+
+  test('is asked as the key of its session', async () => {
+    const api = await apiOf(await dashboardHouse())
+    const { data } = await api.ask<{ data: Credits['data'] }>('/v1/credits')
+    expect(data.account_id).toBe('acc_1')
+  })
+
+  test('leaves out of a query what is not given, and escapes the rest', async () => {
+    const api = await apiOf(await dashboardHouse())
+    const page = api.ask('/v1/history', { query: { search: 'a&b=c', cursor: null, limit: 1 } })
+    await expect(page).resolves.toMatchObject({ success: true, data: { items: [] } })
+  })
+
+  test('a refusal is the sentence of the API, with its code', async () => {
+    const api = await apiOf(await dashboardHouse())
+    const refusal = await api.ask('/v1/jobs/job_none').catch(error => error)
+    expect(refusal).toBeInstanceOf(ApiProblem)
+    expect(refusal).toMatchObject({ status: 404, code: 'not_found' })
+  })
+})

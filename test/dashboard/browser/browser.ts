@@ -1,0 +1,187 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import { emptyFolder, towards } from '../../cli/run-ev.ts'
+import { type ServiceProcess, startService } from '../../journey/serve/service.ts'
+import { startChromium } from './chromium.ts'
+
+export type Theme = 'light' | 'dark'
+
+/** A service as people run it, with the mail world in place of the internet, and a browser in front of it. */
+export type Stage = {
+  readonly url: string
+  /** The key that may do everything. */
+  readonly key: string
+  /** The folder that the service runs in. */
+  readonly home: string
+  /** A browser of its own, signed in unless `key` is null; closed when the test file is over. */
+  open(o?: {
+    readonly key?: string | null
+    readonly theme?: Theme
+    readonly width?: number
+    /** False: a browser that runs no scripts. */
+    readonly scripts?: boolean
+  }): Promise<Visitor>
+}
+
+/** Somebody in front of a browser. */
+export type Visitor = {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** What the browser complained of until now: errors of scripts, refusals by the policy, files that were not there. */
+  readonly faults: string[]
+  /** Goes to a path of the dashboard, and waits until it is there. */
+  go(path: string): Promise<void>
+  /**
+   * Looks at the page that is there: axe finds nothing serious in it, in both themes; nothing sticks out of it, also at
+   * the width of a phone; and the browser complained of nothing.
+   */
+  look(name: string): Promise<void>
+  /**
+   * The same; and with EV_SCREENSHOTS=1 its picture is taken for docs/screenshots/, of the whole page or of so many
+   * pixels from its top.
+   */
+  picture(name: string, heightMax?: number): Promise<void>
+}
+
+export type StageOptions = {
+  /** The mail world; left out: that of `ev world --example`. */
+  readonly scenario?: Scenario
+  readonly args?: readonly string[]
+}
+
+/** Sets the stage before the tests of a file, and clears it after them. */
+export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
+  const home = emptyFolder()
+  let browser: Browser
+  let world: WorldProcess
+  let service: ServiceProcess
+
+  beforeAll(async () => {
+    const file = join(home, 'world.json')
+    writeFileSync(file, scenario === undefined ? readFileSync(EXAMPLE) : JSON.stringify(scenario))
+    world = await startWorldProcess(file)
+    service = await startService(home, [...towards(world), '--limits', 'off', ...args])
+    browser = await startChromium()
+  }, 120_000)
+
+  afterAll(async () => {
+    await browser?.close()
+    await service?.end('SIGTERM')
+    await world?.close()
+  }, 60_000)
+
+  return {
+    ...{ home, open: o => openVisitor({ browser, service }, o ?? {}) },
+    get url() {
+      return service.url
+    },
+    get key() {
+      return service.key
+    },
+  }
+}
+
+const EXAMPLE = join(import.meta.dirname, '../../../src/world/scenario/example.json')
+const SCREENSHOTS = join(import.meta.dirname, '../../../docs/screenshots')
+/** Generous: other tests may have the processors. */
+const TIMEOUT_MS = 30_000
+const PHONE = 360
+const HEIGHT = 900
+
+async function openVisitor(
+  { browser, service }: { browser: Browser; service: ServiceProcess },
+  {
+    key = service.key,
+    theme = 'light',
+    width = 1_200,
+    scripts = true,
+  }: Parameters<Stage['open']>[0] & object,
+): Promise<Visitor> {
+  const context = await browser.newContext({
+    javaScriptEnabled: scripts,
+    ...{ baseURL: service.url, colorScheme: theme, viewport: { width, height: HEIGHT } },
+    ...{ locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true },
+  })
+  const page = await context.newPage()
+  page.setDefaultTimeout(TIMEOUT_MS)
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(error.message))
+  page.on('dialog', dialog => {
+    faults.push(`a dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  page.on('console', message => {
+    if (message.type() === 'error') faults.push(message.text())
+  })
+  const visitor: Visitor = {
+    ...{ page, context, faults },
+    go: async path => void (await page.goto(path, { waitUntil: 'load' })),
+    look: name => look(visitor, name, theme),
+    async picture(name, heightMax = Number.POSITIVE_INFINITY) {
+      await look(visitor, name, theme)
+      if (process.env.EV_SCREENSHOTS !== '1') return
+      mkdirSync(SCREENSHOTS, { recursive: true })
+      const whole = await page.evaluate<number>('document.documentElement.scrollHeight')
+      const clip = { x: 0, y: 0, width, height: Math.min(whole, heightMax) }
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true, clip })
+    },
+  }
+  if (key !== null) await signIn(page, key)
+  return visitor
+}
+
+export async function signIn(page: Page, key: string): Promise<void> {
+  await page.goto('/sign-in')
+  await page.getByLabel('API key').fill(key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(url => !url.pathname.startsWith('/sign-in'))
+}
+
+async function look({ page, faults }: Visitor, name: string, theme: Theme): Promise<void> {
+  const size = page.viewportSize() ?? { width: 1_200, height: HEIGHT }
+  for (const one of [theme === 'light' ? 'dark' : 'light', theme] as const) {
+    await page.emulateMedia({ colorScheme: one })
+    expect(await seriousFaults(page), `${name}, ${one}`).toEqual([])
+  }
+  await page.setViewportSize({ width: PHONE, height: HEIGHT })
+  // Scripts hear of it with the next frame.
+  await page.evaluate(
+    'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))',
+  )
+  const onPhone = [...(await page.evaluate<string[]>(STICKING_OUT)), ...(await seriousFaults(page))]
+  await page.setViewportSize(size)
+  expect(onPhone, `${name}, on a phone`).toEqual([])
+  expect(faults, name).toEqual([])
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+type Violation = {
+  readonly id: string
+  readonly impact: string
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
+}
+
+async function seriousFaults(page: Page): Promise<string[]> {
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE)
+  const found = await page.evaluate<Violation[]>(
+    'axe.run(document).then(({ violations }) => violations)',
+  )
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+    )
+}
+
+/** What makes the page wider than the screen: it may only scroll inside of a box of its own. */
+const STICKING_OUT = `
+  document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
+  [...document.querySelectorAll('main *')]
+    .filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth && !one.closest('.scroll'))
+    .map(one => one.outerHTML.slice(0, 120)).concat('the page is too wide')`

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+
+/** Does something wherever it is taken for markup. */
+export const EVIL = '<img src=x onerror=alert(1)>'
+
+const EXAMPLE: Scenario = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../../src/world/scenario/example.json'), 'utf8'),
+)
+
+/** The example of `ev world`, and a server of `evil.test` whose replies have markup in them. */
+export const EVIL_EXAMPLE: Scenario = {
+  ...EXAMPLE,
+  domains: { ...EXAMPLE.domains, 'evil.test': { mx: [[10, 'mx.evil.test']] } },
+  hosts: {
+    ...EXAMPLE.hosts,
+    'mx.evil.test': {
+      temper: 'polite',
+      rules: [{ on: 'RCPT', to: '*', reply: `550 5.1.1 ${EVIL}<script>alert(2)</script>` }],
+    },
+  },
+}

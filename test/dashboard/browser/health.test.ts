@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { stage } from './browser.ts'
+
+const REFUSAL =
+  '554 5.7.1 {client} <img src=x onerror=alert(1)> blocked using a list, see https://lists.example/why'
+const set = stage({
+  scenario: {
+    mailboxes: ['ann'],
+    domains: {
+      'polite.test': { mx: [[10, 'mx.polite.test']] },
+      'evil.test': { mx: [[10, 'mx.evil.test']] },
+    },
+    hosts: {
+      'mx.polite.test': { temper: 'polite' },
+      'mx.evil.test': { temper: 'polite', rules: [{ on: 'CONNECT', reply: REFUSAL }] },
+    },
+  },
+})
+/** One is refused, and a connection’s worth is turned away. */
+const ADDRESSES = Array.from({ length: 21 }, (_, n) => `user${n}@evil.test`)
+
+async function verify(email: string): Promise<unknown> {
+  const answer = await fetch(`${set.url}/v1/verify/single`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${set.key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ email }),
+  })
+  return answer.json()
+}
+
+test('the findings appear as the doctor has them; who refuses us is told there, and on every page', {
+  timeout: 90_000,
+}, async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go('/doctor')
+  await page.getByText('No mail server was asked in the last two hours.').waitFor()
+  await page
+    .getByText('must be mended before mail servers can be asked')
+    .waitFor({ timeout: 30_000 })
+  // In the world nobody knows the usual mail servers, so the doctor dials none: not one address outside of this machine.
+  await page
+    .getByRole('row', { name: 'Port 25' })
+    .getByText('none of the mail servers could be found in the DNS, so none was called')
+    .waitFor()
+  // The page that is there shows what comes.
+  await verify('ann@polite.test')
+  for (const email of ADDRESSES) await verify(email)
+  const refused = page.getByRole('row', { name: 'evil.test' })
+  await refused.getByText('<img src=x onerror=alert(1)>').waitFor()
+  await refused.getByText('20 addresses so far').waitFor()
+  expect(await refused.getByRole('link', { name: 'lists.example' }).getAttribute('rel')).toContain(
+    'noopener',
+  )
+  await page.getByRole('row', { name: 'polite.test' }).getByText('as usual').waitFor()
+  await page.getByRole('button', { name: 'Examine again' }).click()
+  await page.getByText('less than a minute ago').waitFor()
+  await visitor.look('health')
+  await visitor.go('/sessions')
+  await page.getByText(/evil\.test refuses us since .*: 20 addresses ended as unknown/).waitFor()
+})

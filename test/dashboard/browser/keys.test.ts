@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { stage } from './browser.ts'
+
+const set = stage()
+
+/** Whether a key may see the limits of its account. */
+const statusWith = async (key: string) => {
+  const headers = { Authorization: `Bearer ${key}` }
+  return (await fetch(`${set.url}/v1/limits`, { headers })).status
+}
+
+test('a key is made and used, changed, rotated and revoked', { timeout: 90_000 }, async () => {
+  const visitor = await set.open()
+  const { page, context } = visitor
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await visitor.go('/keys')
+  await visitor.look('keys-first')
+  await page.getByRole('link', { name: 'Make a key' }).first().click()
+  await page.getByLabel('Name').fill('Shop, sign-up form')
+  await page.getByLabel('account:read').check()
+  await page.getByLabel('From which IP addresses').fill('127.0.0.1, nonsense')
+  await page.keyboard.press('Enter')
+  await page.getByText('“From which IP addresses” is "nonsense"').waitFor()
+  // The browser itself complains of an answer that is 400.
+  visitor.faults.length = 0
+  await visitor.look('keys-new')
+  expect(await page.getByLabel('Name').inputValue()).toBe('Shop, sign-up form')
+  await page.getByLabel('From which IP addresses').fill('127.0.0.1')
+  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByRole('heading', { name: 'Your new key' }).waitFor()
+  const key = (await page.locator('.copyable').textContent()) ?? ''
+  expect(await statusWith(key)).toBe(200)
+  await page.getByRole('button', { name: 'Copy' }).click()
+  await page.getByRole('button', { name: 'Copied' }).waitFor()
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(key)
+  // The picture should show no key, though it opens nothing any more.
+  await page.evaluate(
+    "document.querySelector('.copyable').textContent = 'ev_live_' + '0'.repeat(38)",
+  )
+  await visitor.look('keys-shown-once')
+
+  await page.getByRole('link', { name: 'I have kept it' }).click()
+  await visitor.look('keys')
+  await page.getByRole('link', { name: 'Shop, sign-up form' }).click()
+  await page.getByLabel('account:read').uncheck()
+  await page.getByRole('button', { name: 'Change the key' }).click()
+  await page.getByText('is changed, from its next request on').waitFor()
+  await expect.poll(() => statusWith(key)).toBe(403)
+
+  await page.getByRole('link', { name: 'Shop, sign-up form' }).click()
+  await visitor.look('keys-change')
+  await page.getByLabel('The old one').selectOption('ends at once')
+  await page.getByRole('button', { name: 'Rotate the key' }).click()
+  await page.getByRole('heading', { name: 'The new key' }).waitFor()
+  const next = (await page.locator('.copyable').textContent()) ?? ''
+  await expect.poll(() => statusWith(key)).toBe(401)
+  expect(await statusWith(next)).toBe(403)
+
+  await page.getByRole('link', { name: 'I have kept it' }).click()
+  await page.getByRole('link', { name: 'Shop, sign-up form' }).click()
+  await page.getByText('Revoke the key', { exact: true }).click()
+  await page.getByRole('button', { name: 'Yes, revoke it' }).click()
+  await page.getByText('is revoked: it opens nothing any more').waitFor()
+  await expect.poll(() => statusWith(next)).toBe(401)
+})
+
+test('who revokes the key of this session is told before, and signed out', {
+  timeout: 60_000,
+}, async () => {
+  const headers = { Authorization: `Bearer ${set.key}`, 'Content-Type': 'application/json' }
+  const name = 'mine <img src=x onerror=alert(1)>'
+  const body = JSON.stringify({ name, scopes: ['dashboard', 'keys:write'] })
+  const made = await fetch(`${set.url}/v1/keys`, { method: 'POST', headers, body })
+  const { data } = (await made.json()) as { data: { key: string } }
+  const { page, faults } = await set.open({ key: data.key })
+  await page.goto('/keys')
+  await page.getByRole('link', { name }).click()
+  await page.getByRole('heading', { name: `Key “${name}”` }).waitFor()
+  expect([await page.locator('main img').count(), faults]).toEqual([0, []])
+  await page.getByText('Revoke the key', { exact: true }).click()
+  await page.getByText('you will be signed out').waitFor()
+  await page.getByRole('button', { name: 'Yes, revoke it' }).click()
+  await page.waitForURL('**/sign-in')
+  await page.goto('/keys')
+  expect(page.url()).toContain('/sign-in')
+})

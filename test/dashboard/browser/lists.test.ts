@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { EvClient } from '../../../src/client/client.ts'
+import { stage, type Visitor } from './browser.ts'
+import { EVIL, EVIL_EXAMPLE } from './evil-example.ts'
+
+const set = stage({ scenario: EVIL_EXAMPLE })
+
+const LONG = { timeout: 120_000 }
+
+/** Drops a file somewhere on the page, as from a desktop. */
+async function drop(page: Page, name: string, text: string): Promise<void> {
+  const files = await page.evaluateHandle(`(() => {
+    const files = new DataTransfer()
+    files.items.add(new File([${JSON.stringify(text)}], ${JSON.stringify(name)}))
+    return files
+  })()`)
+  await page.dispatchEvent('h1', 'dragover', { dataTransfer: files })
+  await page.dispatchEvent('h1', 'drop', { dataTransfer: files })
+}
+
+/** Sends rows that are pasted. */
+async function paste(visitor: Visitor, rows: string): Promise<void> {
+  await visitor.go('/lists/new')
+  await visitor.page.getByLabel('Or paste rows').fill(rows)
+  await visitor.page.getByRole('button', { name: 'Look at it' }).click()
+  await visitor.page.waitForURL('**/lists/drafts/*')
+}
+
+const start = async (page: Page) => {
+  await page.getByRole('button', { name: 'Start' }).click()
+  await page.waitForURL(/\/lists\/job_/)
+}
+
+const figure = (page: Page, name: string) =>
+  page.locator('dl > div', { has: page.locator('dt', { hasText: name }) }).locator('dd')
+
+const rowsShown = (page: Page) => page.locator('#rows tbody tr')
+
+test('10,000 rows are dropped, watched, searched, filtered and downloaded', LONG, async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  const kinds = ['valid', 'invalid', 'risky', 'timeout']
+  const list = Array.from({ length: 10_000 }, (_, n) => `User ${n},${kinds[n % 4]}${n}@a.example\n`)
+  await visitor.go('/lists')
+  await visitor.look('lists-empty')
+  await page.getByRole('link', { name: 'New list' }).first().click()
+  await page.getByLabel('Sandbox').check()
+  await visitor.look('list-new')
+  await drop(page, 'Autumn.csv', `Name,Email\n${list.join('')}`)
+  await page.waitForURL('**/lists/drafts/*')
+  await page.getByRole('heading', { name: 'Autumn.csv' }).waitFor()
+  expect(await figure(page, 'Rows').textContent()).toBe('10,000')
+  await visitor.look('draft')
+  await start(page)
+  // The numbers change where they stand, until what came out takes their place.
+  await page.locator('figure.donut').waitFor({ timeout: 60_000 })
+  expect(await page.locator('#live').count()).toBe(0)
+  await page.getByText('It is completed: 10,000 rows').waitFor()
+  await rowsShown(page).first().getByText('deliverable').waitFor()
+  await visitor.look('list')
+
+  await page.getByRole('checkbox', { name: 'risky' }).last().check()
+  await expect.poll(() => rowsShown(page).first().textContent()).toContain('risky2@')
+  expect(page.url()).toContain('class=risky')
+  await page.getByLabel('Part of the address').fill('RISKY999')
+  await page.keyboard.press('Enter')
+  await expect.poll(() => rowsShown(page).count()).toBe(3)
+  expect(await rowsShown(page).first().textContent()).toContain('risky9990@')
+  await page.goBack()
+  await expect.poll(() => rowsShown(page).count()).toBe(25)
+  await page.getByLabel('From row').fill('9000')
+  await page.keyboard.press('Enter')
+  await expect.poll(() => rowsShown(page).first().textContent()).toContain('9,003')
+  await page.getByRole('link', { name: 'Next page' }).press('Enter')
+  await expect.poll(() => rowsShown(page).first().textContent()).toContain('9,103')
+  expect(await page.evaluate('document.activeElement.id')).toBe('page-next')
+
+  await page.getByRole('checkbox', { name: 'undeliverable' }).first().check()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download' }).click(),
+  ])
+  const text = readFileSync(await download.path(), 'utf8')
+    .trimEnd()
+    .split('\n')
+  expect(download.suggestedFilename()).toMatch(/^job_sbx_\w+\.csv$/)
+  expect([text.length, text[0]?.startsWith('Name,Email,ev_')]).toEqual([2_501, true])
+  expect(text.slice(1).every(line => line.includes('invalid'))).toBe(true)
+  expect(visitor.faults).toEqual([])
+})
+
+test('a list under way is watched, cancelled, resumed, and deleted', LONG, async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  // Its server waits before each reply.
+  const slow = Array.from({ length: 60 }, (_, n) => `user${n}@slow.test\n`).join('')
+  await paste(visitor, slow)
+  await visitor.look('draft-pasted')
+  await page.getByRole('button', { name: 'Start' }).dblclick()
+  await page.waitForURL(/\/lists\/job_/)
+  await expect
+    .poll(() => page.locator('[data-live="done"]').textContent(), { timeout: 30_000 })
+    .not.toBe('0')
+  await visitor.look('list-live')
+  expect(await figure(page, 'Pace').textContent()).toMatch(/rows a second|–/)
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText('It was cancelled after').waitFor()
+  await visitor.look('list-cancelled')
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.locator('#live').waitFor()
+  await visitor.go('/lists')
+  expect(await page.locator('#lists tr').count()).toBe(1)
+  await visitor.look('lists')
+  await page.getByRole('link', { name: 'Pasted rows' }).click()
+  await page.getByText('Delete', { exact: true }).click()
+  await page.getByRole('button', { name: 'Delete it' }).click()
+  await page.getByText('The list is deleted').waitFor()
+  await page.getByText('No lists yet').waitFor()
+})
+
+test(
+  'markup in files, addresses and replies stays text, also where a script puts it',
+  LONG,
+  async () => {
+    const visitor = await set.open()
+    const { page } = visitor
+    await visitor.go('/lists/new')
+    const evil = `${EVIL},bob@evil.test\n${EVIL},"${EVIL}"@evil.test\n`
+    // So that it is watched for a while: this server waits before each reply.
+    const slow = Array.from({ length: 10 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
+    await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
+    await page.waitForURL('**/lists/drafts/*')
+    await page.getByRole('columnheader', { name: EVIL }).waitFor()
+    await start(page)
+    await page.locator('#live').waitFor()
+    await page.getByText('It is completed: 12 rows').waitFor({ timeout: 60_000 })
+    expect(await page.locator('#live').count()).toBe(0)
+    expect(await rowsShown(page).getByText('not yet').count()).toBe(0)
+    await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
+    await visitor.look('list-evil')
+    await visitor.go('/lists')
+    await page.getByRole('link', { name: `${EVIL}.csv` }).waitFor()
+    expect(await page.locator('main img').count()).toBe(0)
+    expect(visitor.faults).toEqual([])
+  },
+)
+
+test('without scripts a list is sent, started and seen as well', LONG, async () => {
+  const visitor = await set.open({ scripts: false })
+  const { page } = visitor
+  await visitor.go('/lists/new')
+  await page.getByLabel('Sandbox').check()
+  await page.getByLabel('File').setInputFiles({
+    ...{ name: 'plain.csv', mimeType: 'text/csv' },
+    buffer: Buffer.from('who,where\nvalid@a.example,x\nrisky@a.example,y\n'),
+  })
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.waitForURL('**/lists/drafts/*')
+  await page.getByLabel('First row').selectOption('is a row like the others')
+  await page.getByRole('button', { name: 'Look again' }).click()
+  expect(await figure(page, 'Rows').textContent()).toBe('3')
+  await start(page)
+  const id = page.url().split('/').at(-1) ?? ''
+  await new EvClient({ apiKey: set.key, baseUrl: set.url }).jobs.get(id, { wait: 20 })
+  await page.reload()
+  await page.getByText('It is completed: 3 rows').waitFor()
+  await page.getByRole('checkbox', { name: 'risky' }).last().check()
+  await page.getByRole('button', { name: 'Show' }).click()
+  expect(await rowsShown(page).count()).toBe(1)
+})
+
+test('what is wrong with a list is said without leaving the page', LONG, async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go('/lists/new')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByText('There is nothing in this list.').waitFor()
+  await visitor.go('/lists/new')
+  await page.route('**/lists/drafts', route =>
+    route.continue({ headers: { ...route.request().headers(), 'x-csrf-token': 'wrong' } }),
+  )
+  await page.getByLabel('Or paste rows').fill('ann@polite.test')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByText('This form does not belong to your session').waitFor()
+  expect(await page.getByLabel('Or paste rows').inputValue()).toBe('ann@polite.test')
+})

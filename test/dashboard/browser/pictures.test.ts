@@ -1,0 +1,166 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { DAY, systemClock } from '../../../src/base/clock.ts'
+import { EvClient } from '../../../src/client/client.ts'
+import { countUsage } from '../../../src/store/account/usage.ts'
+import { openDatabase, write } from '../../../src/store/database.ts'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { type Receiver, startReceiver } from '../../fake/receiver.ts'
+import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { stage, type Visitor } from './browser.ts'
+
+// Every page as people see it: axe finds nothing serious, in both themes and on a phone, and docs/screenshots/ has its
+// picture (taken anew with EV_SCREENSHOTS=1).
+
+const ROOT = join(import.meta.dirname, '../../..')
+const LIST = join(ROOT, 'fixtures/list/demo.csv')
+const set = stage({
+  scenario: demoWorld(),
+  args: [
+    ...['--plan', 'enterprise', '--sessions-per-second', '50', '--greylist-delay', '1'],
+    ...['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem'],
+  ],
+})
+writeFileSync(join(set.home, 'ca.pem'), testAuthority().cert)
+
+let receiver: Receiver
+let visitor: Visitor
+beforeAll(async () => {
+  receiver = await startReceiver()
+  visitor = await set.open()
+  await usedLately()
+}, 60_000)
+afterAll(() => receiver.close())
+
+const client = () => new EvClient({ apiKey: set.key, baseUrl: set.url })
+
+/** That of the demo, with a place for webhooks. */
+function demoWorld(): Scenario {
+  const world: Scenario = JSON.parse(readFileSync(join(ROOT, 'fixtures/world/demo.json'), 'utf8'))
+  return { ...world, domains: { ...world.domains, 'hook.example': { a: ['127.0.0.1'] } } }
+}
+
+/** A month of use, so that there is something to be drawn. */
+async function usedLately(): Promise<void> {
+  const database = await openDatabase(`sqlite:${join(set.home, 'data/ev.sqlite')}`, systemClock)
+  const { account_id, api_key_id: key_id } = await client().credits()
+  const today = Math.floor(systemClock.now() / DAY) * DAY
+  const rows = Array.from({ length: 29 }, (_, i) => {
+    const many = Math.round(900 + 700 * Math.sin(i / 2.3) ** 2 + 15 * i)
+    const share = { deliverable: 0.72, undeliverable: 0.16, risky: 0.08, unknown: 0.04 }
+    return Object.entries(share).map(([kind, part]) => ({
+      ...{ account_id, key_id, day: today - (29 - i) * DAY, class: kind, cached: 0 },
+      ...{ verifications: Math.round(many * part), credits: Math.round(many * part) },
+    }))
+  }).flat()
+  await write(database, trx => countUsage(trx, rows))
+  await database.close()
+}
+
+const shown = (name: string) =>
+  expect(existsSync(join(ROOT, `docs/screenshots/${name}.png`)), name).toBe(true)
+
+/** What follows in a long list is more of the same. */
+const ROWS_BEGIN = 1_600
+
+const picture = async (name: string, heightMax?: number) => {
+  await visitor.picture(name, heightMax)
+  shown(name)
+}
+
+const LONG = { timeout: 120_000 }
+
+test('signing in', LONG, async () => {
+  const stranger = await set.open({ key: null })
+  await stranger.go('/sign-in')
+  await stranger.picture('sign-in')
+  shown('sign-in')
+  await visitor.go('/sessions')
+  await picture('sessions')
+})
+
+test('one address', LONG, async () => {
+  const { page } = visitor
+  await visitor.go('/verify')
+  await picture('verify-empty')
+  await page.getByLabel('Address').fill('anna.moreau@northwind-tea.example')
+  await page.keyboard.press('Enter')
+  await page.locator('.steps .badge').waitFor()
+  await picture('verify')
+})
+
+test('a list: before its start, and when it has ended', LONG, async () => {
+  const { page } = visitor
+  await visitor.go('/lists')
+  await picture('lists-empty')
+  await visitor.go('/lists/new')
+  await picture('list-new')
+  await page.getByLabel('File').setInputFiles(LIST)
+  await page.getByLabel('Name').fill('Newsletter, autumn')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByRole('button', { name: 'Start' }).waitFor()
+  await picture('draft')
+  await page.getByRole('button', { name: 'Start' }).click()
+  await page.waitForURL(/\/lists\/job_/)
+  await picture('list-live', ROWS_BEGIN)
+  await page.locator('figure.donut').waitFor({ timeout: 90_000 })
+  await picture('list', ROWS_BEGIN)
+  await visitor.go('/lists')
+  await picture('lists')
+})
+
+test('keys', LONG, async () => {
+  await client().keys.create({
+    ...{ name: 'Sign-up form', scopes: ['verify:single'] },
+    allowed_domains: ['shop.example'],
+  })
+  await client().keys.create({
+    ...{ name: 'CRM, nightly', scopes: ['verify:bulk', 'jobs:read', 'jobs:write'] },
+    allowed_ips: ['203.0.113.0/24'],
+  })
+  await visitor.go('/keys')
+  await picture('keys')
+  await visitor.go('/keys/new')
+  await picture('key-new')
+})
+
+test('webhooks', LONG, async () => {
+  const { page } = visitor
+  await visitor.go('/webhooks')
+  await picture('webhooks-empty')
+  await visitor.go('/webhooks/new')
+  await picture('webhook-new')
+  const { id } = await client().webhooks.create({
+    ...{ url: receiver.url, events: ['batch.completed', 'verification.completed'] },
+    description: 'Billing',
+  })
+  receiver.answer({ status: 200, body: 'thank you' })
+  await client().webhooks.test(id)
+  receiver.answer({ status: 500, body: 'not now' })
+  await client().verify.later('ben.holm@atelier-noor.test')
+  await expect.poll(() => receiver.received.length, { timeout: 15_000 }).toBe(2)
+  await visitor.go(`/webhooks/${id}`)
+  await page.locator('#log').getByText('is tried again').waitFor()
+  await picture('webhook')
+  await page.getByRole('link', { name: 'verification.completed' }).click()
+  await page.getByText('not now').waitFor()
+  await picture('delivery')
+  receiver.answer(204)
+  await page.getByRole('button', { name: 'Send it once more' }).click()
+  await expect.poll(() => receiver.received.length, { timeout: 15_000 }).toBe(3)
+  await visitor.go('/webhooks')
+  await picture('webhooks')
+})
+
+test('usage', LONG, async () => {
+  await visitor.go('/usage?period=month')
+  await visitor.page.locator('.chart canvas').waitFor()
+  await picture('usage')
+})
+
+test('health', LONG, async () => {
+  await visitor.go('/doctor')
+  await visitor.page.getByText('Examined at').waitFor({ timeout: 40_000 })
+  await picture('health')
+})

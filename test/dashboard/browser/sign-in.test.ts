@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { signIn, stage } from './browser.ts'
+
+const set = stage()
+
+test('signing in, changing the theme, the list of sessions, signing out', {
+  timeout: 60_000,
+}, async () => {
+  const visitor = await set.open({ key: null })
+  const { page } = visitor
+  await visitor.go('/sessions')
+  expect(page.url()).toBe(`${set.url}/sign-in?next=%2Fsessions`)
+  await visitor.look('sign-in')
+  await page.getByLabel('API key').fill(set.key)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/sessions')
+  await visitor.look('sessions')
+  await page.getByText('default').click()
+  await page.getByRole('button', { name: 'dark' }).click()
+  expect(await page.getAttribute('html', 'data-theme')).toBe('dark')
+  await page.getByText('default').click()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.waitForURL('**/sign-in')
+  await visitor.go('/sessions')
+  expect(page.url()).toContain('/sign-in')
+})
+
+test('a session that is ended elsewhere is over at once', { timeout: 60_000 }, async () => {
+  const [one, other] = [await set.open(), await set.open()]
+  await one.go('/sessions')
+  await one.page.getByRole('button', { name: 'End' }).click()
+  await one.page.getByText('The session is over.').waitFor()
+  await other.go('/sessions')
+  expect(other.page.url()).toContain('/sign-in')
+})
+
+test('scripts see neither key nor cookie', { timeout: 60_000 }, async () => {
+  const { page, context } = await set.open({ key: null })
+  await signIn(page, set.key)
+  expect(await page.evaluate('document.cookie')).not.toContain('ev_session')
+  const [cookie] = await context.cookies()
+  expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict' })
+})

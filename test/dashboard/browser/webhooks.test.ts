@@ -1,0 +1,144 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { EvClient, verifyWebhook } from '../../../src/client/client.ts'
+import { type Receiver, startReceiver } from '../../fake/receiver.ts'
+import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { stage } from './browser.ts'
+
+const ALLOWED = ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem']
+
+const set = stage({
+  args: ALLOWED,
+  scenario: {
+    mailboxes: ['user*'],
+    domains: {
+      'polite.test': { mx: [[10, 'mx.polite.test']] },
+      'hook.example': { a: ['127.0.0.1'] },
+    },
+    hosts: { 'mx.polite.test': { temper: 'polite' } },
+  },
+})
+writeFileSync(join(set.home, 'ca.pem'), testAuthority().cert)
+
+let receiver: Receiver
+beforeAll(async () => {
+  receiver = await startReceiver()
+})
+afterAll(() => receiver.close())
+
+const EVIL = '<img src=x onerror=alert(1)>'
+
+test('a webhook is made, tried out, fails, is told of on every page, and what failed is sent once more', {
+  timeout: 120_000,
+}, async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go('/webhooks')
+  await visitor.look('webhooks-none')
+
+  await page.getByRole('link', { name: 'New webhook' }).click()
+  await page.getByLabel('URL').fill(receiver.url)
+  await page.getByRole('checkbox', { name: 'batch.completed' }).uncheck()
+  await page.getByRole('checkbox', { name: 'verification.completed' }).check()
+  await page.getByLabel('Description').fill(`Of billing ${EVIL}`)
+  await visitor.look('webhook-new')
+  await page.getByRole('button', { name: 'Make the webhook' }).click()
+  const secret = (await page.locator('code.copyable').textContent()) ?? ''
+  expect(secret).toMatch(/^whsec_/)
+  // A secret is no picture for anybody.
+  await page.getByRole('link', { name: 'go on' }).click()
+
+  receiver.answer({ status: 200, body: `thanks ${EVIL}` })
+  await page.getByRole('button', { name: 'Send a test event' }).click()
+  await page.getByText('Answered 200').waitFor()
+  await page.getByText(`thanks ${EVIL}`).waitFor()
+  await page.getByRole('row', { name: 'webhook.test' }).waitFor()
+  const [request] = receiver.received
+  const event = await verifyWebhook(request?.body ?? '', request?.headers ?? {}, secret)
+  expect(event.event).toBe('webhook.test')
+
+  receiver.answer({ status: 500, headers: { 'x-why': EVIL }, body: `not now ${EVIL}` })
+  const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
+  await client.verify.later('user1@polite.test')
+  // Nobody asks the page for it: that something failed comes by itself, once the log is looked at.
+  await expect.poll(() => receiver.received.length, { timeout: 15_000 }).toBe(2)
+  await visitor.go('/sessions')
+  await page.getByText('has failed since').waitFor()
+  await page.getByRole('link', { name: 'Look at its deliveries' }).click()
+  await page.locator('#log').getByText('failed, is tried again').waitFor()
+  await visitor.look('webhook')
+  await page.getByRole('link', { name: 'verification.completed' }).click()
+  await page.getByText(`not now ${EVIL}`).waitFor()
+  await page.getByText(`x-why: ${EVIL}`).waitFor()
+  await visitor.look('delivery')
+
+  receiver.answer(204)
+  await page.getByRole('button', { name: 'Send it once more' }).click()
+  await page.getByText('It is sent once more').waitFor()
+  // The page looks again every five seconds.
+  await page.locator('#course').getByText('delivered', { exact: true }).waitFor({ timeout: 15_000 })
+  await page.getByText('Attempt 2: Answered 204').waitFor()
+  expect(receiver.received).toHaveLength(3)
+  expect(receiver.received[2]?.body).toEqual(receiver.received[1]?.body)
+  await visitor.go('/sessions')
+  expect(await page.getByText('has failed since').count()).toBe(0)
+
+  await visitor.go('/webhooks')
+  await visitor.look('webhooks')
+  expect(visitor.faults).toEqual([])
+})
+
+test('the log is filtered without the page being loaded anew, and can be come back to', {
+  timeout: 60_000,
+}, async () => {
+  const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
+  const { id } = await client.webhooks.create({ url: receiver.url, events: ['batch.failed'] })
+  receiver.answer(204)
+  await client.webhooks.test(id)
+  receiver.answer(500)
+  await client.webhooks.test(id)
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go(`/webhooks/${id}`)
+  const rows = page.locator('#log tbody tr')
+  expect(await rows.count()).toBe(2)
+  await page.evaluate('window.mark = true')
+  await page.getByLabel('State').selectOption('failed')
+  await expect.poll(() => rows.count()).toBe(1)
+  expect(await page.evaluate('window.mark')).toBe(true)
+  await expect.poll(() => page.url()).toContain('status=failed')
+  // Times are those of the reader, also in what came later.
+  expect(await rows.locator('time').first().textContent()).not.toContain('UTC')
+  await page.reload()
+  expect(await rows.count()).toBe(1)
+  expect(await page.getByLabel('State').inputValue()).toBe('failed')
+  expect(visitor.faults).toEqual([])
+})
+
+test('without scripts a webhook can be tried out, filtered, given another secret, and deleted', {
+  timeout: 60_000,
+}, async () => {
+  const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
+  const { id } = await client.webhooks.create({ url: receiver.url, events: ['batch.failed'] })
+  receiver.answer({ status: 500, body: 'no luck' })
+  const { context } = await set.open()
+  const bare = await context.browser()?.newContext({
+    ...{ baseURL: set.url, javaScriptEnabled: false, storageState: await context.storageState() },
+  })
+  const page = await bare?.newPage()
+  if (bare === undefined || page === undefined) throw new Error('there is no browser')
+  await page.goto(`/webhooks/${id}`)
+  await page.getByRole('button', { name: 'Send a test event' }).click()
+  await page.getByText('no luck').waitFor()
+  await page.getByLabel('State').selectOption('delivered')
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByText('No delivery is so.').waitFor()
+  await page.getByRole('button', { name: 'Make a new secret' }).click()
+  expect(await page.locator('code.copyable').textContent()).toMatch(/^whsec_/)
+  await page.goto(`/webhooks/${id}`)
+  await page.getByText('Delete', { exact: true }).click()
+  await page.getByRole('button', { name: 'Delete it' }).click()
+  await page.getByText('The webhook is deleted.').waitFor()
+  await bare.close()
+})

@@ -1,0 +1,100 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { silentLog } from '../../../src/base/log.ts'
+import { toConfig } from '../../../src/config/config.ts'
+import { createHealth } from '../../../src/dashboard/health/create-health.ts'
+import { wireDoctor } from '../../../src/wire-doctor.ts'
+import { house as engineHouse } from '../../engine/house.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { scriptedMx } from '../../fake/mx.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { zone } from '../../fake/zone.ts'
+import { tempDatabase, tempFolder } from '../../store/temp-database.ts'
+
+const REFUSES = {
+  greeting: '554 5.7.1 blocked using zen.spamhaus.org, see https://lists.example/x',
+}
+
+/** What `wire-service.ts` builds, with doors of our own. */
+async function surgery() {
+  const dataDir = tempFolder()
+  const databaseUrl = `sqlite:${join(dataDir, 'ev.sqlite')}`
+  const { engine, clock, verify } = engineHouse({ script: REFUSES })
+  const database = await tempDatabase({ clock })
+  const config = toConfig({
+    flags: { dataDir, helo: 'probe.test', allowRanges: '192.0.2.0/24' },
+    ...{ environment: {}, file: null },
+  })
+  const doctorsClock = fakeClock(Date.UTC(2027, 1, 2))
+  const names = zone({ 'mx.test': { A: ['192.0.2.1'] } })
+  const mx = scriptedMx({})
+  const doors = { clock: doctorsClock, random: countedRandom(), resolver: names, dial: mx }
+  let opened = 0
+  let closed = 0
+  const health = createHealth({
+    ...{ clock, log: silentLog, database, fleet: engine.fleet, smtpPort: 25 },
+    titleOf: name => name,
+    worker: { status: () => ({ jobs: 1, waiting: 2, running: 3 }) },
+    deliveries: { status: () => ({ underWay: 4, delivered: 0, retried: 0, failed: 0 }) },
+    doctor() {
+      opened++
+      const world = wireDoctor(config, { databaseUrl, exchangers: ['mx.test'] }, doors)
+      return { ...world, close: () => void closed++ }
+    },
+    memoryBytes: () => 5,
+    settings: { version: '1.2.3', concurrency: 200, dataDir, databaseUrl },
+  })
+  const counts = () => ({ opened, closed })
+  return { health, clock, doctorsClock, dataDir, verify, mx, names, counts }
+}
+
+test('nothing is looked up, dialled or opened for health before somebody looks', async () => {
+  const { health, clock, mx, names, counts } = await surgery()
+  await clock.advance(3_600_000)
+  health.trouble()
+  health.operators()
+  expect([mx.sessions.length, names.asked.length, counts().opened]).toEqual([0, 0, 0])
+})
+
+test('the doctor of a service goes through its doors, and has none open when he has gone', async () => {
+  const { health, clock, doctorsClock, mx, counts } = await surgery()
+  expect(health.examine()).toMatchObject({ checks: [], isRunning: true })
+  await doctorsClock.advance(30_000)
+  await expect.poll(() => health.examine().isRunning).toBe(false)
+  const { checks } = health.examine()
+  expect(checks.find(({ check }) => check === 'port-25')?.says).toContain('mx.test')
+  expect(mx.sessions.length).toBeGreaterThan(0)
+  expect(counts()).toEqual({ opened: 1, closed: 1 })
+  await clock.advance(60_000)
+  health.examineAgain()
+  await health.close()
+  expect(counts()).toEqual({ opened: 2, closed: 2 })
+})
+
+test('an operator that refuses us is told of with its own words', async () => {
+  const { health, verify } = await surgery()
+  await verify('ann@a.test')
+  await verify('bob@a.test')
+  const [one] = health.operators().shown
+  expect(one).toMatchObject({
+    refusal: { turnedAway: 1, answer: { why: 'blocklist', reply: { code: 554 } } },
+  })
+})
+
+test('the work and the process are told as they are', async () => {
+  const { health, clock, dataDir } = await surgery()
+  await clock.advance(7_000)
+  expect(health.queue()).toEqual({ jobs: 1, waiting: 2, running: 3 })
+  expect(await health.workers()).toEqual({
+    ...{ concurrency: 200, requestsUnderWay: 4, deliveriesOpen: 0, noticesOpen: 0 },
+  })
+  expect(await health.process()).toMatchObject({
+    ...{ version: '1.2.3', upMs: 7_000, memoryBytes: 5, databaseBytes: null },
+    freeBytes: expect.any(Number),
+  })
+  writeFileSync(join(dataDir, 'ev.sqlite'), 'x'.repeat(30))
+  expect(await health.process()).toMatchObject({ databaseBytes: 30 })
+  writeFileSync(join(dataDir, 'ev.sqlite-wal'), 'x'.repeat(12))
+  expect(await health.process()).toMatchObject({ databaseBytes: 42 })
+})

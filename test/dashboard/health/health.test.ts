@@ -1,0 +1,257 @@
+import { html } from 'hono/html'
+import { describe, expect, test } from 'vitest'
+import { MINUTE } from '../../../src/base/clock.ts'
+import type { Examination, HealthSource } from '../../../src/dashboard/health/source.ts'
+import type { Check } from '../../../src/doctor/doctor.ts'
+import type { RefusedWhy } from '../../../src/smtp/answer.ts'
+import { setOperator } from '../../../src/store/account/accounts.ts'
+import { write } from '../../../src/store/database.ts'
+import { dashboardHouse } from '../house.ts'
+import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
+
+const FOUND: Examination = {
+  checks: [
+    { check: 'port-25', egress: null, state: 'ok', says: '5 of 5 greeted us', todo: null },
+    { check: 'ptr', egress: null, state: 'fail', says: 'no name', todo: 'Set a PTR record.' },
+  ],
+  ...{ at: Date.UTC(2026, 5, 1, 11, 30), isRunning: false, fault: null },
+}
+
+/** The dashboard, signed in to the account of whoever runs the service. */
+async function operatorHouse(health: Partial<HealthSource> = {}) {
+  const house = await dashboardHouse({ health })
+  await write(house.database, trx => setOperator(trx, 'acc_1', true))
+  return house
+}
+
+/** The text of a page, without its markup. */
+const wordsOf = (page: string) =>
+  page
+    .replace(/<[^>]*>/g, '')
+    .replace(/\s+/g, ' ')
+    .replaceAll('&#39;', "'")
+
+const words = async (health: Partial<HealthSource>, path = '/doctor') =>
+  wordsOf((await (await operatorHouse(health)).get(path)).text)
+
+describe('health', () => {
+  test('is for whoever runs the service; others are told so, whatever they ask of it', async () => {
+    const asked: string[] = []
+    const house = await dashboardHouse({
+      health: { examineAgain: () => void asked.push('again'), trouble: () => html`All is lost.` },
+    })
+    for (const path of ['/doctor', '/doctor/standing', '/doctor/findings']) {
+      const { status, text } = await house.get(path)
+      expect([path, status]).toEqual([path, 403])
+      expect(text).toContain('is not marked as theirs')
+    }
+    expect((await house.post('/doctor/examine')).status).toBe(403)
+    expect(asked).toEqual([])
+    expect((await house.get('/sessions')).text).not.toContain('All is lost.')
+    expect((await house.get('/sessions')).text).not.toContain('href="/doctor"')
+  })
+
+  test('shows what is under way, with units', async () => {
+    const text = await words({
+      queue: () => ({ jobs: 1, waiting: 1_234, running: 2 }),
+      workers: async () => ({
+        ...{ concurrency: 200, requestsUnderWay: 3, deliveriesOpen: 1, noticesOpen: 0 },
+      }),
+      process: async () => ({
+        ...{ version: '1.2.3', upMs: 125 * MINUTE, memoryBytes: 163e6 },
+        ...{ databaseBytes: 2_400e6, freeBytes: null },
+      }),
+    })
+    for (const said of [
+      ...['1 job', '1,234 queue entries', '2 queue entries', '200 connections'],
+      ...['3 requests', '1 delivery', '0 notices', '1.2.3', '2 h 5 min'],
+      ...['163 MB', '2.4 GB', 'not known'],
+    ]) {
+      expect(text).toContain(said)
+    }
+  })
+
+  test('tells trouble on every page', async () => {
+    const house = await operatorHouse({ trouble: () => html`Outlook.com refuses us.` })
+    expect((await house.get('/sessions')).text).toContain('Outlook.com refuses us.')
+  })
+})
+
+describe('the findings', () => {
+  test('are a table with what to do, and a sentence about the whole', async () => {
+    const text = await words({ examine: () => FOUND })
+    expect(text).toContain('1 thing must be mended before mail servers can be asked.')
+    expect(text).toContain('Examined at 2026-06-01 11:30:00 UTC.')
+    expect(text).toMatch(/Port 25 ✓ well 5 of 5 greeted us/)
+    expect(text).toMatch(/Name of the address \(PTR\) ✕ to mend no name ?To do: Set a PTR record\./)
+  })
+
+  test('that could be better are told apart from those that are well', async () => {
+    const summaryOf = (...states: Check['state'][]) => {
+      const checks = states.map(state => ({ ...(FOUND.checks[0] as Check), state }))
+      return words({ examine: () => ({ ...FOUND, checks }) })
+    }
+    expect(await summaryOf('ok')).toContain('It is fit to ask mail servers.')
+    expect(await summaryOf('ok', 'warn')).toContain('ask mail servers; 1 thing could be better.')
+    expect(await summaryOf('fail', 'fail', 'warn', 'warn')).toContain(
+      '2 things must be mended before mail servers can be asked; 2 things could be better.',
+    )
+  })
+
+  test('ask for themselves anew as long as the doctor is at it, and no longer', async () => {
+    const state = { found: { ...FOUND, isRunning: true } }
+    const house = await operatorHouse({ examine: () => state.found })
+    const asksAnew = /<section id="findings" hx-get="\/doctor\/findings" hx-trigger="every 1s"/
+    for (const path of ['/doctor', '/doctor/findings']) {
+      expect((await house.get(path)).text).toMatch(asksAnew)
+    }
+    state.found = FOUND
+    const { text } = await house.get('/doctor/findings')
+    expect(text).not.toMatch(asksAnew)
+    expect(text).not.toContain('<html')
+  })
+
+  test('that could not be had say why', async () => {
+    const text = await words({ examine: () => ({ ...FOUND, fault: 'no <b>disk</b>' }) })
+    expect(text).toContain('The examination failed: no &lt;b&gt;disk&lt;/b&gt;.')
+  })
+
+  test('are looked for again by a button, which says when it is too soon', async () => {
+    const state = { asked: 0, isRunning: true }
+    const house = await operatorHouse({
+      examine: () => ({ ...FOUND, isRunning: state.isRunning }),
+      examineAgain: () => void state.asked++,
+    })
+    const sent = await house.post('/doctor/examine')
+    expect([sent.status, sent.headers.get('Location')]).toEqual([303, '/doctor'])
+    expect((await house.get('/doctor')).text).toContain('The machine is being examined.')
+    state.isRunning = false
+    await house.post('/doctor/examine')
+    expect((await house.get('/doctor')).text).toContain('less than a minute ago')
+    expect(state.asked).toBe(2)
+    expect((await house.post('/doctor/examine', { _csrf: 'wrong' })).status).toBe(403)
+    expect(state.asked).toBe(2)
+  })
+})
+
+describe('the operators', () => {
+  test('are none at first: the page says what would be here', async () => {
+    expect(await words({})).toContain('No mail server was asked in the last two hours.')
+  })
+
+  test('have their pace beside what it usually is, and their egress where there are several', async () => {
+    const one = operatorStatus({ sessions: 1, sessionsAllowed: 1, sessionsPerSecond: 0.0033 })
+    const text = await words({ operators: () => operatorsOf([one]) })
+    expect(text).toContain('1 of 1 (usually 2)')
+    expect(text).toContain('0.0033 (usually 1)')
+    expect(text).toContain('slowed down')
+    expect(text).not.toContain('Egress')
+    const egresses = ['a', 'b'].map(name => ({ name, closedSince: null, port: 25 }))
+    expect(await words({ operators: () => operatorsOf([one], { egresses, left: 12 }) })).toMatch(
+      /Egress.*12 more operators asked lately/,
+    )
+  })
+
+  test('that refuse us are told with since when, the reply, what to do, and what becomes of addresses', async () => {
+    const refusal = refusalWith('Listed, see https://lists.example/lookup?q=192.0.2.9.', {
+      turnedAway: 1_200,
+    })
+    const house = await operatorHouse({
+      operators: () => operatorsOf([operatorStatus({ title: 'Outlook.com', refusal })]),
+    })
+    const { text } = await house.get('/doctor/standing')
+    expect(wordsOf(text)).toContain(
+      'Outlook.com refuses our address since 2026-06-01 12:00:00 UTC: “550 5.7.1 Listed, see https://lists.example/lookup?q=192.0.2.9.”. It is on a list',
+    )
+    expect(wordsOf(text)).toContain(
+      'Addresses there end as unknown (1,200 addresses so far) until 2026-06-01 12:30:00 UTC; then it is asked again by itself.',
+    )
+    expect(text).toContain(
+      'href="https://lists.example/lookup?q=192.0.2.9" rel="noopener noreferrer nofollow"',
+    )
+    expect(text).toContain('href="#check-blocklists"')
+    await house.clock.advance(31 * MINUTE)
+    expect(wordsOf((await house.get('/doctor/standing')).text)).toContain(
+      'the next one shows whether it takes us again',
+    )
+  })
+
+  test('are told what to do by the kind of their refusal', async () => {
+    const told = async (why: RefusedWhy) => {
+      const { answer } = refusalWith('no')
+      const refusal = refusalWith('no', { answer: { ...answer, why } as typeof answer })
+      return words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
+    }
+    expect(await told('rdns')).toMatch(/refuses our name.*leads back to it/)
+    expect(await told('sender')).toMatch(/refuses our sender.*--mail-from/)
+    expect(await told('tls')).toMatch(/refuses us without TLS.*--starttls never/)
+    expect(await told('auth')).toMatch(/refuses who does not log in/)
+    expect(await told('policy')).toMatch(/refuses us since.*Look at what it says/)
+  })
+
+  test('that another egress asks meanwhile leave nobody unknown', async () => {
+    const one = operatorStatus({ refusal: refusalWith('no'), othersAsk: true })
+    const text = await words({ operators: () => operatorsOf([one]) })
+    expect(text).toContain('The other egresses ask it meanwhile.')
+    expect(text).not.toContain('end as unknown')
+  })
+
+  test('that want a pause go on by themselves, and why it came is told', async () => {
+    const pause = { since: Date.UTC(2026, 5, 1, 12), until: Date.UTC(2026, 5, 1, 12, 5) }
+    const told = (why: 'throttled' | 'unknown-users') =>
+      words({ operators: () => operatorsOf([operatorStatus({ pause: { ...pause, why } })]) })
+    expect(await told('throttled')).toContain(
+      'mx.test asked us to slow down at 2026-06-01 12:00:00 UTC. Nothing to do: lists wait, and go on by themselves at 2026-06-01 12:05:00 UTC.',
+    )
+    expect(await told('unknown-users')).toContain('knew none of 20 addresses in a row')
+  })
+
+  test('cannot be reached at all where the way out is closed', async () => {
+    const egresses = [{ name: 'a', closedSince: Date.UTC(2026, 5, 1, 11), port: 25 }]
+    expect(await words({ operators: () => operatorsOf([], { egresses }) })).toContain(
+      'No mail server can be reached on port 25 from here since 2026-06-01 11:00:00 UTC',
+    )
+  })
+})
+
+describe('what a mail server says', () => {
+  const EVIL = '<img src=x onerror=alert(1)> "\'><script>alert(2)</script> \u202Etxt'
+
+  test('is shown as text, in refusals as in findings', async () => {
+    const check: Check = { check: 'port-25', egress: EVIL, state: 'fail', says: EVIL, todo: EVIL }
+    const one = operatorStatus({
+      ...{ title: EVIL, operator: '"><img src=x>', refusal: refusalWith(EVIL) },
+    })
+    const house = await operatorHouse({
+      ...{ operators: () => operatorsOf([one]), trouble: () => html`${EVIL}` },
+      examine: () => ({ ...FOUND, checks: [check] }),
+    })
+    const { text } = await house.get('/doctor')
+    expect(text).toContain('&lt;img src=x onerror=alert(1)&gt;')
+    expect(text).not.toMatch(/<img|<script>/)
+  })
+
+  test('is one line without characters that turn the text around, and no longer than is read', async () => {
+    const refusal = refusalWith(`no\r\nway\u202E${'a'.repeat(400)}`)
+    const text = await words({ operators: () => operatorsOf([operatorStatus({ refusal })]) })
+    expect(text).toMatch(/“550 5\.7\.1 no way\uFFFDa{282}…”/)
+  })
+
+  test('makes a link of a web address only, and of none that is long or leads nowhere', async () => {
+    const linked = async (reply: string) => {
+      const one = operatorStatus({ refusal: refusalWith(reply) })
+      const house = await operatorHouse({ operators: () => operatorsOf([one]) })
+      return /It names <a [^>]*href="([^"]*)"/.exec((await house.get('/doctor')).text)?.[1] ?? null
+    }
+    expect(await linked('see HTTPS://Lists.example/a?b=c&d=e, or mail us')).toBe(
+      'https://lists.example/a?b=c&amp;d=e',
+    )
+    expect(await linked('see\r\nhttp://lists.example/x\r\nnow')).toBe('http://lists.example/x')
+    expect(await linked('(https://lists.example/"onmouseover="alert(1))')).toBe(
+      'https://lists.example/',
+    )
+    expect(await linked('javascript:alert(1) data:text/html,x')).toBeNull()
+    expect(await linked('https://localhost/')).toBeNull()
+    expect(await linked(`https://lists.example/${'a'.repeat(300)}`)).toBeNull()
+  })
+})

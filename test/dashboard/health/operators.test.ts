@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE } from '../../../src/base/clock.ts'
+import { OPERATORS_SHOWN, operatorsStatus } from '../../../src/dashboard/health/operators.ts'
+import { CatchAllMemory } from '../../../src/probe/catch-all.ts'
+import { Fleet } from '../../../src/probe/egress/fleet.ts'
+import { Prober } from '../../../src/probe/probe.ts'
+import type { Answer } from '../../../src/smtp/answer.ts'
+import { house, knows, ROW } from '../../probe/house.ts'
+
+const REFUSAL: Answer = {
+  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
+  reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
+}
+
+function fleetOf(...names: string[]) {
+  const { world, clock } = house(knows())
+  const catchAll = new CatchAllMemory(clock)
+  const probers = names.map(
+    name => new Prober({ ...world, egress: { ...world.egress, name } }, () => ROW, catchAll),
+  )
+  const fleet = new Fleet(probers)
+  const status = () =>
+    operatorsStatus({ fleet, smtpPort: 2_525, titleOf: name => name.toUpperCase() })
+  return {
+    clock,
+    status,
+    pace: (egress: string, operator: string) => fleet.prober(egress).pace(operator),
+  }
+}
+
+describe('the operators that are shown', () => {
+  test('are those in trouble first: who turned most away, who refuses, who wants a pause; then the busiest, and of equals the last asked', () => {
+    const { status, pace } = fleetOf('a')
+    pace('a', 'idle')
+    pace('a', 'idle too')
+    pace('a', 'asked').heard(true)
+    pace('a', 'open').tryStart()
+    pace('a', 'paused').throttled(null)
+    pace('a', 'refusing').refused(REFUSAL)
+    pace('a', 'much').refused(REFUSAL)
+    pace('a', 'much').turnedAway(9)
+    const { shown, left, egresses } = status()
+    expect(shown.map(({ title }) => title)).toEqual([
+      ...['MUCH', 'REFUSING', 'PAUSED', 'OPEN', 'ASKED', 'IDLE TOO', 'IDLE'],
+    ])
+    expect(left).toBe(0)
+    expect(egresses).toEqual([{ name: 'a', closedSince: null, port: 2_525 }])
+  })
+
+  test('are at most so many; the others are counted', () => {
+    const { status, pace } = fleetOf('a')
+    for (let n = 0; n < OPERATORS_SHOWN + 7; n++) pace('a', `mail${n}.test`)
+    pace('a', 'mail0.test').refused(REFUSAL)
+    const { shown, left } = status()
+    expect(shown).toHaveLength(OPERATORS_SHOWN)
+    expect(shown[0]?.operator).toBe('mail0.test')
+    expect(left).toBe(7)
+  })
+
+  test('of several egresses are told one by one, and whether others ask meanwhile', async () => {
+    const { status, pace, clock } = fleetOf('a', 'b')
+    const asked = () => status().shown.map(one => `${one.egress} ${one.othersAsk}`)
+    pace('a', 'mx').refused(REFUSAL)
+    expect(asked()).toEqual(['a true'])
+    await clock.advance(MINUTE)
+    pace('b', 'mx').refused(REFUSAL)
+    expect(asked().toSorted()).toEqual(['a false', 'b false'])
+  })
+  test('that refused the only egress are asked around by nobody, also when that time is over', async () => {
+    const { status, pace, clock } = fleetOf('a')
+    pace('a', 'mx').refused(REFUSAL)
+    await clock.advance(31 * MINUTE)
+    expect(status().shown).toMatchObject([{ operator: 'mx', othersAsk: false }])
+  })
+})

@@ -1,0 +1,105 @@
+import { createDashboard } from '../../src/dashboard/dashboard.ts'
+import type { HealthSource } from '../../src/dashboard/health/source.ts'
+import type { ApiBindings } from '../../src/dashboard/parts.ts'
+import { type FirstKeys, firstKeys } from '../../src/dashboard/session/welcome.ts'
+import { createApp } from '../../src/http/app.ts'
+import type { Env } from '../../src/http/context.ts'
+import { house as serviceHouse } from '../http/house.ts'
+import { idleHealth } from './idle-health.ts'
+
+type Options = Parameters<typeof serviceHouse>[0] & {
+  readonly health?: Partial<HealthSource>
+  /** False: nobody is signed in at first. */
+  readonly signIn?: boolean
+}
+
+/** A page as it was answered. */
+export type Answer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+export type Fields = Readonly<Record<string, string | readonly string[]>>
+
+/** The dashboard without a port or a browser, over the house of the API; signed in with the key that may do everything. */
+export async function dashboardHouse({
+  health,
+  signIn: isSignedIn = true,
+  ...given
+}: Options = {}) {
+  const inner = await serviceHouse(given)
+  const { service, app: api, key } = inner
+  const keys: FirstKeys = firstKeys(service.clock, service.random)
+  const pages = createDashboard({
+    ...{ clock: service.clock, random: service.random, log: service.log, firstKeys: keys },
+    database: service.database,
+    app: {
+      fetch: (request, bindings: ApiBindings) => api.fetch(request, bindings as Env['Bindings']),
+    },
+    settings: service.settings,
+    health: { ...idleHealth(), ...health },
+  })
+  const app = createApp(service, pages)
+  const cookies = new Map<string, string>()
+
+  /** Asks as a browser at 192.0.2.1 does, with the cookies that it was given. */
+  async function fetch(path: string, init: RequestInit & { ip?: string } = {}): Promise<Response> {
+    const { ip = '192.0.2.1', ...rest } = init
+    const headers = new Headers(init.headers)
+    const jar = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    if (jar !== '' && !headers.has('Cookie')) headers.set('Cookie', jar)
+    if (!headers.has('Sec-Fetch-Site')) headers.set('Sec-Fetch-Site', 'same-origin')
+    // As Node has it of a request that came by HTTP/1.1.
+    const bindings = { incoming: { socket: { remoteAddress: ip }, httpVersionMajor: 1 } }
+    const url = `${service.settings.baseUrl}${path}`
+    const answer = await inner.settled(
+      Promise.resolve(app.fetch(new Request(url, { ...rest, headers }), bindings)),
+    )
+    for (const cookie of answer.headers.getSetCookie()) keep(cookie)
+    return answer
+  }
+
+  function keep(cookie: string): void {
+    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
+    if (/max-age=0\b/i.test(cookie)) cookies.delete(name)
+    else cookies.set(name, value)
+  }
+
+  async function get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return answerOf(await fetch(path, { headers }))
+  }
+
+  /** Sends a form as a page of this session does, and gives what comes of it; redirects are not followed. */
+  async function post(
+    path: string,
+    fields: Fields = {},
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const body = new URLSearchParams({ _csrf: await csrf() })
+    for (const [name, value] of Object.entries(fields)) {
+      if (name === '_csrf') body.delete(name)
+      for (const one of [value].flat()) body.append(name, one as string)
+    }
+    return answerOf(await fetch(path, { method: 'POST', body, headers }))
+  }
+
+  /** The token of this session, as a page has it. */
+  async function csrf(): Promise<string> {
+    return /<meta name="csrf" content="([^"]+)"/.exec((await get('/sessions')).text)?.[1] ?? ''
+  }
+
+  async function signIn(text: string = key): Promise<Answer> {
+    const body = new URLSearchParams({ key: text })
+    return answerOf(await fetch('/sign-in', { method: 'POST', body }))
+  }
+
+  if (isSignedIn) await signIn()
+  return { ...inner, app, pages, fetch, get, post, csrf, signIn, cookies, firstKeys: keys }
+}
+
+const answerOf = async (answer: Response): Promise<Answer> => ({
+  status: answer.status,
+  headers: answer.headers,
+  text: await answer.text(),
+})

@@ -1,0 +1,16 @@
+import type { HealthSource } from '../../src/dashboard/health/source.ts'
+
+/** A service that is well, and that nobody asked anything. */
+export const idleHealth = (): HealthSource => ({
+  examine: () => ({ checks: [], at: null, isRunning: false, fault: null }),
+  examineAgain: () => {},
+  operators: () => ({ egresses: [], shown: [], left: 0 }),
+  queue: () => ({ jobs: 0, waiting: 0, running: 0 }),
+  workers: async () => ({
+    ...{ concurrency: 200, requestsUnderWay: 0, deliveriesOpen: 0, noticesOpen: 0 },
+  }),
+  process: async () => ({
+    ...{ version: '0.0.0', upMs: 0, memoryBytes: 0, databaseBytes: null, freeBytes: null },
+  }),
+  trouble: () => null,
+})

@@ -1,0 +1,300 @@
+import { Hono } from 'hono'
+import { describe, expect, test } from 'vitest'
+import { MINUTE } from '../../../src/base/clock.ts'
+import type { Api } from '../../../src/dashboard/api.ts'
+import { jobRoutes } from '../../../src/dashboard/lists/job.ts'
+import type { Env } from '../../../src/dashboard/parts.ts'
+import { write } from '../../../src/store/database.ts'
+import { cancelJob, failJob, startJob } from '../../../src/store/job/course.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { countedRandom } from '../../fake/random.ts'
+import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
+import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+
+type House = Awaited<ReturnType<typeof listsHouse>>
+
+/** The page of a list with these rows. */
+async function listHouse(seed: Partial<Parameters<typeof seedJob>[1]> = {}) {
+  const house = await listsHouse()
+  await seedJob(house.database, { texts: MIXED, name: 'March', ...seed })
+  const state = async () =>
+    (await house.database.db.selectFrom('job').select('state').executeTakeFirst())?.state
+  return { ...house, state, page: (query = '') => house.get(`/lists/job_a${query}`) }
+}
+
+/** The numbers of the rows that a page shows. */
+const numbersOf = (text: string) =>
+  [...text.matchAll(/<tr>\s*<td class="number">([\d,]+)</g)].map(([, number]) => number)
+
+/** Where a link leads to; the rows of the page are looked at there. */
+const linkOf = (text: string, label: string) =>
+  new RegExp(`href="([^"]+)"[^>]*>${label}<`)
+    .exec(text)?.[1]
+    ?.replaceAll('&amp;', '&')
+    .replace(/#rows$/, '')
+
+const plain = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
+
+describe('the page of a list', () => {
+  test('that waits, or is under way, says so and can be cancelled', async () => {
+    const { page, database } = await listHouse({ done: 0 })
+    const waiting = (await page()).text
+    expect(plain(waiting)).toContain('It is under way, as fast as the mail servers allow.')
+    expect(waiting).toContain('data-events="/lists/job_a/events"')
+    await giveResults(database, 'job_a', 2)
+    const underWay = (await page()).text
+    expect(plain(underWay)).toContain('Done 2 of 6 rows')
+    expect(underWay).toContain('<progress max="6" value="2"')
+    expect(underWay).toContain('<dd data-live="risky">1</dd>')
+    expect(underWay).toContain('not yet')
+    expect(underWay).toContain('/lists/job_a/cancel')
+    expect(underWay).not.toContain('/lists/job_a/resume')
+  })
+
+  test('that is completed shows its results by class, reason and operator', async () => {
+    const { page, clock, database } = await listHouse({ done: 0 })
+    await startJob(database, 'job_a')
+    await clock.advance(MINUTE)
+    await giveResults(database, 'job_a', 6)
+    const { text } = await page()
+    expect(plain(text)).toContain('It is completed: 6 rows in 1 min.')
+    expect(text).toContain('aria-label="Rows by class: deliverable 16.7 %, risky 33.3 %')
+    expect(plain(text)).toContain('timeout 1 16.7 %')
+    expect(plain(text)).toContain('timeout The mail server did not answer in time. What to do:')
+    expect(plain(text)).toContain('Rows by operator no mail server was asked 6 100 %')
+    expect(text).not.toContain('data-events')
+    expect(text).not.toMatch(/job_a\/(cancel|resume)/)
+  })
+
+  test('that was cancelled, or failed, says what became of it, and can be resumed', async () => {
+    const { page, database } = await listHouse({ done: 2 })
+    await cancelJob(database, 'job_a')
+    const cancelled = (await page()).text
+    expect(plain(cancelled)).toContain('It was cancelled after 2 of 6 rows. What was found out')
+    expect(cancelled).toContain('/lists/job_a/resume')
+    await write(database, trx => failJob(trx, 'job_a', 'server_error', database.clock.now()))
+    const failed = plain((await page()).text)
+    expect(failed).toContain(
+      'It could not be finished: something inside the service failed after 2 of 6',
+    )
+    expect(failed).toContain('(server_error)')
+    expect(failed).toContain('the id of the list, job_a')
+  })
+
+  test('of a long list has its charts come after it; without scripts they are a page', async () => {
+    const texts = Array.from({ length: 20_001 }, (_, n) => `valid${n}@a.example`)
+    const { page, get } = await listHouse({ texts })
+    expect((await page()).text).toContain('hx-get="/lists/job_a/charts" hx-trigger="load"')
+    const whole = (await get('/lists/job_a/charts')).text
+    expect(whole).toContain('<h1>March</h1>')
+    const part = (await get('/lists/job_a/charts', { 'HX-Request': 'true' })).text
+    expect(part).toContain('deliverable 100 %')
+    expect(part).not.toContain('<h1>')
+  })
+
+  test('is not there for another account, nor is anything of it', async () => {
+    const house = await listHouse()
+    await house.asAnother()
+    for (const path of ['', '/charts', '/events', '/download']) {
+      const { status, text } = await house.get(`/lists/job_a${path}`)
+      expect([path, status, text.includes('a.example')]).toEqual([path, 404, false])
+    }
+    for (const path of ['cancel', 'resume', 'delete']) {
+      expect([path, (await house.post(`/lists/job_a/${path}`)).status]).toEqual([path, 404])
+    }
+    expect(await house.state()).toBe('completed')
+  })
+})
+
+describe('the rows of a list', () => {
+  test('are told with class, reason in words, and what the mail server said', async () => {
+    const { page, database } = await listHouse({ texts: ['valid@a.example'] })
+    await says(database, '2.1.5 Ok')
+    expect(plain((await page()).text)).toContain(
+      '1 valid@a.example Did you mean v@b.example? ✓ deliverable accepted email 250 2.1.5 Ok mx.a.example',
+    )
+  })
+
+  test('are text, whatever stands in addresses, replies, suggestions and names', async () => {
+    const { page, get, database } = await listHouse({ texts: [EVIL], name: EVIL })
+    await says(database, EVIL, EVIL)
+    const part = await get('/lists/job_a', { 'HX-Request': 'true', 'HX-Target': 'rows' })
+    for (const { text } of [await page(), part]) {
+      expect(text.split(EVIL_SHOWN).length).toBeGreaterThan(2)
+      expect(text).not.toContain('<img')
+    }
+  })
+
+  test('are chosen by class, reason and a part of the address', async () => {
+    const { page } = await listHouse()
+    const shown = async (query: string) => numbersOf((await page(query)).text)
+    expect(await shown('')).toEqual(['1', '2', '3', '4', '5', '6'])
+    expect(await shown('?class=risky&class=unknown')).toEqual(['2', '4', '5', '6'])
+    expect(await shown('?reason=timeout')).toEqual(['4'])
+    expect(await shown('?search=VALID')).toEqual(['1', '3'])
+    expect(await shown('?search=valid&class=undeliverable&reason=')).toEqual(['3'])
+    expect((await page('?search=nobody')).text).toContain('No row of this list is like that.')
+  })
+
+  test('stay chosen in the form and from page to page', async () => {
+    const texts = Array.from({ length: 70 }, (_, n) => `${n % 2 ? 'risky' : 'valid'}${n}@a.example`)
+    const { page, get } = await listHouse({ texts })
+    const first = (await page('?class=risky&search=A.EXAMPLE')).text
+    expect(first).toContain('value="A.EXAMPLE"')
+    expect(first).toContain('value="risky" checked')
+    expect(numbersOf(first)).toHaveLength(25)
+    const next = linkOf(first, 'Next page') ?? ''
+    const second = (await get(next)).text
+    expect(numbersOf(second)).toEqual(['52', '54', '56', '58', '60', '62', '64', '66', '68', '70'])
+    expect(second).not.toContain('Next page')
+    expect(linkOf(second, 'First page')).toBe('/lists/job_a?search=A.EXAMPLE&class=risky')
+    expect(second).toContain('<input type="hidden" name="class" value="risky" />')
+  })
+
+  test('begin with any row that is asked for', async () => {
+    const { page } = await listHouse()
+    expect(numbersOf((await page('?row=5')).text)).toEqual(['5', '6'])
+    expect((await page('?row=1,000')).text).toContain('There are no rows from there on.')
+    for (const row of ['x', '0', '1.5']) {
+      const { status, text } = await page(`?row=${row}`)
+      expect([row, status, text.includes('role="alert"')]).toEqual([row, 200, true])
+    }
+  })
+
+  test('are looked for in a long list until some are found, or a while has gone by', async () => {
+    const asked: unknown[] = []
+    const api = {
+      ask: async (_: string, { query }: { query: Record<string, unknown> }) => {
+        asked.push(query.cursor)
+        return { data: { items: [], next_cursor: String(asked.length), has_more: true } }
+      },
+    }
+    const router = new Hono<Env>()
+      .use((c, next) => {
+        c.set('api', api as unknown as Api)
+        return next()
+      })
+      .route('/', jobRoutes({ clock: fakeClock(), random: countedRandom() }))
+    const headers = { 'HX-Target': 'rows' }
+    const text = await (await router.request('/lists/job_a?search=rare', { headers })).text()
+    expect(asked).toEqual([undefined, ...['1', '2', '3', '4', '5', '6', '7', '8', '9']])
+    expect(text).toContain('No such row was found so far')
+    expect(linkOf(text, 'Next page')).toBe('/lists/job_a?search=rare&cursor=10')
+  })
+
+  test('begin with no row that is no number, which is said in place of them', async () => {
+    const { page } = await listHouse()
+    for (const row of ['banana', '0', '-1', '1.5', '1e99', '<b>']) {
+      const { text } = await page(`?row=${encodeURIComponent(row)}`)
+      const shown = row.replace('<b>', '&lt;b&gt;')
+      expect(text).toContain(`“${shown}” is no number of a row. Write a whole number, from 1 on.`)
+      expect(numbersOf(text)).toEqual([])
+    }
+    expect(numbersOf((await page('?row=%200,002%20')).text)[0]).toBe('2')
+  })
+
+  test('alone are made anew where a page wants others', async () => {
+    const { get } = await listHouse()
+    const headers = { 'HX-Request': 'true', 'HX-Target': 'rows' }
+    const { text } = await get('/lists/job_a?class=risky', headers)
+    expect(numbersOf(text)).toEqual(['2', '6'])
+    expect(text).not.toContain('<html')
+    expect(text).toContain('id="rows-said" hx-swap-oob="innerHTML"')
+  })
+})
+
+describe('what can be done with a list', () => {
+  test('it is cancelled, resumed and deleted', async () => {
+    const house = await listHouse({ done: 2 })
+    const { post, get, state, worker } = house
+    expect((await post('/lists/job_a/cancel')).headers.get('Location')).toBe('/lists/job_a')
+    expect([await state(), worker]).toMatchObject(['cancelled', { dropped: ['job_a'] }])
+    expect((await get('/lists/job_a')).text).toContain('The list is cancelled.')
+    expect((await post('/lists/job_a/resume')).headers.get('Location')).toBe('/lists/job_a')
+    expect([await state(), worker]).toMatchObject(['processing', { taken: ['job_a'] }])
+    expect((await post('/lists/job_a/delete')).headers.get('Location')).toBe('/lists')
+    expect(await state()).toBeUndefined()
+    expect((await get('/lists')).text).toContain('The list is deleted')
+  })
+
+  test('twice by a double click it is resumed once, and both are shown the list', async () => {
+    const { post, page, database } = await listHouse({ done: 2 })
+    await cancelJob(database, 'job_a')
+    const [, once = ''] = /name="_once" value="([^"]+)"/.exec((await page()).text) ?? []
+    const first = await post('/lists/job_a/resume', { _once: once })
+    const second = await post('/lists/job_a/resume', { _once: once })
+    expect([first.status, second.status]).toEqual([303, 303])
+  })
+
+  test('what it does not allow any more is said on its page', async () => {
+    const { post } = await listHouse()
+    const cancelled = await post('/lists/job_a/cancel')
+    expect(cancelled.status).toBe(409)
+    expect(cancelled.text).toContain('The job is completed already')
+    expect(cancelled.text).toContain('<h1>March</h1>')
+    expect((await post('/lists/job_a/resume')).status).toBe(409)
+  })
+
+  test('nothing without the token, or by a key that may only look', async () => {
+    const house = await listHouse()
+    for (const path of ['cancel', 'resume', 'delete']) {
+      const { status } = await house.post(`/lists/job_a/${path}`, { _csrf: 'wrong' })
+      expect([path, status]).toEqual([path, 403])
+    }
+    await house.as('jobs:read')
+    expect((await house.page()).text).not.toContain('/lists/job_a/delete')
+    expect((await house.post('/lists/job_a/delete')).status).toBe(403)
+    expect(await house.state()).toBe('completed')
+  })
+})
+
+describe('the results of a list as a file', () => {
+  const lines = (text: string) => text.trimEnd().split('\r\n').slice(1)
+
+  test('have its rows, all or of some classes, under a name of their own', async () => {
+    const { get } = await listHouse()
+    const all = await get('/lists/job_a/download')
+    expect(all.headers.get('Content-Disposition')).toBe('attachment; filename="job_a.csv"')
+    expect(all.headers.get('Content-Type')).toContain('text/csv')
+    expect(lines(all.text)).toHaveLength(6)
+    const some = await get('/lists/job_a/download?format=csv&class=risky&class=unknown')
+    expect(lines(some.text)).toHaveLength(4)
+    const json = await get('/lists/job_a/download?format=json&class=deliverable')
+    expect(JSON.parse(json.text)).toMatchObject([{ email: 'valid@a.example' }])
+  })
+
+  test('have what there is where it is not completed', async () => {
+    const { get } = await listHouse({ done: 2 })
+    expect(lines((await get('/lists/job_a/download')).text)).toHaveLength(2)
+  })
+
+  test('are refused in a sentence', async () => {
+    const { get } = await listHouse()
+    const { status, text } = await get('/lists/job_a/download?format=xml')
+    expect([status, text.includes('role="alert"')]).toEqual([400, true])
+  })
+})
+
+test('how a list stands is passed on as it is told', async () => {
+  const { get } = await listHouse()
+  const { headers, text } = await get('/lists/job_a/events')
+  expect(headers.get('Content-Type')).toContain('text/event-stream')
+  expect(headers.get('X-Accel-Buffering')).toBe('no')
+  expect(text).toMatch(/^retry: 3000\n\nevent: end\ndata: \{"status":"completed"/)
+})
+
+/** Gives a result what a mail server said, and a suggestion. */
+async function says({ db }: House['database'], text: string, suggestion = 'v@b.example') {
+  const { result } = await db.selectFrom('item').select('result').executeTakeFirstOrThrow()
+  const known = JSON.parse(result ?? '')
+  const answer = {
+    ...{ kind: 'accepted', why: 'recipient', stage: 'rcpt' },
+    reply: { code: 250, enhanced: null, text },
+  }
+  const route = { kind: 'mx', hosts: [{ preference: 10, host: 'mx.a.example' }] }
+  const evidence = { ...known.evidence, answer, route, suggestion }
+  await db
+    .updateTable('item')
+    .set({ result: JSON.stringify({ ...known, evidence }) })
+    .execute()
+}

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { cancelJob, startJob } from '../../../src/store/job/course.ts'
+import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
+import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+
+/** What stands in the rows of the table, without markup. */
+const rowsOf = (text: string) =>
+  [...text.matchAll(/<tr>(.*?)<\/tr>/gs)].slice(1).map(([, row = '']) =>
+    row
+      .replace(/<[^>]*>/g, ' ')
+      .replace(/\s+/g, ' ')
+      .trim(),
+  )
+
+describe('the lists of an account', () => {
+  test('teach what a list is while there is none', async () => {
+    const { get } = await listsHouse()
+    const { text } = await get('/lists')
+    expect(text).toContain('No lists yet')
+    expect(text).toContain('https://ev.test/v1/verify/file')
+    expect(text).toContain('href="/lists/new"')
+  })
+
+  test('are told with state, rows, classes and time, the newest first', async () => {
+    const { database, clock, get } = await listsHouse()
+    await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED, done: 0 })
+    await clock.advance(MINUTE)
+    await startJob(database, 'job_a')
+    await clock.advance(20 * SECOND)
+    await giveResults(database, 'job_a', 6)
+    await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 0 })
+    const { text } = await get('/lists')
+    expect(rowsOf(text)).toEqual([
+      'April waiting 6 0 done, 0 % 2026-06-01 12:01:20 UTC –',
+      'March completed 6 1 deliverable, 2 risky, 1 undeliverable, 2 unknown 2026-06-01 12:00:00 UTC 20 s',
+    ])
+    expect(text).toContain('<rect class="fill-risky" x="16.67" y="0" width="33.33"')
+  })
+
+  test('are asked for again while one is under way, and not when none is', async () => {
+    const { database, get } = await listsHouse()
+    await seedJob(database, { texts: MIXED, done: 2 })
+    const before = (await get('/lists?status=processing')).text
+    expect(before).toContain('hx-get="/lists?status=processing" hx-trigger="every 5s"')
+    expect(before).toContain('<progress max="6" value="2"')
+    await cancelJob(database, 'job_a')
+    expect((await get('/lists')).text).not.toContain('every 5s')
+  })
+
+  test('are shown by their state, those of the sandbox apart', async () => {
+    const { database, get } = await listsHouse()
+    await seedJob(database, { id: 'job_a', name: 'March', texts: MIXED })
+    await seedJob(database, { id: 'job_b', name: 'April', texts: MIXED, done: 2 })
+    await cancelJob(database, 'job_b')
+    await seedJob(database, { id: 'job_c', name: 'May', texts: MIXED, sandbox: true })
+    const names = async (query: string) =>
+      rowsOf((await get(`/lists${query}`)).text).map(row => row.split(' ')[0])
+    expect(await names('')).toEqual(['April', 'March'])
+    expect(await names('?status=cancelled')).toEqual(['April'])
+    expect(await names('?sandbox=on')).toEqual(['May'])
+    const none = (await get('/lists?status=failed')).text
+    expect([rowsOf(none), none.includes('No such lists')]).toEqual([[], true])
+  })
+
+  test('come page by page, whatever is chosen', async () => {
+    const { database, get } = await listsHouse()
+    for (let n = 10; n < 40; n++) {
+      await seedJob(database, { id: `job_${n}`, name: `list ${n}`, texts: ['valid@a.example'] })
+    }
+    const first = (await get('/lists?status=completed')).text
+    const older = /<a class="button" href="([^"]+)">Older/
+      .exec(first)?.[1]
+      ?.replaceAll('&amp;', '&')
+    expect(older).toContain('status=completed')
+    const second = (await get(older ?? '')).text
+    expect([rowsOf(first).length, rowsOf(second).length]).toEqual([25, 5])
+    expect(second).not.toContain('>Older<')
+    expect(second).toContain('href="/lists?status=completed">Newest')
+  })
+
+  test('have names that are text, whatever stands in them', async () => {
+    const { database, get } = await listsHouse()
+    await seedJob(database, { texts: MIXED, name: EVIL })
+    const { text } = await get('/lists')
+    expect(text).toContain(EVIL_SHOWN)
+    expect(text).not.toContain('<img')
+  })
+
+  test('are not those of another', async () => {
+    const { database, get, asAnother } = await listsHouse()
+    await seedJob(database, { texts: MIXED, name: 'March' })
+    await asAnother()
+    expect((await get('/lists')).text).not.toContain('March')
+  })
+
+  test('need a key that may see lists', async () => {
+    const { get, as } = await listsHouse()
+    await as('verify:single')
+    const { status, text } = await get('/lists')
+    expect([status, text.includes('lacks the scope jobs:read')]).toEqual([403, true])
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { bars, donut } from '../../../src/dashboard/page/chart.ts'
+
+describe('a donut', () => {
+  test('has an arc for each share that there is, which sum up to the ring', async () => {
+    const text = String(
+      await donut('Results', [
+        { label: 'deliverable', value: 1, kind: 'deliverable' },
+        { label: 'risky', value: 0, kind: 'risky' },
+        { label: 'unknown', value: 3, kind: 'unknown' },
+      ]),
+    )
+    const arcs = [...text.matchAll(/stroke-dasharray="([\d.]+) /g)].map(match => Number(match[1]))
+    expect(arcs).toEqual([25, 75])
+    expect(text).toContain('aria-label="Results: deliverable 25 %, risky 0 %, unknown 75 %"')
+  })
+
+  test('of nothing is an empty ring', async () => {
+    const text = String(await donut('Results', [{ label: 'risky', value: 0, kind: 'risky' }]))
+    expect(text).not.toContain('stroke-dasharray')
+    expect(text).not.toContain('NaN')
+  })
+})
+
+describe('bars', () => {
+  test('are as long as their numbers, the longest fills the line', async () => {
+    const text = String(
+      await bars('By reason', [
+        { label: 'one', parts: [{ value: 4, kind: 'deliverable' }] },
+        {
+          label: '<b>two</b>',
+          parts: [
+            { value: 1, kind: 'risky' },
+            { value: 1, kind: 'unknown' },
+          ],
+        },
+      ]),
+    )
+    const widths = [...text.matchAll(/width="([\d.]+)"/g)].map(match => Number(match[1]))
+    expect(widths).toEqual([100, 25, 25])
+    expect(text).toContain('&lt;b&gt;two&lt;/b&gt;')
+    expect(text).toContain('2 <small>33.3 %</small>')
+  })
+
+  test('of nothing have no length', async () => {
+    const text = String(
+      await bars('By reason', [{ label: 'a', parts: [{ value: 0, kind: 'risky' }] }]),
+    )
+    expect(text).toContain('width="0.00"')
+  })
+})

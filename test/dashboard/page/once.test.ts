@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { ApiProblem } from '../../../src/dashboard/api.ts'
+import { onceField } from '../../../src/dashboard/page/once.ts'
+import { countedRandom } from '../../fake/random.ts'
+
+const problem = (code: ApiProblem['code']) => new ApiProblem(409, { error: 'No.', code })
+const numberOf = async (field: ReturnType<typeof onceField>) =>
+  /value="(form_[a-z0-9]{20})"/.exec(String(await field))?.[1]
+
+test('each form has a number of its own, and one that was refused gets another', async () => {
+  const random = countedRandom()
+  const first = await numberOf(onceField(random))
+  const second = await numberOf(onceField(random))
+  const refused = { once: first, problem: problem('invalid_request') }
+  const third = await numberOf(onceField(random, refused))
+  expect(new Set([first, second, third, undefined]).size).toBe(4)
+})
+
+test('a form that is still being answered keeps its number, so that it is told that answer', async () => {
+  const once = 'form_aaaaaaaaaaaaaaaaaaaa'
+  const under = { once, problem: problem('idempotency_in_progress') }
+  expect(await numberOf(onceField(countedRandom(), under))).toBe(once)
+})

@@ -1,0 +1,64 @@
+import { Hono } from 'hono'
+import { expect, test } from 'vitest'
+import { ApiProblem } from '../../src/dashboard/api.ts'
+import type { Env } from '../../src/dashboard/parts.ts'
+import { passOn } from '../../src/dashboard/passing.ts'
+
+function pass(answer: Response, stream?: object) {
+  const destroyed: (Error | undefined)[] = []
+  const outgoing = {
+    ...{ removeHeader: () => {}, headersSent: true, stream },
+    destroy: (error?: Error) => void destroyed.push(error),
+  }
+  const router = new Hono<Env>().get('/', c => passOn(c, answer))
+  router.onError((error, c) => c.json({ isProblem: error instanceof ApiProblem }))
+  const given = Promise.resolve(router.fetch(new Request('https://ev.test/'), { outgoing }))
+  return { given, destroyed }
+}
+
+test('an answer is passed on with what says what it is, and with nothing else of it', async () => {
+  const headers = {
+    ...{ 'Content-Type': 'text/csv', 'Content-Disposition': 'attachment; filename="a.csv"' },
+    ...{ 'Access-Control-Allow-Origin': '*', 'X-Request-Id': 'req_1' },
+  }
+  const given = await pass(new Response('a,b\r\n', { headers })).given
+  expect(await given.text()).toBe('a,b\r\n')
+  expect(Object.fromEntries(given.headers)).toEqual({
+    ...{ 'content-type': 'text/csv', 'content-disposition': 'attachment; filename="a.csv"' },
+  })
+})
+
+test.each<[string, object | undefined, boolean]>([
+  ['the connection', undefined, false],
+  ['of HTTP/2 the stream, with an error, or it would be told to have ended well', {}, true],
+])(
+  'an answer that breaks off ends %s: what is cut short never looks whole',
+  async (_, stream, hasError) => {
+    let pulls = 0
+    const body = new ReadableStream({
+      pull(controller) {
+        if (pulls++ === 0) controller.enqueue(new TextEncoder().encode('a'))
+        else controller.error(new Error('the disk is gone'))
+      },
+    })
+    const { given, destroyed } = pass(new Response(body), stream)
+    await expect((await given).text()).rejects.toThrow('the disk is gone')
+    expect(destroyed.map(error => error instanceof Error)).toEqual([hasError])
+  },
+)
+
+test('whoever leaves ends what the API makes', async () => {
+  const ended: unknown[] = []
+  const body = new ReadableStream({ cancel: reason => void ended.push(reason) })
+  const { given } = pass(new Response(body))
+  await (await given).body?.cancel('gone')
+  expect(ended).toEqual(['gone'])
+})
+
+test('a refusal is a problem, to be shown as a sentence', async () => {
+  const refusal = Response.json(
+    { error: 'There is no such job', code: 'not_found' },
+    { status: 404 },
+  )
+  expect(await (await pass(refusal).given).json()).toEqual({ isProblem: true })
+})

@@ -1,0 +1,225 @@
+import { writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { openDrafts } from '../../src/work/upload/drafts.ts'
+import { furnish } from '../http/owning.ts'
+import { dashboardHouse } from './house.ts'
+
+type House = Awaited<ReturnType<typeof dashboardHouse>>
+type Route = { readonly method: string; readonly path: string }
+
+/** Pages for everybody; all others are for who is signed in. */
+const OPEN = ['/', '/sign-in', '/welcome/:token', '/assets/:version/:name']
+
+/** All that the dashboard serves. */
+function routesOf({ pages }: House): readonly Route[] {
+  const all = pages.routes.filter(({ method }) => method !== 'ALL')
+  const known = new Map(all.map(({ method, path }) => [`${method} ${path}`, { method, path }]))
+  return [...known.values()]
+}
+
+const closedOf = (house: House) => routesOf(house).filter(({ path }) => !OPEN.includes(path))
+
+/** A path with IDs of things that the first account has. */
+const filled = (path: string, ids: Readonly<Record<string, string>>) =>
+  path
+    .replace(':delivery', ids.delivery ?? '')
+    .replace(/^\/(lists\/drafts|[^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
+
+/** A house whose first account has one of everything, and the IDs of that by the beginnings of their paths. */
+async function owning() {
+  const house = await dashboardHouse()
+  const delivery = await furnish(house)
+  const { dataDir } = house.service.settings
+  const drafts = openDrafts(dataDir, house)
+  const draft = await drafts.add('acc_1', async path => {
+    writeFileSync(path, 'email\nann@a.test\n')
+    return { name: 'list', sandbox: true, size: 17 }
+  })
+  const session = await house.database.db
+    .selectFrom('session')
+    .select('id')
+    .executeTakeFirstOrThrow()
+  const ids = {
+    ...{ lists: 'job_a', webhooks: 'wh_a', keys: 'key_1', sessions: session.id, delivery },
+    'lists/drafts': draft.id,
+  }
+  return { house, ids, drafts, draft }
+}
+
+/** All that somebody has, but for when it was last looked at. */
+async function stateOf({ database }: House): Promise<unknown> {
+  const { db } = database
+  const tables = ['job', 'item', 'webhook', 'delivery', 'verification', 'replay', 'event'] as const
+  const rows = await Promise.all(tables.map(table => db.selectFrom(table).selectAll().execute()))
+  const keys = await db.selectFrom('api_key').selectAll().execute()
+  const sessions = await db.selectFrom('session').select(['id', 'key_id']).execute()
+  return { rows, keys: keys.map(key => ({ ...key, last_used_at: null })), sessions }
+}
+
+describe('every path', () => {
+  test('is known to this test: those for everybody are few', async () => {
+    const routes = routesOf(await dashboardHouse())
+    expect(routes.length).toBeGreaterThan(45)
+    const open = routes.filter(({ path }) => OPEN.includes(path))
+    expect(open.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+      'GET /',
+      'GET /assets/:version/:name',
+      'GET /sign-in',
+      'GET /welcome/:token',
+      'POST /sign-in',
+      'POST /welcome/:token',
+    ])
+    expect(new Set(routes.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
+  })
+
+  test('leads nobody anywhere but to signing in, however it is written', async () => {
+    const { house, ids } = await owning()
+    const before = await stateOf(house)
+    house.cookies.clear()
+    for (const { method, path } of closedOf(house)) {
+      const plain = filled(path, ids)
+      const written = [plain, `${plain}/`, encoded(plain), `${plain}?_csrf=x`]
+      for (const one of written) {
+        for (const cookie of ['', '__Host-ev_session=', '__Host-ev_session=x', 'ev_session=x']) {
+          const headers = cookie === '' ? {} : { Cookie: cookie }
+          const { status, headers: given } = await house.fetch(one, { method, headers })
+          const where = given.get('Location') ?? ''
+          expect([method, one, cookie, status, where.split('?')[0]]).toEqual([
+            ...[method, one, cookie],
+            ...[303, '/sign-in'],
+          ])
+        }
+      }
+    }
+    expect(await stateOf(house)).toEqual(before)
+  })
+})
+
+/** The second letter in percent-encoding, which means the same (RFC 3986 §2.3). */
+const encoded = (path: string) =>
+  path.replace(/^\/(.)(.)/, (_, a: string, b: string) => `/${a}%${b.charCodeAt(0).toString(16)}`)
+
+describe('every form', () => {
+  test('is refused without the token of this very session, from elsewhere, and as another kind of body', async () => {
+    const { house, ids } = await owning()
+    const mine = await house.csrf()
+    const kept = new Map(house.cookies)
+    await house.signIn()
+    const anothers = await house.csrf()
+    expect(anothers).not.toBe(mine)
+    house.cookies.clear()
+    for (const [name, value] of kept) house.cookies.set(name, value)
+    const before = await stateOf(house)
+    const forms = closedOf(house).filter(({ method }) => method !== 'GET')
+    expect(forms.length).toBeGreaterThan(22)
+    for (const { method, path } of forms) {
+      for (const [name, init] of forgeries(mine, anothers)) {
+        const answer = await house.fetch(filled(path, ids) + (init.query ?? ''), {
+          method,
+          ...init,
+        })
+        const text = await answer.text()
+        const seen = [path, name, answer.status, text.includes('does not belong to your session')]
+        // A file that comes without a form is refused as one without a token.
+        expect(seen).toEqual([path, name, 403, true])
+        expect(answer.headers.get('Cache-Control')).toBe('no-store')
+      }
+    }
+    expect(await stateOf(house)).toEqual(before)
+  })
+})
+
+type Forgery = RequestInit & { readonly query?: string }
+
+function forgeries(mine: string, anothers: string): [name: string, init: Forgery][] {
+  const ours = () => new URLSearchParams({ _csrf: mine, grace: '0', active: 'false' })
+  const multipart = (token: string | null) => {
+    const parts = token === null ? [] : [['_csrf', token]]
+    const text = [...parts, ['rows', 'ann@a.test']].map(
+      ([name, value]) =>
+        `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+    )
+    return {
+      body: `${text.join('')}--b--\r\n`,
+      headers: { 'Content-Type': 'multipart/form-data; boundary=b' },
+    }
+  }
+  const withSite = (site: string) => ({
+    ...multipart(mine),
+    headers: {
+      'Content-Type': 'application/x-www-form-urlencoded',
+      'Sec-Fetch-Site': site,
+      'X-CSRF-Token': mine,
+    },
+    body: ours(),
+  })
+  return [
+    ['nothing', {}],
+    ['no token', { body: new URLSearchParams({ grace: '0' }) }],
+    ['an empty one', { body: new URLSearchParams({ _csrf: '' }) }],
+    ['that of another session of the same key', { body: new URLSearchParams({ _csrf: anothers }) }],
+    ['that one in the header', { headers: { 'X-CSRF-Token': anothers } }],
+    ['a beginning', { headers: { 'X-CSRF-Token': mine.slice(0, -1) } }],
+    ['one in the query', { query: `?_csrf=${mine}` }],
+    ['a multipart form of another session', multipart(anothers)],
+    ['a multipart form without one', multipart(null)],
+    ['text', { body: `_csrf=${mine}`, headers: { 'Content-Type': 'text/plain' } }],
+    ['another site', withSite('cross-site')],
+    ['another host of this site', withSite('same-site')],
+    ['an address that somebody typed', withSite('none')],
+  ]
+}
+
+describe('what another account has', () => {
+  test('is not there, by any path', async () => {
+    const { house, ids, drafts, draft } = await owning()
+    const named = closedOf(house).filter(({ path }) => path.includes('/:'))
+    expect(named.length).toBeGreaterThan(20)
+    const looks = named.filter(({ method }) => method === 'GET')
+    for (const { path } of looks) {
+      expect([path, (await house.get(filled(path, ids))).status]).toEqual([path, 200])
+    }
+    await house.addAccount('acc_2')
+    const stranger = await house.addKey({ accountId: 'acc_2', id: 'key_stranger' })
+    house.cookies.clear()
+    await house.signIn(stranger)
+    const before = await stateOf(house)
+    for (const { method, path } of named) {
+      const own = filled(path, ids)
+      for (const one of [own, `${own}?column=1&tested=${ids.delivery}`]) {
+        for (const headers of PARTS) {
+          const { status, text } =
+            method === 'GET'
+              ? await house.get(one, headers)
+              : await house.post(one, FIELDS, headers)
+          const isTold = /valid@a|app\.test|ann@a/.test(text)
+          expect([method, one, status, isTold]).toEqual([
+            method,
+            one,
+            statusFor(path, headers),
+            false,
+          ])
+        }
+      }
+    }
+    expect(await stateOf(house)).toEqual(before)
+    expect(await drafts.find('acc_1', draft.id)).toEqual(draft)
+  })
+})
+
+/** What htmx may ask for of a page. */
+const PARTS: readonly Record<string, string>[] = [
+  {},
+  { 'HX-Request': 'true', 'HX-Target': 'rows' },
+  { 'HX-Request': 'true', 'HX-Target': 'log' },
+]
+
+/** Enough for each form. */
+const FIELDS = {
+  ...{ grace: '0', active: 'false', since: '2026-01-01T00:00', name: 'x' },
+  ...{ url: 'https://8.8.8.8/', scopes: 'jobs:read', events: 'batch.completed' },
+}
+
+/** Rows of a list that is not there are a sentence in their place. */
+const statusFor = (path: string, headers: Record<string, string>) =>
+  path === '/lists/:id' && headers['HX-Target'] === 'rows' ? 200 : 404

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { seedJob } from '../../http/jobs/seed.ts'
+import { dashboardHouse } from '../house.ts'
+
+/** A list that is watched by a page. */
+async function watching() {
+  const house = await dashboardHouse()
+  await seedJob(house.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
+  const answer = await house.fetch('/lists/job_a/events')
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+  /** What comes next, while time passes; null: it is over. */
+  const next = async () => {
+    const coming = reader.read().then(
+      ({ value }) => (value === undefined ? null : new TextDecoder().decode(value)),
+      () => null,
+    )
+    return house.settled(coming)
+  }
+  await next()
+  expect(await next()).toContain('event: progress')
+  return { house, reader, next }
+}
+
+describe('a list that is watched', () => {
+  test('is watched for as long as the session lasts', async () => {
+    const { house, next, reader } = await watching()
+    const before = house.clock.now()
+    while (house.clock.now() - before < MINUTE) expect(await next()).not.toBeNull()
+    await reader.cancel()
+  })
+
+  test('is seen no more once the session was ended elsewhere, or its key was revoked', async () => {
+    for (const end of [
+      async (house: House) => void (await house.post('/sign-out')),
+      async (house: House) => void (await house.request('/v1/keys/key_1', { method: 'DELETE' })),
+    ]) {
+      const { house, next } = await watching()
+      await end(house)
+      const before = house.clock.now()
+      while ((await next()) !== null) expect(house.clock.now() - before).toBeLessThan(MINUTE)
+      expect(house.clock.now() - before).toBeLessThanOrEqual(15 * SECOND)
+    }
+  })
+})
+
+type House = Awaited<ReturnType<typeof dashboardHouse>>

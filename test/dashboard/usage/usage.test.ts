@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest'
+import { periodStart } from '../../../src/account/plan.ts'
+import { DAY } from '../../../src/base/clock.ts'
+import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
+import { countUsage } from '../../../src/store/account/usage.ts'
+import { write } from '../../../src/store/database.ts'
+import { dashboardHouse } from '../house.ts'
+
+type Options = Parameters<typeof dashboardHouse>[0]
+
+/** A house whose account verified `count` addresses so many days ago. */
+async function used(
+  uses: readonly {
+    kind: string
+    count: number
+    daysAgo?: number
+    keyId?: string
+    credits?: number
+  }[],
+  options: Options = {},
+) {
+  const home = await dashboardHouse(options)
+  const today = periodStart(home.clock.now())
+  await write(home.database, trx =>
+    countUsage(
+      trx,
+      uses.map(({ kind, count, daysAgo = 0, keyId = 'key_1', credits = 0 }) => ({
+        ...{ account_id: 'acc_1', key_id: keyId, day: today - daysAgo * DAY, class: kind },
+        ...{ verifications: count, cached: 0, credits },
+      })),
+    ),
+  )
+  return home
+}
+
+/** A page as a person reads it. */
+const wordsOf = (page: string) =>
+  page
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(' .', '.')
+
+/** Cells of a row of the table of days. */
+const dayOf = (page: string, date: string) =>
+  [
+    ...(new RegExp(`<th scope="row">${date}</th>(.*?)</tr>`, 's').exec(page)?.[1] ?? '').matchAll(
+      /<td class="number">([^<]*)/g,
+    ),
+  ].map(([, value]) => value)
+
+describe('usage', () => {
+  test('of nobody who verified anything says what will be counted, and how it comes', async () => {
+    const { text, status } = await (await dashboardHouse()).get('/usage')
+    expect(status).toBe(200)
+    expect(text).toContain('Nothing was verified in this time')
+    expect(text).toContain('curl https://ev.test/v1/verify/single')
+    expect(text).toContain('Nothing was verified yet.')
+  })
+
+  test('has the sums of the period, and each of its days by class, in a table', async () => {
+    const home = await used([
+      { kind: 'deliverable', count: 1_500, credits: 1_500 },
+      { kind: 'risky', count: 500, credits: 500 },
+      { kind: 'undeliverable', count: 7, daysAgo: 6 },
+      { kind: 'unknown', count: 9, daysAgo: 7 },
+    ])
+    const { text } = await home.get('/usage')
+    const words = wordsOf(text)
+    expect(words).toContain('Verifications 2,007')
+    expect(words).toContain('deliverable 1,500 74.7 %')
+    expect(words).toContain('Credits used 2,000')
+    expect(text.match(/<th scope="row">2026-\d\d-\d\d</g)).toHaveLength(7)
+    expect(dayOf(text, '2026-06-01')).toEqual(['1,500', '500', '0', '0', '2,000', '2,000'])
+    expect(dayOf(text, '2026-05-26')).toEqual(['0', '0', '7', '0', '7', '0'])
+    const month = await home.get('/usage?period=month')
+    expect(dayOf(month.text, '2026-05-25')).toEqual(['0', '0', '0', '9', '9', '0'])
+    expect(month.text).toMatch(/period=month"\s+aria-current="page"/)
+  })
+
+  test('of several days has a chart, which a script draws of the table; of one day none', async () => {
+    const home = await used([{ kind: 'deliverable', count: 1 }])
+    const week = await home.get('/usage')
+    expect(week.text).toMatch(/src="\/assets\/\w+\/chart.js"/)
+    expect(week.text).toContain('data-chart="days"')
+    expect(week.text).toContain('<table id="days">')
+    const day = await home.get('/usage?period=day')
+    expect(day.text).not.toContain('chart.js')
+    expect(dayOf(day.text, '2026-06-01')).toEqual(['1', '0', '0', '0', '1', '0'])
+  })
+
+  test('is told by key, the busiest first, also of keys that are gone', async () => {
+    const home = await used([
+      { kind: 'deliverable', count: 2 },
+      { kind: 'risky', count: 5, keyId: 'key_2' },
+      { kind: 'risky', count: 9, keyId: 'key_gone' },
+    ])
+    await home.addKey({ name: '<b>CI</b>' })
+    const { text } = await home.get('/usage')
+    const card = /By key<\/h2>(.*?)<\/section>/s.exec(text)?.[1] ?? ''
+    const labels = [...card.matchAll(/<th scope="row">(.*?)<\/th>/gs)].map(([, label]) => label)
+    expect(labels).toEqual(['key_gone (revoked)', '&lt;b&gt;CI&lt;/b&gt;', 'test'])
+  })
+
+  test('has the credits of today: used, held and left, when they come anew, and what costs one', async () => {
+    const home = await used([], { plan: 'free' })
+    const account = { accountId: 'acc_1', period: periodStart(home.clock.now()) }
+    await write(home.database, async trx => {
+      await holdCredits(trx, { ...account, amount: 90, limit: 100 })
+      await settleCredits(trx, { ...account, released: 5, used: 5 })
+    })
+    const { text } = await home.get('/usage')
+    const words = wordsOf(text)
+    expect(words).toContain('Used 5 Held for lists under way 85 Left 10')
+    expect(words).toContain('90 % used: the end is close')
+    expect(words).toContain('They are given anew 2026-06-02 00:00:00 UTC.')
+    expect(words).toContain('What could not be found out (unknown)')
+  })
+
+  test('of a plan without an end says so', async () => {
+    const { text } = await (await dashboardHouse()).get('/usage')
+    expect(wordsOf(text)).toContain('Left without limit The plan “enterprise” has no end to them.')
+  })
+
+  test('has all limits, and how close they are', async () => {
+    const home = await dashboardHouse({ plan: 'free' })
+    const { text } = await home.get('/usage')
+    const words = wordsOf(text)
+    expect(words).toMatch(
+      /Single verifications [^%]*0 % used: enough is left 100 of 100 in 1 min are left\./,
+    )
+    expect(words).toMatch(/\d+ of 600 in 1 min are left, all again 2026-06-01 12:01:00 UTC\./)
+  })
+
+  test('without any limits says that there are none', async () => {
+    const home = await dashboardHouse({ settings: { limits: false } })
+    expect((await home.get('/usage')).text).toContain(
+      'Whoever runs this service has switched them off.',
+    )
+  })
+
+  test('is closed to a key that lacks the scope, in a sentence', async () => {
+    const home = await used([{ kind: 'risky', count: 1_234 }])
+    await home.signIn(await home.addKey({ scopes: ['dashboard'] }))
+    const { status, text } = await home.get('/usage')
+    expect(status).toBe(403)
+    expect(text).toContain('account:read')
+    expect(text).not.toContain('1,234')
+  })
+
+  test('of a period that nobody knows is that of a week', async () => {
+    const { status, text } = await (await dashboardHouse()).get('/usage?period=%3Cimg%3E')
+    expect(status).toBe(200)
+    expect(text).toMatch(/period=week"\s+aria-current="page"/)
+  })
+})

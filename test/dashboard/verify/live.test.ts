@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { toRecipients } from '../../engine/house.ts'
+import { dashboardHouse } from '../house.ts'
+
+type Change = { readonly html?: string; readonly line?: string; readonly over?: string }
+
+async function stepsOf(
+  house: Awaited<ReturnType<typeof dashboardHouse>>,
+  fields: Record<string, string>,
+): Promise<Change[]> {
+  const body = new URLSearchParams({ _csrf: await house.csrf(), ...fields })
+  const answer = await house.fetch('/verify/steps', { method: 'POST', body })
+  expect(answer.headers.get('Content-Type')).toContain('application/x-ndjson')
+  const text = await house.settled(answer.text())
+  expect(text.endsWith('\n')).toBe(true)
+  return text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line) as Change)
+}
+
+const nameOf = ({ html, line }: Change) =>
+  html === undefined
+    ? (line ?? 'over')
+    : /id="step-(\w+)"\s+(?:class="is-(\w+)")?/.exec(html)?.slice(1).join(' ')
+
+describe('the steps as they happen', () => {
+  test('begin with all five rows, go on row by row and line by line, and end with what is read out', async () => {
+    const changes = await stepsOf(await dashboardHouse(), { email: 'ann@a.test' })
+    expect(changes.slice(0, 5).map(nameOf)).toEqual([
+      ...['syntax now', 'domain ', 'servers ', 'dialogue ', 'verdict '],
+    ])
+    const rest = changes.slice(5)
+    const lines = rest.filter(({ line }) => line !== undefined).map(({ line }) => line)
+    expect(lines).toContain('C: RCPT TO:<ann@a.test>')
+    expect(rest.filter(({ line }) => line === undefined).map(nameOf)).toEqual([
+      ...['syntax ok', 'domain now', 'domain ok', 'servers now', 'servers ok', 'dialogue now'],
+      ...['dialogue ok', 'verdict ok', 'over'],
+    ])
+    expect(changes.at(-1)).toEqual({
+      over: 'ann@a.test is deliverable. The mail server accepts mail for this address.',
+    })
+  })
+
+  test('end as the page without scripts does', async () => {
+    const house = await dashboardHouse()
+    const changes = await stepsOf(house, { email: 'nobody@a.test', again: 'on' })
+    const { text } = await house.post('/verify', { email: 'nobody@a.test', again: 'on' })
+    const last = changes.findLast(({ html }) => html?.includes('id="step-domain"'))?.html ?? 'none'
+    expect(text).toContain(last)
+  })
+
+  test('of an API that says no are its sentence', async () => {
+    const house = await dashboardHouse({ plan: 'free' })
+    for (let n = 0; n < 11; n++) await house.post('/verify', { email: 'ann@a.test' })
+    const changes = await stepsOf(house, { email: 'ann@a.test' })
+    expect(changes.at(-1)?.over).toMatch(/limit/i)
+    expect(changes.at(-2)?.html).toContain('role="alert"')
+  })
+
+  test('hold markup of ours alone, and of lines the text', async () => {
+    const evil = '<img src=x onerror=alert(1)>'
+    const house = await dashboardHouse({
+      engine: { script: toRecipients(() => `550 5.1.1 ${evil} is unknown`) },
+    })
+    const changes = await stepsOf(house, { email: `"${evil}"@a.test` })
+    expect(changes.map(({ html = '' }) => html).join('')).not.toContain('<img')
+    expect(changes.some(({ line }) => line?.startsWith(`S: 550 5.1.1 ${evil}`))).toBe(true)
+  })
+
+  test('are refused to a form that is not of this session', async () => {
+    const house = await dashboardHouse()
+    const body = new URLSearchParams({ _csrf: 'wrong', email: 'ann@a.test' })
+    const answer = await house.fetch('/verify/steps', { method: 'POST', body })
+    expect(answer.status).toBe(403)
+    expect(house.mx.sessions).toHaveLength(0)
+  })
+})

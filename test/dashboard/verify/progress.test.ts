@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import type { VerifyStep } from '../../../src/client/types.ts'
+import { after, begun, isOver } from '../../../src/dashboard/verify/progress.ts'
+import { NO_WISH } from '../../../src/dashboard/verify/wish.ts'
+
+const told = (...steps: readonly VerifyStep[]) =>
+  steps.reduce((so, data) => after(so, { event: 'step', data }), begun(NO_WISH))
+
+const call = (host: string, ok: boolean) =>
+  ({
+    step: 'server',
+    host,
+    ip: null,
+    ok,
+    text: `${host} ${ok ? 'answers' : 'is silent'}.`,
+  }) as const
+
+test('of a server that was called twice the last counts, and the one called last stands last', () => {
+  const { servers } = told(call('mx1', false), call('mx2', false), call('mx1', true))
+  expect(servers.map(one => one.text)).toEqual(['mx2 is silent.', 'mx1 answers.'])
+})
+
+test('lines are kept in their order', () => {
+  const lines = ['C: EHLO probe.test', 'S: 250 mx.test', 'C: QUIT']
+  expect(told(...lines.map(text => ({ step: 'line', text }) as const)).lines).toEqual(lines)
+})
+
+test('a step that a newer API tells changes nothing', () => {
+  expect(told({ step: 'weather', text: 'Rain.' } as unknown as VerifyStep)).toEqual(begun(NO_WISH))
+})
+
+test('it is over with a result or an error, and not before', () => {
+  const open = told({ step: 'syntax', ok: true, address: null, did_you_mean: null, text: 'Fine.' })
+  expect(isOver(open)).toBe(false)
+  const error = { success: false, error: 'No.', code: 'server_error', request_id: '' } as const
+  expect(isOver(after(open, { event: 'error', data: error }))).toBe(true)
+})

@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest'
+import { REASONS } from '../../../src/verdict/reason.ts'
+import { toRecipients } from '../../engine/house.ts'
+import { dashboardHouse } from '../house.ts'
+
+/** The text of a row, without its markup. */
+const rowOf = (page: string, name: string) =>
+  (new RegExp(`<li id="step-${name}".*?</li>`, 's').exec(page)?.[0] ?? '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+
+const stateOf = (page: string, name: string) =>
+  new RegExp(`<li id="step-${name}" (?:class="is-(\\w+)")?`).exec(page)?.[1] ?? null
+
+const ROWS = ['syntax', 'domain', 'servers', 'dialogue', 'verdict'] as const
+const EVIL = '<img src=x onerror=alert(1)>'
+
+describe('the page of a verification, without scripts', () => {
+  test('has all five steps from the start, and none has begun', async () => {
+    const { text } = await (await dashboardHouse()).get('/verify')
+    for (const row of ROWS) {
+      expect(rowOf(text, row)).not.toBe('')
+      expect(stateOf(text, row)).toBeNull()
+    }
+    expect(text).not.toContain('<pre')
+  })
+
+  test('tells each step of an address that is there, what it means and what to do', async () => {
+    const house = await dashboardHouse()
+    const { status, text } = await house.post('/verify', { email: ' ann@a.test ' })
+    expect(status).toBe(200)
+    expect(ROWS.map(row => stateOf(text, row))).toEqual(['ok', 'ok', 'ok', 'ok', 'ok'])
+    expect(rowOf(text, 'syntax')).toContain('The syntax is fine.')
+    expect(rowOf(text, 'domain')).toContain('a.test has one mail server, mx.a.test.')
+    expect(rowOf(text, 'servers')).toContain('mx.a.test answers')
+    expect(rowOf(text, 'dialogue')).toContain('C: RCPT TO:&lt;ann@a.test&gt;')
+    expect(rowOf(text, 'dialogue')).toContain('S: 250 2.1.0 Ok S: 250 2.1.5 Ok')
+    const verdict = rowOf(text, 'verdict')
+    expect(verdict).toContain('✓ deliverable ann@a.test accepted_email')
+    expect(verdict).toContain('The mail server accepts mail for this address.')
+    expect(verdict).toContain('What to do: Send.')
+    expect(verdict).toMatch(/Confidence 95 % .*Answer asked now .*Domain a\.test/)
+    expect(text).toMatch(/id="email" name="email" value="ann@a.test"/)
+  })
+
+  test('tells of a mailbox that is not there what the server said', async () => {
+    const house = await dashboardHouse()
+    const { text } = await house.post('/verify', { email: 'nobody@a.test' })
+    expect(stateOf(text, 'verdict')).toBe('bad')
+    expect(rowOf(text, 'verdict')).toContain('The reply: 550 5.1.1 No such user')
+    expect(rowOf(text, 'verdict')).toContain('rejected_email')
+  })
+
+  test('tells of a text that is no address where it is wrong, and what was meant', async () => {
+    const house = await dashboardHouse()
+    const { status, text } = await house.post('/verify', { email: 'ann@gmail' })
+    expect(status).toBe(200)
+    expect(ROWS.map(row => stateOf(text, row))).toEqual(['bad', null, null, null, 'bad'])
+    expect(rowOf(text, 'domain')).toContain('It was not looked up.')
+    expect(rowOf(text, 'servers')).toContain('None of them was called.')
+    expect(rowOf(text, 'verdict')).toContain('Did you mean ann@gmail.com ?')
+    expect(text).toContain('<input type="hidden" name="email" value="ann@gmail.com"')
+  })
+
+  test('an answer from memory says so, and is asked again where that is ticked', async () => {
+    const house = await dashboardHouse()
+    await house.post('/verify', { email: 'ann@a.test' })
+    const known = (await house.post('/verify', { email: 'ann@a.test' })).text
+    expect(rowOf(known, 'servers')).toContain('its answer still counts')
+    expect(rowOf(known, 'dialogue')).toContain('Nothing had to be said.')
+    expect(rowOf(known, 'verdict')).toContain('from memory')
+    expect(house.mx.sessions).toHaveLength(1)
+    const again = (await house.post('/verify', { email: 'ann@a.test', again: 'on' })).text
+    expect(rowOf(again, 'verdict')).toContain('asked now')
+    expect(house.mx.sessions).toHaveLength(2)
+  })
+
+  test('the sandbox asks nobody, costs nothing and says that it simulates', async () => {
+    const house = await dashboardHouse()
+    const { text } = await house.post('/verify', { email: 'greylisted@a.test', sandbox: 'on' })
+    expect(rowOf(text, 'verdict')).toContain('greylisted simulated')
+    expect(rowOf(text, 'domain')).toContain('Simulated: a.test has one mail server')
+    expect(house.mx.sessions).toHaveLength(0)
+    expect(text).toMatch(/id="sandbox" name="sandbox" checked/)
+  })
+
+  test('an error that the sandbox simulates is told as one', async () => {
+    const house = await dashboardHouse()
+    const simulated = await house.post('/verify', { email: 'error-auth@a.test', sandbox: 'on' })
+    expect(simulated.status).toBe(401)
+    expect(rowOf(simulated.text, 'verdict')).toContain(
+      'the sandbox simulates an error: programs are answered 401 with “authentication_error”',
+    )
+  })
+
+  test('a limit of the API is told as its sentence, with its status, and the address stays', async () => {
+    const house = await dashboardHouse({ plan: 'free' })
+    const asked = []
+    for (let n = 0; n < 12; n++) asked.push(await house.post('/verify', { email: 'ann@a.test' }))
+    const last = asked.at(-1)
+    expect(last?.status).toBe(429)
+    expect(rowOf(last?.text ?? '', 'verdict')).toMatch(/limit/i)
+    expect(last?.text).toMatch(/id="email" name="email" value="ann@a.test"/)
+  })
+
+  test('an address and a reply with markup in them are text', async () => {
+    const house = await dashboardHouse({
+      engine: { script: toRecipients(() => `550 5.1.1 ${EVIL} is unknown`) },
+    })
+    for (const email of [`"${EVIL}"@a.test`, EVIL, `ann@${EVIL}`, 'bob@a.test']) {
+      const { text } = await house.post('/verify', { email })
+      expect(text).not.toContain('<img')
+      expect(text).toContain('&lt;img src=x onerror=alert(1)&gt;')
+    }
+    const { text } = await house.get(`/verify?email=${encodeURIComponent(`"><script>${EVIL}`)}`)
+    expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
+  })
+
+  test('who was verified of late is listed, to be verified again', async () => {
+    const house = await dashboardHouse()
+    expect((await house.get('/verify')).text).toContain('Nothing yet')
+    await house.post('/verify', { email: 'ann@a.test' })
+    await house.books.stop()
+    const { text } = await house.get('/verify/recent')
+    expect(text).toMatch(/^\s*<section id="recent"/)
+    expect(text).toMatch(/<td class="long">ann@a\.test<\/td>.*deliverable.*accepted email/s)
+    expect(text).toContain('<input type="hidden" name="email" value="ann@a.test"')
+  })
+
+  test('a key that may not verify, or not see the history, is told so or spared it', async () => {
+    const house = await dashboardHouse()
+    await house.signIn(await house.addKey({ scopes: ['dashboard'], name: 'narrow' }))
+    const page = (await house.get('/verify')).text
+    expect(page).toContain('The key “narrow” lacks the scope verify:single')
+    expect(page).not.toContain('id="wish"')
+    await house.signIn(await house.addKey({ scopes: ['dashboard', 'verify:single'] }))
+    const blind = await house.get('/verify')
+    expect([blind.status, blind.text.includes('id="recent"')]).toEqual([200, false])
+  })
+
+  test('each reason that the sandbox knows is shown with its meaning', async () => {
+    const house = await dashboardHouse()
+    for (const [email, reason] of [
+      ['role@a.test', 'role_account'],
+      ['mailbox-full@a.test', 'mailbox_full'],
+      ['no-mx@a.test', 'no_mx_record'],
+      ['timeout@a.test', 'timeout'],
+    ] as const) {
+      expect(REASONS).toContain(reason)
+      const { text } = await house.post('/verify', { email, sandbox: 'on' })
+      expect(rowOf(text, 'verdict')).toContain(reason)
+    }
+  })
+})

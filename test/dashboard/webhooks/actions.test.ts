@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest'
+import { HOUR } from '../../../src/base/clock.ts'
+import { answered } from '../../fake/post.ts'
+import { EVIL, endpoint, HARMLESS, part } from './endpoint.ts'
+
+type Home = Awaited<ReturnType<typeof endpoint>>
+
+const webhookOf = async ({ json, id }: Home) =>
+  (await json(`/v1/webhooks/${id}`)).data as Record<string, unknown>
+
+describe('a webhook', () => {
+  test('is changed by its form; what the form does not have stays', async () => {
+    const home = await endpoint()
+    const fields = { url: 'https://app.test/new', events: 'batch.failed', description: 'Moved' }
+    const { status, headers } = await home.post(home.path, fields)
+    expect(status).toBe(303)
+    expect(headers.get('Location')).toBe(home.path)
+    expect(await webhookOf(home)).toMatchObject({
+      ...{ url: 'https://app.test/new', events: ['batch.failed'], description: 'Moved' },
+      active: true,
+    })
+    expect((await home.get(home.path)).text).toContain('The webhook is changed.')
+  })
+
+  test('that is changed to what may not be stays as it is, and the form has what was written', async () => {
+    const home = await endpoint()
+    const fields = { url: `https://10.0.0.7/${EVIL}`, events: 'batch.failed', description: '' }
+    const { status, text } = await home.post(home.path, fields)
+    expect(status).toBe(400)
+    expect(text).toContain('value="https://10.0.0.7/&lt;img')
+    expect(text).not.toContain('<img')
+    expect(await webhookOf(home)).toMatchObject({ url: 'https://app.test/hook' })
+  })
+
+  test('is switched off and on, and says what that means', async () => {
+    const home = await endpoint()
+    await home.post(`${home.path}/switch`, { active: 'false' })
+    expect(await webhookOf(home)).toMatchObject({ active: false })
+    const off = await home.get(home.path)
+    expect(off.text).toContain('It was switched off by hand')
+    expect(off.text).toContain('Switch on')
+    await home.post(`${home.path}/switch`, { active: 'true' })
+    expect(await webhookOf(home)).toMatchObject({ active: true })
+    expect((await home.get(home.path)).text).toContain('Events are sent to it as they happen.')
+  })
+
+  test('that ev switched off says why, since when it failed, and what to do', async () => {
+    const home = await endpoint()
+    await home.happen()
+    home.receiver.answer(410)
+    await home.attempt({ disabledReason: `It answered ${EVIL}.` })
+    const { text } = await home.get(home.path)
+    expect(text).toContain(`It answered ${HARMLESS}.`)
+    expect(text).not.toContain('<img')
+    expect(text).toMatch(/It has failed since\s*<time/)
+    expect(text).toContain('Mend the receiver, switch the webhook on again')
+    expect(text).toContain('It is switched off, so nothing is sent. Switch it on first.')
+  })
+
+  test('gets another secret, which is shown once; the one before holds for as long as was chosen', async () => {
+    const home = await endpoint()
+    const { text, headers } = await home.post(`${home.path}/secret`, { grace: '3600' })
+    const secret = /data-copy>(whsec_\w+)</.exec(text)?.[1] ?? ''
+    expect(secret).not.toBe(home.secret)
+    expect(headers.get('Cache-Control')).toBe('no-store')
+    expect(text).toContain('holds too until <time datetime="2026-06-01T13:00:00.000Z"')
+    expect(await webhookOf(home)).toMatchObject({
+      ...{ secret_hint: secret.slice(-4), previous_secret_expires_at: '2026-06-01T13:00:00.000Z' },
+    })
+    const shown = (await home.get(home.path)).text
+    expect(shown).not.toContain(secret)
+    expect(shown).toContain(`…${secret.slice(-4)}`)
+  })
+
+  test('whose secret is known to others gets another one at once', async () => {
+    const home = await endpoint()
+    const { text } = await home.post(`${home.path}/secret`, { grace: '0' })
+    expect(text).toContain('data-copy>whsec_')
+    expect(text).not.toContain('holds too until')
+    expect(await webhookOf(home)).not.toHaveProperty('previous_secret_expires_at')
+  })
+
+  test('is sent again what was given up since a time, in UTC, and says how much that is', async () => {
+    const home = await endpoint()
+    home.receiver.answer(500)
+    for (let n = 0; n < 3; n++) {
+      await home.happen()
+      await home.attempt({ last: true })
+      await home.clock.advance(HOUR)
+    }
+    const note = async (since: string) => {
+      expect((await home.post(`${home.path}/recover`, { since })).status).toBe(303)
+      return /role="status"><p>([^<]*sent again[^<]*)/.exec((await home.get(home.path)).text)?.[1]
+    }
+    expect(await note('2026-06-01T14:30')).toContain('Nothing has failed since then')
+    expect(await note('2026-06-01T13:00')).toBe('2 deliveries are sent again.')
+    expect(await note('2026-06-01T12:00')).toBe('1 delivery is sent again.')
+  })
+
+  test('is sent nothing again since a time that is none', async () => {
+    const home = await endpoint()
+    const { status, text } = await home.post(`${home.path}/recover`, { since: EVIL })
+    expect(status).toBe(400)
+    expect(text).toContain(`“${HARMLESS}” is no time.`)
+  })
+
+  test('is deleted, and is gone', async () => {
+    const home = await endpoint()
+    const { headers } = await home.post(`${home.path}/delete`)
+    expect(headers.get('Location')).toBe('/webhooks')
+    const { text } = await home.get('/webhooks')
+    expect(text).toContain('The webhook is deleted.')
+    expect(text).toContain('No webhooks yet')
+    expect((await home.get(home.path)).status).toBe(404)
+  })
+})
+
+describe('a test event', () => {
+  test('is sent at once, and what came of it stands on the page, without scripts too', async () => {
+    const home = await endpoint()
+    home.receiver.answer(answered(204, {}, ''))
+    const { status, headers } = await home.post(`${home.path}/test`)
+    expect(status).toBe(303)
+    const { text } = await home.get(headers.get('Location') ?? '')
+    expect(text).toContain('Answered 204 after 84 ms.')
+    expect(text).toContain('(without a body)')
+    expect(home.receiver.sent).toHaveLength(1)
+  })
+
+  test('is told by a part of the page where htmx asks, and the log hears of it', async () => {
+    const home = await endpoint()
+    home.receiver.answer(answered(500, {}, `no ${EVIL}`))
+    const { status, text, headers } = await home.post(`${home.path}/test`, {}, part('tested'))
+    expect(status).toBe(200)
+    expect(text).not.toContain('<html')
+    expect(text).toContain('Answered 500 after 84 ms. It answered 500: only an answer from 200')
+    expect(text).toContain(`no ${HARMLESS}`)
+    expect(text).not.toContain('<img')
+    const log = await home.get(home.path, part('log'))
+    expect(log.text).toContain(`${headers.get('HX-Trigger')} from:body`)
+  })
+
+  test('that nobody answered says so', async () => {
+    const home = await endpoint()
+    home.receiver.answer({ fault: 'Nobody answered.', durationMs: 30_000 })
+    const { text } = await home.post(`${home.path}/test`, {}, part('tested'))
+    expect(text).toContain('No answer came after 30 s. Nobody answered.')
+  })
+})

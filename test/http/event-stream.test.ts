@@ -1,0 +1,160 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
+import { type Context, Hono } from 'hono'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { eventStream, HEARTBEAT_MS, type StreamEvent } from '../../src/http/event-stream.ts'
+import { READER_PATIENCE_MS } from '../../src/http/text-stream.ts'
+import { selfSigned } from '../../src/world/host/certificate.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { openDoor } from './server/door.ts'
+
+type Events = (gone: AbortSignal) => AsyncIterable<StreamEvent>
+
+const GET = 'GET /live HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
+
+/** Fifteen seconds pass in 50 ms, so heartbeats come in time for a door that leaves what is silent after 200 ms. */
+const quickClock: Clock = {
+  ...systemClock,
+  after: (delayMs, callback) => systemClock.after((delayMs * 50) / HEARTBEAT_MS, callback),
+}
+
+/** One event, nothing for longer than the door bears, and another one. */
+const withPause: Events = async function* () {
+  yield { event: 'first', data: { n: 1 } }
+  await sleep(systemClock, 1_000)
+  yield { event: 'last', data: { n: 2 } }
+}
+
+describe('a stream of events', () => {
+  test('begins with the time to come again after, and has each event with its data', async () => {
+    const response = await asked(fakeClock(), async function* () {
+      yield { event: 'step', data: { text: 'two\nlines' } }
+      yield { event: 'end', data: {} }
+    })
+    expect(response.headers.get('Content-Type')).toBe('text/event-stream')
+    expect(response.headers.get('X-Accel-Buffering')).toBe('no')
+    expect(await response.text()).toBe(
+      'retry: 3000\n\nevent: step\ndata: {"text":"two\\nlines"}\n\nevent: end\ndata: {}\n\n',
+    )
+  })
+
+  test('that has nothing to tell says so every fifteen seconds', async () => {
+    const clock = fakeClock()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const response = await asked(clock, async function* () {
+      await promise
+      yield { event: 'late', data: {} }
+    })
+    const received = response.text()
+    await clock.advance(2 * HEARTBEAT_MS)
+    resolve()
+    expect(await received).toBe('retry: 3000\n\n:\n\n:\n\nevent: late\ndata: {}\n\n')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is broken off where its events fail', async () => {
+    const response = await asked(fakeClock(), async function* () {
+      yield { event: 'step', data: {} }
+      throw new Error('the disk is gone')
+    })
+    await expect(response.text()).rejects.toThrow('the disk is gone')
+  })
+
+  test('hears at once that its client is gone, though nothing happens', async () => {
+    const clock = fakeClock()
+    let isEnded = false
+    const response = await asked(clock, async function* (gone) {
+      yield { event: 'step', data: {} }
+      await once(gone, 'abort')
+      isEnded = true
+    })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    await reader?.read()
+    const waiting = reader?.read()
+    await setImmediate()
+    await reader?.cancel()
+    expect(await waiting).toEqual({ done: true, value: undefined })
+    await setImmediate()
+    expect(isEnded).toBe(true)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('that nobody begins to read is given up after a minute', async () => {
+    const clock = fakeClock()
+    let heard: AbortSignal | null = null
+    await asked(clock, gone => {
+      heard = gone
+      return withPause(gone)
+    })
+    await clock.advance(READER_PATIENCE_MS - 1)
+    expect(heard).toMatchObject({ aborted: false })
+    await clock.advance(1)
+    expect(heard).toMatchObject({ aborted: true })
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is none for HEAD, which would never end it', async () => {
+    const app = appOf(fakeClock(), () => expect.fail('nobody listens'))
+    const response = await app.request('/live', { method: 'HEAD' })
+    expect(response.headers.get('Content-Type')).toBe('text/event-stream')
+  })
+})
+
+describe('a stream that is silent for longer than the server bears', () => {
+  test('lives over HTTP/1.1 by its comments, and not without', async () => {
+    const live = await doorOf(quickClock)
+    const received = await live.send(GET)
+    expect(received).toContain('event: last')
+    expect(received).toContain(':\n\n')
+    expect(received.endsWith('\r\n0\r\n\r\n')).toBe(true)
+    const mute = await doorOf(systemClock)
+    expect(await mute.send(GET)).not.toContain('event: last')
+  })
+
+  test('lives over HTTP/2 by its comments, and not without', async () => {
+    expect(await overHttp2(quickClock)).toContain('event: last')
+    expect(await overHttp2(systemClock)).not.toContain('event: last')
+  })
+})
+
+test('a client of HTTP/1.1 that hangs up ends its events', async () => {
+  const ended = Promise.withResolvers<void>()
+  const { open } = await doorOf(systemClock, async function* (gone) {
+    yield { event: 'first', data: {} }
+    await once(gone, 'abort')
+    ended.resolve()
+  })
+  const socket = await open()
+  socket.write(GET)
+  await once(socket, 'data')
+  socket.destroy()
+  await ended.promise
+})
+
+const doorOf = (clock: Clock, events = withPause, certificate = {}) =>
+  openDoor({
+    ...certificate,
+    paths: app => app.get('/live', c => streamTo(c as never as Context, clock, events)),
+  })
+
+async function overHttp2(clock: Clock): Promise<string> {
+  const certificate = { ...selfSigned('ev.example'), expiresAt: systemClock.now() + 1 }
+  const { port } = await doorOf(clock, withPause, { certificate })
+  const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+  onTestFinished(() => client.destroy())
+  const stream = client.request({ ':authority': 'ev.example', ':path': '/live' })
+  return text(stream).catch(() => 'cut off')
+}
+
+const streamTo = (c: Context, clock: Clock, events: Events) =>
+  eventStream(c, { clock, log: silentLog }, events)
+
+const appOf = (clock: Clock, events: Events) =>
+  new Hono().get('/live', c => streamTo(c as never as Context, clock, events))
+
+const asked = (clock: Clock, events: Events) => appOf(clock, events).request('/live')

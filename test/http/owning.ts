@@ -1,0 +1,38 @@
+import { addHistory } from '../../src/store/account/history.ts'
+import { countUsage } from '../../src/store/account/usage.ts'
+import { write } from '../../src/store/database.ts'
+import { emit } from '../../src/store/event/events.ts'
+import { createWebhook } from '../../src/store/event/webhooks.ts'
+import type { house } from './house.ts'
+import { seedJob } from './jobs/seed.ts'
+
+type House = Pick<Awaited<ReturnType<typeof house>>, 'database' | 'clock' | 'random'>
+
+export const WEBHOOK = {
+  ...{ url: 'https://app.test/', active: true, events: ['batch.completed' as const] },
+  ...{ description: null, secret: 'sealed', secretHint: 'LaSw', createdAt: 0 },
+}
+
+/** Gives the first account one of everything: `job_a`, `wh_a`, `ver_a`, and a delivery, whose ID it gives. */
+export async function furnish({ database, clock, random }: House): Promise<string> {
+  await seedJob(database, { texts: ['valid@a.example'] })
+  const now = clock.now()
+  return write(database, async trx => {
+    await createWebhook(trx, { ...WEBHOOK, id: 'wh_a', accountId: 'acc_1' })
+    const happened = { accountId: 'acc_1', data: {}, sandbox: false, now, random }
+    await emit(trx, { ...happened, kind: 'batch.completed' })
+    await addHistory(trx, [
+      {
+        ...{ id: 'ver_a', account_id: 'acc_1', key_id: 'key_1', email: 'ann@a.test', valid: 1 },
+        ...{ deliverable: 1, risk_level: 'low', reason: 'accepted_email', class: 'deliverable' },
+        ...{ cached: 0, source: 'single', job_id: null, sandbox: 0, created_at: now },
+      },
+    ])
+    const day = now - (now % 86_400_000)
+    const used = { verifications: 3, cached: 0, credits: 3 }
+    await countUsage(trx, [
+      { account_id: 'acc_1', key_id: 'key_1', day, class: 'deliverable', ...used },
+    ])
+    return (await trx.selectFrom('delivery').select('id').executeTakeFirstOrThrow()).id
+  })
+}

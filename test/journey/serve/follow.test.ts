@@ -1,0 +1,94 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { EvClient, EvConnectionError, type JobProgress } from '../../../src/client/client.ts'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import { emptyFolder, towards } from '../../cli/run-ev.ts'
+import { type ServiceProcess, startService } from './service.ts'
+
+// A list that somebody watches while it is cancelled, goes on, and outlives the service.
+
+const ROWS = 4_000
+const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${n}.test`)
+
+let world: WorldProcess
+let service: ServiceProcess
+let key: string
+const home = emptyFolder()
+
+beforeAll(async () => {
+  writeFileSync(join(home, 'world.json'), JSON.stringify(SCENARIO))
+  world = await startWorldProcess(join(home, 'world.json'))
+  service = await startService(home, towards(world))
+  key = service.key
+}, 60_000)
+
+afterAll(async () => {
+  await service.end('SIGTERM')
+  await world.close()
+}, 60_000)
+
+const SCENARIO: Scenario = {
+  mailboxes: ['user*'],
+  domains: Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, `mx.${name}`]] }])),
+  hosts: Object.fromEntries(DOMAINS.map(name => [`mx.${name}`, { temper: 'slow', ms: 20 }])),
+}
+
+const client = () => new EvClient({ apiKey: key, baseUrl: service.url })
+
+/** Not too many that nobody has in a row: servers are left alone for a while then. */
+const isGone = (row: number) => row % 9 === 4
+const GONE = Array.from({ length: ROWS }, (_, n) => n).filter(isGone).length
+
+const listOf = (name: string) =>
+  Array.from(
+    { length: ROWS },
+    (_, n) => `${isGone(n) ? 'gone' : 'user'}-${name}${n}@${DOMAINS[n % DOMAINS.length]}`,
+  )
+
+test('a list is cancelled, resumed and finished while it is followed', async () => {
+  const { jobs, batch } = client()
+  const { job_id } = await batch({ emails: listOf('a') })
+  const before: JobProgress[] = []
+  for await (const progress of jobs.events(job_id)) {
+    before.push(progress)
+    if (progress.processed_emails > 0 && progress.status === 'processing') await jobs.cancel(job_id)
+  }
+  const cancelled = before.at(-1) as JobProgress
+  expect(cancelled.status).toBe('cancelled')
+  expect(cancelled.processed_emails).toBeLessThan(ROWS)
+  expect(await jobs.resume(job_id)).toMatchObject({ status: 'processing' })
+  const after: JobProgress[] = []
+  for await (const progress of jobs.events(job_id)) after.push(progress)
+  const done = after.map(({ processed_emails }) => processed_emails)
+  expect(done).toEqual(done.toSorted((a, b) => a - b))
+  expect(done[0]).toBeGreaterThanOrEqual(cancelled.processed_emails)
+  expect(after.some(({ rate_per_second, seconds_left }) => rate_per_second && seconds_left)).toBe(
+    true,
+  )
+  expect(after.at(-1)).toMatchObject({
+    ...{ status: 'completed', progress: 100, processed_emails: ROWS, seconds_left: null },
+    classes: { deliverable: ROWS - GONE, undeliverable: GONE, risky: 0, unknown: 0 },
+  })
+  const rows: number[] = []
+  for await (const { row } of jobs.results(job_id)) rows.push(row)
+  expect(rows).toEqual(listOf('a').map((_, n) => n + 1))
+}, 120_000)
+
+test('a service that stops ends what it tells at once, and the next one tells on', async () => {
+  const { jobs, batch } = client()
+  const { job_id } = await batch({ emails: listOf('b') })
+  let ended: Promise<unknown> | null = null
+  const follow = async () => {
+    for await (const { processed_emails } of jobs.events(job_id)) {
+      if (processed_emails > 0) ended ??= service.end('SIGTERM')
+    }
+  }
+  await expect(follow()).rejects.toBeInstanceOf(EvConnectionError)
+  await expect(ended).resolves.toMatchObject({ code: 0 })
+  service = await startService(home, towards(world))
+  let last: JobProgress | null = null
+  for await (const progress of client().jobs.events(job_id)) last = progress
+  expect(last).toMatchObject({ status: 'completed', processed_emails: ROWS })
+}, 120_000)

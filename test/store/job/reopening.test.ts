@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { toEntry } from '../../../src/job/submission.ts'
+import { eraseTraces, tracesOf } from '../../../src/store/care/purge.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { cancelJob, countResults, failJob, startJob } from '../../../src/store/job/course.ts'
+import { recordResults } from '../../../src/store/job/items.ts'
+import { createJob, readJob } from '../../../src/store/job/jobs.ts'
+import { addItems, queueJob } from '../../../src/store/job/loading.ts'
+import { countUnasked, reopenJob } from '../../../src/store/job/reopening.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { plansOf } from '../query-plans.ts'
+import { fileAll, tempDatabase } from '../temp-database.ts'
+
+const HOUR_MS = 3_600_000
+
+describe('what a job that ended early would cost', () => {
+  test('is one credit for each address without a result: no duplicate, and nothing that is no address', async () => {
+    const { database, clock } = await job([
+      ...['ann@a.test', 'bob@a.test', 'no address', '', 'ann@a.test', 'cid@a.test', '\u0000'],
+    ])
+    await give(database, 1, 2)
+    await cancelJob(database, 'job_a')
+    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(2)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is counted to the end of a long list', async () => {
+    const { database } = await job(Array.from({ length: 10_001 }, (_, n) => `u${n}@a.test`))
+    await cancelJob(database, 'job_a')
+    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(10_001)
+  })
+
+  test('is nothing for an address that was erased', async () => {
+    const { database } = await job(['ann@a.test', 'bob@a.test'])
+    await cancelJob(database, 'job_a')
+    await erase(database, 'ann@a.test')
+    expect(await countUnasked(database, await readJob(database, 'job_a'))).toBe(1)
+  })
+})
+
+describe('a job that is opened again', () => {
+  test('goes on where it was, and the time that it stood still is none that it worked', async () => {
+    const { database, clock } = await job(['ann@a.test', 'bob@a.test'])
+    const startedAt = clock.now()
+    await startJob(database, 'job_a')
+    await give(database, 1, 1)
+    await clock.advance(60_000)
+    await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
+    await clock.advance(HOUR_MS)
+    expect(await reopen(database, { amount: 1, period: 0 })).toMatchObject({
+      ...{ state: 'processing', done: 1, error: null, finished_at: null },
+      ...{ started_at: startedAt + HOUR_MS, held: 1, credit_period: 0 },
+    })
+  })
+
+  test('that was never begun waits to be', async () => {
+    const { database, clock } = await job(['ann@a.test'])
+    await cancelJob(database, 'job_a')
+    await clock.advance(HOUR_MS)
+    expect(await reopen(database)).toMatchObject({
+      ...{ state: 'queued', started_at: null, held: 0, credit_period: null },
+    })
+  })
+
+  test('has its erased rows looked at anew, as nobody could be asked about them', async () => {
+    const { database } = await job(['ann@a.test', 'bob@a.test', 'cid@b.test'])
+    await fileAll(database, 'job_a')
+    await database.db
+      .updateTable('item')
+      .set({ state: 'probing' })
+      .where('position', '=', 2)
+      .execute()
+    await cancelJob(database, 'job_a')
+    for (const address of ['ann@a.test', 'bob@a.test']) await erase(database, address)
+    await reopen(database)
+    await startJob(database, 'job_a')
+    const rows = await database.db.selectFrom('item').select('state').orderBy('position').execute()
+    expect(rows.map(({ state }) => state)).toEqual(['queued', 'queued', 'routed'])
+  })
+
+  test('is opened by indexes', async () => {
+    const { database } = await job(['ann@a.test'])
+    await fileAll(database, 'job_a')
+    await cancelJob(database, 'job_a')
+    const plan = (await plansOf(database, one => reopen(one))).join('\n')
+    expect(plan).toMatch(/item_routed \(operator=\? AND job_id=\?\)/)
+    expect(plan).toMatch(/item_probing \(job_id=\?\)/)
+    expect(plan).not.toMatch(/SCAN/)
+  })
+})
+
+async function job(texts: readonly string[]) {
+  const clock = fakeClock()
+  const database = await tempDatabase({ clock })
+  await createJob(database, {
+    ...{ id: 'job_a', sourceKey: 'job_a', source: '{}' },
+    owner: { accountId: 'acc_1', keyId: 'key_1', type: 'batch', name: null, sandbox: false },
+  })
+  const items = texts.map((text, n) => ({ position: n + 1, ...toEntry(text) }))
+  await addItems(database, 'job_a', items)
+  await queueJob(database, 'job_a')
+  return { database, clock }
+}
+
+/** A row gets a result, which counts for so many. */
+const give = (database: Database, position: number, copies: number) =>
+  write(database, async trx => {
+    await recordResults(trx, 'job_a', [{ position, result: '{}', class: 'risky' }])
+    const counts = { deliverable: 0, risky: copies, undeliverable: 0, unknown: 0 }
+    await countResults(trx, 'job_a', counts, database.clock.now())
+  })
+
+const reopen = async (
+  database: Database,
+  hold: { amount: number; period: number } | null = null,
+) => {
+  const ended = await readJob(database, 'job_a')
+  return write(database, trx => reopenJob(trx, ended, { now: database.clock.now(), hold }))
+}
+
+const erase = async (database: Database, address: string) =>
+  eraseTraces(database, await tracesOf(database, { key: address, text: address }))

@@ -1,0 +1,28 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { inStretch } from '../../src/store/looking.ts'
+import { tempDatabase } from './temp-database.ts'
+
+test('those who look take turns, one stretch in each turn of the event loop', async () => {
+  const database = await tempDatabase()
+  const looked: string[] = []
+  const look = async (name: string) => {
+    for (let n = 0; n < 2; n++) await inStretch(database, async () => void looked.push(name))
+  }
+  const all = Promise.all([look('a'), look('b'), look('c')])
+  for (let turn = 0; turn < 12; turn++) {
+    const before = looked.length
+    await setImmediate()
+    expect(looked.length - before).toBeLessThanOrEqual(1)
+  }
+  await all
+  expect(looked).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+})
+
+test('a stretch that fails fails for whoever asked for it alone', async () => {
+  const database = await tempDatabase()
+  const failing = inStretch(database, () => Promise.reject(new Error('no')))
+  const after = inStretch(database, async () => 'found')
+  await expect(failing).rejects.toThrow('no')
+  expect(await after).toBe('found')
+})

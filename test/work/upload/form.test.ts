@@ -1,0 +1,127 @@
+import { existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type FormRules, receiveForm } from '../../../src/work/upload/form.ts'
+import { storeBody } from '../../../src/work/upload/store-bytes.ts'
+import { FORM, form } from '../../http/verify/list/form.ts'
+import { tempFolder } from '../../store/temp-database.ts'
+
+// What the API says of a form that is wrong is tested with its path (test/http/verify/list/file.test.ts).
+
+type Part = readonly [name: string, value: string | { file: string; name: string }]
+
+async function receive(parts: readonly Part[], rules: Partial<FormRules> = {}) {
+  const path = join(tempFolder(), 'file')
+  const given = { fileFields: ['file', 'rows'], fileBytesMax: 1_000, ...rules } as const
+  const body = form(parts) as Uint8Array<ArrayBuffer>
+  const headers = { 'Content-Type': FORM }
+  const request = new Request('https://ev.test/', { method: 'POST', headers, body })
+  const received = await receiveForm(request, path, given).catch(error => ({ error }))
+  return { received, path }
+}
+
+const EMPTY = { file: '', name: '' }
+
+test.each<[string, readonly Part[], string, string]>([
+  [
+    'a file, and nothing pasted',
+    [
+      ['file', { file: 'a', name: 'a.csv' }],
+      ['rows', ''],
+    ],
+    'a',
+    'a.csv',
+  ],
+  [
+    'rows, and no file',
+    [
+      ['file', EMPTY],
+      ['rows', 'b'],
+    ],
+    'b',
+    '',
+  ],
+  [
+    'rows before the file',
+    [
+      ['rows', 'b'],
+      ['file', EMPTY],
+    ],
+    'b',
+    '',
+  ],
+])('the list is what has something in it: %s', async (_, parts, text, fileName) => {
+  const { received, path } = await receive([...parts, ['name', 'March']])
+  expect(received).toMatchObject({ fileName, size: 1 })
+  expect('fields' in received && [...received.fields]).toEqual([['name', 'March']])
+  expect(readFileSync(path, 'utf8')).toBe(text)
+})
+
+test('a file and pasted rows are one too many', async () => {
+  const { received } = await receive([
+    ['file', { file: 'a', name: 'a.csv' }],
+    ['rows', 'b'],
+  ])
+  expect(received).toMatchObject({ error: { kind: 'malformed' } })
+  expect('error' in received && String(received.error)).toContain('more than one file')
+})
+
+test('who is not admitted by the fields before the file has nothing of it stored', async () => {
+  const admit = (fields: ReadonlyMap<string, string>) => {
+    if (fields.get('_csrf') !== 'right') throw new Error('refused')
+  }
+  const file = { file: 'a'.repeat(900), name: 'a.csv' }
+  const late = await receive(
+    [
+      ['file', file],
+      ['_csrf', 'right'],
+    ],
+    { admit },
+  )
+  const wrong = await receive(
+    [
+      ['_csrf', 'wrong'],
+      ['file', file],
+    ],
+    { admit },
+  )
+  for (const { received, path } of [late, wrong]) {
+    expect('error' in received && received.error.message).toBe('refused')
+    expect(existsSync(path)).toBe(false)
+  }
+  const right = await receive(
+    [
+      ['_csrf', 'right'],
+      ['file', file],
+    ],
+    { admit },
+  )
+  expect(right.received).toMatchObject({ size: 900 })
+})
+
+test('bare bytes are stored up to their limit', async () => {
+  const path = join(tempFolder(), 'file')
+  const send = (text: string) =>
+    storeBody(new Request('https://ev.test/', { method: 'POST', body: text }), path, 1_000)
+  expect(await send('x'.repeat(1_000))).toBe(1_000)
+  await expect(send('x'.repeat(1_001))).rejects.toMatchObject({ kind: 'too-large' })
+  expect(await storeBody(new Request('https://ev.test/'), path, 1_000)).toBe(0)
+})
+
+test('a disk that is full is told apart from bytes that do not come', async () => {
+  const path = join(tempFolder(), 'file')
+  symlinkSync('/dev/full', path)
+  const full = storeBody(new Request('https://ev.test/', { method: 'POST', body: 'x' }), path, 9)
+  await expect(full).rejects.toMatchObject({ kind: 'not-stored' })
+  const leaving = new AbortController()
+  const body = new ReadableStream({
+    pull(controller) {
+      leaving.abort()
+      controller.error(new Error('the client is gone'))
+    },
+  })
+  const cut = { body, headers: new Headers(), signal: leaving.signal }
+  await expect(storeBody(cut, join(tempFolder(), 'file'), 9)).rejects.toMatchObject({
+    kind: 'cut-off',
+  })
+})
