@@ -70,6 +70,9 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   }, 120_000)
 
   afterAll(async () => {
+    // A test may end while a page still asks; what is on its way then is nobody's error.
+    const contexts = browser?.contexts() ?? []
+    await Promise.all(contexts.map(context => context.unrouteAll({ behavior: 'ignoreErrors' })))
     await browser?.close()
     await service?.end('SIGTERM')
     await world?.close()
