@@ -164,7 +164,10 @@ function isEncoded(text: string): boolean {
 }
 
 export function databaseUrl(given: string): string {
-  if (!/^sqlite:./.test(given)) throw new Expected('sqlite:FILE')
+  const isServer = /^postgres(ql)?:\/\/[^/]/.test(given) && URL.canParse(given)
+  if (!isServer && !/^sqlite:./.test(given)) {
+    throw new Expected('sqlite:FILE or postgres://USER:PASSWORD@HOST/NAME')
+  }
   return given
 }
 

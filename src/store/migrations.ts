@@ -4,6 +4,7 @@ import { egresses } from './migration/0002-egresses.ts'
 import { service } from './migration/0003-service.ts'
 import { deliveries } from './migration/0004-deliveries.ts'
 import { sessions } from './migration/0005-sessions.ts'
+import { cluster } from './migration/0006-cluster.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
@@ -14,4 +15,5 @@ export const MIGRATIONS: Migrations = {
   '0003_service': { up: service },
   '0004_deliveries': { up: deliveries },
   '0005_sessions': { up: sessions },
+  '0006_cluster': { up: cluster },
 }

@@ -6,6 +6,14 @@ import type {
   SessionTable,
   UsageTable,
 } from './account/tables.ts'
+import type {
+  BucketTable,
+  CatchAllTable,
+  HoldTable,
+  MemberTable,
+  PaceTable,
+  SettingTable,
+} from './cluster/tables.ts'
 
 /** Portable types only: text, integers, epoch ms, flags as 0/1, JSON in text. */
 export type Schema = {
@@ -25,7 +33,20 @@ export type Schema = {
   attempt: AttemptTable
   notice: NoticeTable
   replay: ReplayTable
+  member: MemberTable
+  hold: HoldTable
+  pace: PaceTable
+  catch_all: CatchAllTable
+  bucket: BucketTable
+  setting: SettingTable
 }
+
+/** All of them. */
+export const TABLES = [
+  ...(['job', 'item', 'answer', 'account', 'api_key', 'key_secret', 'session', 'credit'] as const),
+  ...(['usage', 'verification', 'event', 'webhook', 'delivery', 'attempt', 'notice'] as const),
+  ...(['replay', 'member', 'hold', 'pace', 'catch_all', 'bucket', 'setting'] as const),
+] as const satisfies readonly (keyof Schema)[]
 
 /** A list. `loading` until all its items are stored; a job that died while loading is loaded anew. */
 export type JobState = 'loading' | 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
@@ -102,6 +123,8 @@ export type ItemTable = {
   class: string | null
   /** JSON of what came with the address and goes back with its result: the cells of its row, or an id. */
   cells: string | null
+  /** The member of the cluster that asks it, while it is `probing`; null: there is no cluster. */
+  holder: string | null
 }
 
 /** Definite answers, kept for a while. */

@@ -2,6 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import { isFault } from '../../address/address.ts'
 import { type Class, classOf, isFailure, type Result } from '../../verdict/verdict.ts'
 import { type Database, write } from '../database.ts'
+import { each } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 import { finishJob, refuseCancelled } from './course.ts'
 import { type Job, jobIn, type NewJob, newRow } from './jobs.ts'
@@ -23,16 +24,15 @@ export async function addItems(
   items: readonly NewItem[],
 ): Promise<void> {
   await write(database, trx =>
-    // Many rows as one parameter: a statement for each row, or of thousands of parameters, costs ten times as much.
     sql`
       insert into item
         (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
-      select ${jobId}, cast(value ->> 'position' as bigint), value ->> 'text',
+      select cast(${jobId} as text), cast(value ->> 'position' as bigint), value ->> 'text',
         value ->> 'dedupeKey', value ->> 'cells',
         case when value ->> 'sameAs' is null then 'queued' else 'same' end,
         cast(value ->> 'sameAs' as bigint),
         case when value ->> 'sameAs' is null then 1 else 0 end, 0, 0
-      from json_each(${JSON.stringify(items)})`.execute(trx),
+      from ${each(trx, items)}`.execute(trx),
   )
 }
 
@@ -51,7 +51,7 @@ export async function noteCopies(
     sql`
       with noted(position, copies) as materialized (
         select cast(value ->> 'position' as bigint), cast(value ->> 'copies' as bigint)
-        from json_each(${JSON.stringify(repeated)}))
+        from ${each(trx, repeated)})
       update item set copies = noted.copies from noted
       where item.job_id = ${jobId} and item.position between ${first} and ${last}
         and item.position = noted.position`.execute(trx),
@@ -149,7 +149,7 @@ const finished =
     ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
     ...{ state: 'done', result: JSON.stringify(result), class: classOf(result.verdict) },
     ...{ same_as: null, copies: 1, operator: null, domain: null, route: null },
-    ...{ due_at: 0, egress: null, refused_by: null, tries: 0, ready_at: null },
+    ...{ due_at: 0, egress: null, refused_by: null, tries: 0, ready_at: null, holder: null },
   })
 
 function countClasses(results: readonly Result[]): Record<Class, number> {

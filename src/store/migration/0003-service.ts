@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import { isPostgres } from '../dialect.ts'
 
 /** Accounts, keys, credits, history, events, webhooks. */
 export async function service(db: Kysely<unknown>): Promise<void> {
@@ -77,7 +78,7 @@ export async function service(db: Kysely<unknown>): Promise<void> {
     // In the order in which it is read: beside each other on the disk, and written at one end only. An ID by
     // itself is never looked for.
     .addPrimaryKeyConstraint('verification_key', ['account_id', 'sandbox', 'created_at', 'id'])
-    .modifyEnd(sql`without rowid`)
+    .$call(table => (isPostgres(db) ? table : table.modifyEnd(sql`without rowid`)))
     .execute()
   await db.schema.createIndex('verification_age').on('verification').column('created_at').execute()
   await db.schema

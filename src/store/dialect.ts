@@ -1,0 +1,41 @@
+import { type Kysely, PostgresAdapter, type RawBuilder, sql } from 'kysely'
+import { encodeJson } from './postgres/text-codec.ts'
+import type { Schema } from './schema.ts'
+
+// What SQLite and PostgreSQL say differently; everything else is said once, so that both take it.
+
+export const isPostgres = (db: Kysely<Schema> | Kysely<unknown>): boolean =>
+  db.getExecutor().adapter instanceof PostgresAdapter
+
+/**
+ * Many rows as one parameter, as a table `each` with one column `value`: a statement for each, or of thousands of
+ * parameters, costs ten times as much. What `value ->> 'name'` gives has to be cast where it is no text.
+ */
+export const each = (db: Kysely<Schema>, rows: readonly unknown[]): RawBuilder<unknown> =>
+  isPostgres(db)
+    ? sql`json_array_elements(cast(${encodeJson(rows)} as json)) as each(value)`
+    : sql`json_each(${JSON.stringify(rows)}) as each`
+
+/** Texts as one parameter, for `in`. */
+export const anyOf = (db: Kysely<Schema>, texts: readonly string[]): RawBuilder<unknown> =>
+  isPostgres(db)
+    ? sql`(select json_array_elements_text(cast(${encodeJson(texts)} as json)))`
+    : sql`(select value from json_each(${JSON.stringify(texts)}))`
+
+/** Whether a text has another in it. */
+export const contains = (
+  db: Kysely<Schema>,
+  text: RawBuilder<unknown>,
+  part: RawBuilder<unknown>,
+): RawBuilder<boolean> =>
+  isPostgres(db)
+    ? sql<boolean>`strpos(${text}, ${part}) > 0`
+    : sql<boolean>`instr(${text}, ${part}) > 0`
+
+/** The greater of two numbers. */
+export const greater = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
+  isPostgres(db) ? sql<number>`greatest(${a}, ${b})` : sql<number>`max(${a}, ${b})`
+
+/** The lesser of two numbers. */
+export const lesser = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
+  isPostgres(db) ? sql<number>`least(${a}, ${b})` : sql<number>`min(${a}, ${b})`

