@@ -6,13 +6,8 @@ import type { Handler, NextDue, Queue, Worker, WorkOptions } from './queue.ts'
 /** After a handler threw: long enough not to spin, short enough to go on when the trouble has passed. */
 const RETRY_MS = 1_000
 
-export type MemoryQueue = Queue & {
-  /** Entries that wait, and that run. */
-  status(): { readonly waiting: number; readonly running: number }
-}
-
 /** The queue of one process. It holds nothing that the store could not tell again at the next start. */
-export function memoryQueue(clock: Clock, log: Log): MemoryQueue {
+export function memoryQueue(clock: Clock, log: Log): Queue {
   const kinds = new Map<string, Kind>()
   const kindOf = (name: string) => {
     const kind = kinds.get(name) ?? new Kind(clock, log)
@@ -21,6 +16,9 @@ export function memoryQueue(clock: Clock, log: Log): MemoryQueue {
   }
   return {
     put: async (kind, key, dueAt = clock.now()) => kindOf(kind).put(key, dueAt),
+    async putAll(kind, keys, dueAt = clock.now()) {
+      for (const key of keys) kindOf(kind).put(key, dueAt)
+    },
     work: (kind, handler, options) => kindOf(kind).work(handler, options),
     close: async () => {
       await Promise.all([...kinds.values()].map(kind => kind.stop()))
@@ -141,9 +139,11 @@ class Kind {
   async #run(handler: Handler, entry: Entry): Promise<void> {
     entry.running = true
     this.#running++
+    // What is in this process alone is never lost to another.
+    const { signal: lost } = new AbortController()
     let next: NextDue
     try {
-      next = await handler(entry.key, { stopping: this.#stopping.signal })
+      next = await handler(entry.key, { stopping: this.#stopping.signal, lost })
     } catch (error) {
       this.#complain(entry.key, error)
       next = { dueAt: this.#clock.now() + RETRY_MS }

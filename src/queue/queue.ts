@@ -5,6 +5,8 @@ export type NextDue = { readonly dueAt: number } | 'done'
 export type Lease = {
   /** Aborts when the worker stops: finish what is begun and come back soon. */
   readonly stopping: AbortSignal
+  /** Aborts when the entry may be another's by now, as after a machine that stood still: end at once, and write nothing. */
+  readonly lost: AbortSignal
 }
 
 export type Handler = (key: string, lease: Lease) => Promise<NextDue>
@@ -19,6 +21,9 @@ export interface Worker {
   stop(): Promise<void>
 }
 
+/** Entries of all kinds, as last counted; of a queue that many share, those of all. */
+export type QueueStatus = { readonly waiting: number; readonly running: number }
+
 /**
  * Who works on what, by one rule: at most one entry per kind and key, waiting or running. So an entry
  * for each slot of an operator keeps the number of its sessions, however many work.
@@ -26,8 +31,11 @@ export interface Worker {
 export interface Queue {
   /** Puts an entry, due at `dueAt` (epoch ms; now when left out). One that waits keeps the earlier time; one that runs is run once more. */
   put(kind: string, key: string, dueAt?: number): Promise<void>
+  /** The same for many keys of one kind, in one go. */
+  putAll(kind: string, keys: readonly string[], dueAt?: number): Promise<void>
   /** Works on the entries of a kind. A handler that throws has its entry tried again after a while. */
   work(kind: string, handler: Handler, options: WorkOptions): Worker
-  /** Stops every worker. */
+  status(): QueueStatus
+  /** Stops every worker. What is put later is not worked on here. */
   close(): Promise<void>
 }

@@ -1,8 +1,8 @@
 import { SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Remembered } from '../../engine/memory.ts'
-import { type MemoryQueue, memoryQueue } from '../../queue/memory-queue.ts'
-import type { NextDue } from '../../queue/queue.ts'
+import { memoryQueue } from '../../queue/memory-queue.ts'
+import type { NextDue, Queue } from '../../queue/queue.ts'
 import { isOfStorage } from '../../store/database.ts'
 import { refuseCancelled, startJob } from '../../store/job/course.ts'
 import { findJob, type Job } from '../../store/job/jobs.ts'
@@ -29,7 +29,7 @@ export class Crew {
   readonly #parts: WorkerParts
   readonly #lists = new Lists()
   readonly #waiters = new Waiters<Job>()
-  readonly #queue: MemoryQueue
+  readonly #queue: Queue
   readonly #slots: Slots
   readonly #recorder: Recorder
   readonly #resumption: Resumption
