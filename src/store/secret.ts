@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -36,6 +37,10 @@ export function readSecret({ secret, secretFile, dataDir }: SecretPlace, random:
 /** Whether `readSecret` would make one. */
 export const needsSecret = ({ secret, secretFile, dataDir }: SecretPlace): boolean =>
   secret === null && secretFile === null && !existsSync(ownFile(dataDir))
+
+/** What tells whether two secrets are the same, and nothing else about them. */
+export const markOf = (secret: string): string =>
+  createHmac('sha256', secret).update('ev secret mark 1').digest('hex')
 
 const ownFile = (dataDir: string) => join(dataDir, 'secret')
 

@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemRandom } from '../../src/base/random.ts'
-import { needsSecret, readSecret } from '../../src/store/secret.ts'
+import { markOf, needsSecret, readSecret } from '../../src/store/secret.ts'
 import { tempFolder } from './temp-database.ts'
 
 const place = (given: { secret?: string; secretFile?: string; dataDir?: string } = {}) => ({
@@ -37,4 +37,10 @@ test('a file that is named must be there, and hold one that cannot be guessed', 
   expect(() => readSecret(at, systemRandom)).toThrow(/own is shorter than 16 characters/)
   writeFileSync(file, 'long-enough-0123456789\n')
   expect(readSecret(at, systemRandom)).toBe('long-enough-0123456789')
+})
+
+test('a mark tells whether two secrets are the same, and does not hold them', () => {
+  expect(markOf('given-by-hand-0123')).toBe(markOf('given-by-hand-0123'))
+  expect(markOf('given-by-hand-0123')).not.toBe(markOf('given-by-hand-0124'))
+  expect(markOf('given-by-hand-0123')).toMatch(/^[0-9a-f]{64}$/)
 })

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { agreedOn, agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
+import { tempDatabase } from '../temp-database.ts'
+
+test('the first value is the one that all go by', async () => {
+  const database = await tempDatabase()
+  expect(await agreedOn(database, 'base-url')).toBeNull()
+  expect(await agreeOn(database, 'base-url', 'https://a.example')).toBe('https://a.example')
+  expect(await agreeOn(database, 'base-url', 'https://b.example')).toBe('https://a.example')
+  expect(await agreedOn(database, 'base-url')).toBe('https://a.example')
+  expect(await agreedOn(database, 'secret-mark')).toBeNull()
+})
+
+test('of many that agree at once all have the same', async () => {
+  const database = await tempDatabase()
+  const values = Array.from({ length: 8 }, (_, n) => `https://${n}.example`)
+  const held = await Promise.all(values.map(value => agreeOn(database, 'base-url', value)))
+  expect(new Set(held).size).toBe(1)
+  expect(held[0]).toBe(await agreedOn(database, 'base-url'))
+})
+
+test('a value is settled anew', async () => {
+  const database = await tempDatabase()
+  await settleOn(database, 'base-url', 'https://a.example')
+  await settleOn(database, 'base-url', 'https://b.example')
+  expect(await agreedOn(database, 'base-url')).toBe('https://b.example')
+})
