@@ -1,0 +1,49 @@
+import { worldOf } from '../../test/cluster/journey/list.ts'
+import { besiege } from '../../test/cluster/journey/siege.ts'
+import { closeStand, openStand } from './stand.ts'
+
+const EVERY_MS = 5_000
+const ROWS = 100_000
+/** Connections that one operator allows, over all processes. */
+const SESSIONS_MAX = 2
+
+/** Two servers and three workers, one killed every five seconds; gives what does not hold. */
+export async function siegeOf(
+  say: (line: string) => void,
+  rows = ROWS,
+  kills = 36,
+): Promise<string[]> {
+  const list = { rows, domains: 200 }
+  const stand = await openStand(true, {
+    scenario: worldOf(list, 50),
+    config: { plans: { team: { requests: 1_000, per: 'second', 'credits-per-day': 10_000_000 } } },
+    args: [
+      ...['--plan', 'team', '--limits', 'off', '--concurrency', '40'],
+      ...['--webhook-allow-ranges', '127.0.0.0/8'],
+      ...['--sessions-per-operator', `${SESSIONS_MAX}`, '--recipients-per-session', '20'],
+      // So slow that the killing is over before the list is.
+      ...['--sessions-per-second', '0.25'],
+    ],
+  })
+  try {
+    const ledger = await besiege(stand.fleet, {
+      ...{ list, lists: 1, servers: 2, workers: 3, kills, everyMs: EVERY_MS, seed: 20_261_122 },
+    })
+    say(`\n### ${rows.toLocaleString('en')} addresses, ${kills} kills, one every five seconds\n`)
+    say(JSON.stringify(ledger, null, 2))
+    return [
+      ...(ledger.jobs.some(({ state, done }) => state !== 'completed' || done !== rows)
+        ? ['the job is not complete']
+        : []),
+      ...(ledger.wrongRows > 0 ? [`${ledger.wrongRows} rows are wrong`] : []),
+      ...(ledger.history === rows ? [] : [`${ledger.history} rows of history`]),
+      ...(ledger.events === 1 && ledger.deliveries === 1 ? [] : [`${ledger.events} events`]),
+      ...(ledger.creditsHeld === 0 ? [] : [`${ledger.creditsHeld} credits are held`]),
+      ...(ledger.sessionsPeak <= SESSIONS_MAX
+        ? []
+        : [`${ledger.sessionsPeak} sessions at one host`]),
+    ]
+  } finally {
+    for (const fault of await closeStand(stand)) say(fault)
+  }
+}

@@ -1,0 +1,54 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { worldOf } from '../../test/cluster/journey/list.ts'
+import { closeStand, finished, handIn, openStand } from './stand.ts'
+
+const ROUND_TRIP_MS = 50
+const WORKERS = [1, 2, 4]
+/** Connections of each process, which limit it: so few that two cores carry four of them. */
+const CONCURRENCY = 6
+/** From one worker to two, and from two to four. */
+const GAIN_MIN = 1.8
+
+/** Addresses a second with one, two and four workers, beside SQLite in one process; gives what does not hold. */
+export async function speedOf(say: (line: string) => void, rows = 12_000): Promise<string[]> {
+  const title = `${rows.toLocaleString('en')} addresses at ${ROUND_TRIP_MS} ms`
+  say(`\n### ${title}, ${CONCURRENCY} connections a process\n`)
+  say('| database | workers | addresses/s | of the row above |\n| --- | --- | --- | --- |')
+  say(`| SQLite | the service itself | ${(await measure(rows, 0)).toFixed(0)} | |`)
+  const faults: string[] = []
+  let before: number | null = null
+  for (const workers of WORKERS) {
+    const speed = await measure(rows, workers)
+    const gain = before === null ? null : speed / before
+    say(`| PostgreSQL | ${workers} | ${speed.toFixed(0)} | ${gain?.toFixed(2) ?? ''} |`)
+    if (gain !== null && gain < GAIN_MIN) faults.push(`${workers} workers: ${gain.toFixed(2)}×`)
+    before = speed
+  }
+  return faults
+}
+
+/** No workers: a service on SQLite. */
+async function measure(rows: number, workers: number): Promise<number> {
+  const list = { rows, domains: 300 }
+  const stand = await openStand(workers > 0, {
+    scenario: worldOf(list, ROUND_TRIP_MS),
+    args: [
+      ...['--limits', 'off', '--cache', 'off', '--sessions-per-second', '1000'],
+      ...['--sessions-per-operator', '2', '--recipients-per-session', '20'],
+      ...['--concurrency', `${CONCURRENCY}`, '--plan', 'enterprise'],
+    ],
+  })
+  try {
+    const { fleet } = stand
+    const work = workers > 0 ? ['--work', 'off'] : []
+    const server = await fleet.start('serve', 'server', work)
+    for (let n = 0; n < workers; n++) await fleet.start('worker', `worker${n}`)
+    // All have looked for work once.
+    await wait(2_000)
+    const begunAt = performance.now()
+    await finished(fleet, server, await handIn(fleet, server, list))
+    return rows / ((performance.now() - begunAt) / 1_000)
+  } finally {
+    await closeStand(stand)
+  }
+}

@@ -1,0 +1,187 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { EvClient } from '../../../src/client/client.ts'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import { ask } from '../../fake/postgres-server.ts'
+
+/** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
+const PROGRAM = join(
+  import.meta.dirname,
+  process.env.EV_SOURCES === '1' ? '../../../src/cli/main.ts' : '../../../bin/ev.js',
+)
+
+export type Role = 'serve' | 'worker'
+
+/** One process of ev. */
+export type Unit = {
+  readonly role: Role
+  readonly name: string
+  readonly child: ChildProcess
+  /** All that it logged. */
+  log(): string
+  /** Of a server, as it says that it listens; empty before. */
+  url(): string
+  /** Sends a signal, and resolves when the process has ended. */
+  end(signal: NodeJS.Signals): Promise<number | null>
+}
+
+export type FleetOptions = {
+  readonly scenario: Scenario
+  /** Settings that all have. */
+  readonly args?: readonly string[]
+  /** Values of the config file that all have. */
+  readonly config?: Readonly<Record<string, unknown>>
+}
+
+/** Servers and workers of ev that share one database, in front of one mail world. */
+export class Fleet {
+  readonly databaseUrl: string
+  readonly world: WorldProcess
+  readonly home: string
+  readonly #args: readonly string[]
+  readonly #units = new Set<Unit>()
+  #key = ''
+
+  private constructor(
+    databaseUrl: string,
+    world: WorldProcess,
+    home: string,
+    args: readonly string[],
+  ) {
+    this.databaseUrl = databaseUrl
+    this.world = world
+    this.home = home
+    this.#args = args
+  }
+
+  /** An empty URL: each server has a file of its own, as without a cluster. */
+  static async open(
+    databaseUrl: string,
+    { scenario, args = [], config = {} }: FleetOptions,
+  ): Promise<Fleet> {
+    const home = mkdtempSync(join(tmpdir(), 'ev-fleet-'))
+    const file = join(home, 'world.json')
+    writeFileSync(file, JSON.stringify(scenario))
+    writeFileSync(join(home, 'ev.config.json'), JSON.stringify(config))
+    return new Fleet(databaseUrl, await startWorldProcess(file), home, args)
+  }
+
+  /** The first key of the service: that of the server which started first. */
+  get key(): string {
+    return this.#key
+  }
+
+  get units(): readonly Unit[] {
+    return [...this.#units]
+  }
+
+  /** Begins a process, and does not wait for it. */
+  begin(
+    role: Role,
+    name: string,
+    args: readonly string[] = [],
+    databaseUrl = this.databaseUrl,
+  ): Unit {
+    const own = role === 'serve' ? ['--listen', '127.0.0.1:0', '--base-url', BASE_URL] : []
+    const data = join(this.home, name)
+    mkdirSync(data, { recursive: true })
+    const all = [role, '--data-dir', data, ...own, ...this.#towards(), ...this.#args, ...args]
+    const child = spawn(process.execPath, [PROGRAM, ...all], {
+      cwd: this.home,
+      env: {
+        ...{ PATH: process.env.PATH, HOME: this.home, EV_SECRET: SECRET },
+        ...(databaseUrl === '' ? {} : { EV_DATABASE: databaseUrl }),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const heard = { log: '' }
+    child.stdout.setEncoding('utf8').on('data', text => {
+      if (/^ev_live_/.test(text)) this.#key = String(text).trim()
+    })
+    child.stderr.setEncoding('utf8').on('data', text => {
+      heard.log = (heard.log + text).slice(-LOG_MAX)
+    })
+    const ended = once(child, 'close')
+    const unit: Unit = {
+      ...{ role, name, child },
+      log: () => heard.log,
+      url: () => /listening on (\S+?)"/.exec(heard.log)?.[1] ?? '',
+      end: async signal => {
+        child.kill(signal)
+        return (await ended)[0] as number | null
+      },
+    }
+    this.#units.add(unit)
+    void ended.then(() => this.#units.delete(unit))
+    return unit
+  }
+
+  /** The same, and waits until it is at work. */
+  async start(
+    role: Role,
+    name: string,
+    args: readonly string[] = [],
+    databaseUrl?: string,
+  ): Promise<Unit> {
+    const members = role === 'worker' ? await this.#members() : 0
+    const unit = this.begin(role, name, args, databaseUrl)
+    const isUp = async () =>
+      role === 'serve'
+        ? unit.log().includes('All paths:') && this.#key !== ''
+        : (await this.#members()) > members
+    while (!(await isUp())) {
+      if (unit.child.exitCode !== null) throw new Error(`ev ${role} ended: ${unit.log()}`)
+      await wait(50)
+    }
+    return unit
+  }
+
+  client(server: Unit): EvClient {
+    return new EvClient({ apiKey: this.#key, baseUrl: server.url() })
+  }
+
+  /** One statement in the database that they share. */
+  ask<Row extends Record<string, unknown>>(
+    statement: string,
+    values: unknown[] = [],
+  ): Promise<Row[]> {
+    return ask<Row>(this.databaseUrl, statement, values)
+  }
+
+  /** Ends all, and gives the logs of those that did not end well. */
+  async close(): Promise<string[]> {
+    const faults: string[] = []
+    await Promise.all(
+      this.units.map(async unit => {
+        const code = await unit.end('SIGTERM')
+        if (code !== 0) faults.push(`${unit.name} ended with ${code}: ${unit.log()}`)
+      }),
+    )
+    await this.world.close()
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 5 })
+    return faults
+  }
+
+  async #members(): Promise<number> {
+    const [row] = await this.ask<{ count: string }>('select count(*) as count from member')
+    return Number(row?.count ?? 0)
+  }
+
+  #towards(): string[] {
+    const { dnsAddress, smtpPort } = this.world
+    return [
+      ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
+      ...['--helo', 'probe.example.com', '--special-domains', '--log-format', 'json'],
+    ]
+  }
+}
+
+const BASE_URL = 'https://ev.example.com'
+/** Long enough for a secret, and none. */
+const SECRET = 'f'.repeat(64)
+const LOG_MAX = 200_000

@@ -1,0 +1,32 @@
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+
+/** A list whose right results are known, and the mail world that it is about. */
+export type List = {
+  readonly rows: number
+  readonly domains: number
+}
+
+/** Polite hosts at some distance, each an operator of its own; every tenth takes everything. */
+export function worldOf({ domains }: List, roundTripMs: number): Scenario {
+  const names = Array.from({ length: domains }, (_, n) => `d${n}.test`)
+  return {
+    roundTripMs,
+    mailboxes: ['user*'],
+    domains: Object.fromEntries(names.map(name => [name, { mx: [[10, `mx.${name}`]] as const }])),
+    hosts: Object.fromEntries(
+      names.map((name, n) => [`mx.${name}`, { temper: isOpen(n) ? 'catch-all' : 'polite' }]),
+    ),
+  }
+}
+
+export const addressesOf = ({ rows, domains }: List): string[] =>
+  Array.from({ length: rows }, (_, n) => `${isGone(n) ? 'gone' : 'user'}${n}@d${n % domains}.test`)
+
+/** What the world would say of a row, from 0. */
+export function reasonOf({ domains }: List, row: number): string {
+  if (isOpen(row % domains)) return 'catch_all'
+  return isGone(row) ? 'rejected_email' : 'accepted_email'
+}
+
+const isOpen = (domain: number) => domain % 10 === 7
+const isGone = (row: number) => row % 11 === 3

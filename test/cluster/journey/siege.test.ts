@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { tempPostgres } from '../../store/temp-database.ts'
+import { Fleet } from './fleet.ts'
+import { worldOf } from './list.ts'
+import { besiege } from './siege.ts'
+
+/** More show more, and take longer. */
+const KILLS = Number(process.env.EV_KILLS ?? 4)
+const SEED = Number(process.env.EV_SEED ?? 20_261_122)
+const LIST = { rows: 3_000, domains: 40 }
+const LISTS = 2
+/** Rows that a process may have under way, and those that were answered and not committed yet. */
+const UNDER_WAY_MAX = 20 * 10 + 200
+
+test('servers and workers on one PostgreSQL that are killed with -9 one after the other lose nothing and do nothing twice', {
+  timeout: 180_000,
+}, async () => {
+  const fleet = await Fleet.open(await tempPostgres(), {
+    scenario: worldOf(LIST, 30),
+    config: CONFIG,
+    args: [
+      ...['--plan', 'team', '--concurrency', '20', '--webhook-allow-ranges', '127.0.0.0/8'],
+      ...['--sessions-per-operator', '2', '--recipients-per-session', '10'],
+      ...['--sessions-per-second', '10'],
+    ],
+  })
+  try {
+    const rows = LIST.rows * LISTS
+    const {
+      seconds: _,
+      askedAgain,
+      ...ledger
+    } = await besiege(fleet, {
+      ...{ list: LIST, lists: LISTS, servers: 2, workers: 2 },
+      ...{ kills: KILLS, everyMs: 4_000, seed: SEED },
+    })
+    const whole = { state: 'completed', done: LIST.rows, total: LIST.rows }
+    expect(ledger).toEqual({
+      jobs: Array.from({ length: LISTS }, () => whole),
+      ...{ wrongRows: 0, history: rows, events: LISTS, deliveries: LISTS },
+      ...{ creditsUsed: expect.any(Number), creditsHeld: 0, sessionsPeak: 2 },
+    })
+    expect(askedAgain).toBeLessThanOrEqual(KILLS * UNDER_WAY_MAX + LIST.rows * (LISTS - 1))
+  } finally {
+    expect(await fleet.close()).toEqual([])
+  }
+})
+
+const CONFIG = {
+  'ip-limits': { 'single-per-minute': 100_000, 'bulk-per-hour': 100_000 },
+  plans: { team: { requests: 1_000, per: 'second', 'credits-per-day': 1_000_000 } },
+}

@@ -1,0 +1,132 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { xorshift } from '../../fake/random.ts'
+import type { Fleet, Role, Unit } from './fleet.ts'
+import { addressesOf, type List, reasonOf } from './list.ts'
+
+export type Siege = {
+  readonly list: List
+  /** Lists of that kind, one after the other. */
+  readonly lists: number
+  readonly servers: number
+  readonly workers: number
+  readonly kills: number
+  /** Between two kills. */
+  readonly everyMs: number
+  readonly seed: number
+}
+
+/** What is in the database and what the mail world counted when all is over, whatever ev says of it. */
+export type Ledger = {
+  readonly jobs: readonly {
+    readonly state: string
+    readonly done: number
+    readonly total: number
+  }[]
+  /** Rows whose result is missing or not what the world would say. */
+  readonly wrongRows: number
+  readonly history: number
+  readonly events: number
+  readonly deliveries: number
+  readonly creditsUsed: number
+  readonly creditsHeld: number
+  /** The most sessions that one host had at once. */
+  readonly sessionsPeak: number
+  /** Recipients that were asked about again. */
+  readonly askedAgain: number
+  readonly seconds: number
+}
+
+/** Has lists worked on while one process after the other is killed with -9 and started again. */
+export async function besiege(fleet: Fleet, plan: Siege): Promise<Ledger> {
+  const begunAt = performance.now()
+  const units: Unit[] = []
+  for (let n = 0; n < plan.servers; n++) units.push(await fleet.start('serve', `server${n}`))
+  for (let n = 0; n < plan.workers; n++) units.push(await fleet.start('worker', `worker${n}`))
+  const [server] = units as [Unit, ...Unit[]]
+  await fleet.client(server).webhooks.create(HOOK)
+  const jobs = await submit(fleet, server, plan)
+  const chance = xorshift(plan.seed)
+  for (let kills = 0; kills < plan.kills; kills++) {
+    await wait(plan.everyMs)
+    const at = Math.floor(chance() * units.length)
+    const { role, name } = units[at] as { role: Role; name: string }
+    await (units[at] as Unit).end('SIGKILL')
+    units[at] = fleet.begin(role, name)
+  }
+  await untilFinished(fleet, jobs)
+  await untilSettled(fleet)
+  return { ...(await ledgerOf(fleet, plan)), seconds: (performance.now() - begunAt) / 1_000 }
+}
+
+async function submit(fleet: Fleet, server: Unit, { list, lists }: Siege): Promise<string[]> {
+  const jobs: string[] = []
+  const emails = addressesOf(list)
+  for (let n = 0; n < lists; n++) {
+    const file = new Blob([['email', ...emails].join('\n')], { type: 'text/csv' })
+    const { job_id } = await fleet.client(server).file(file, { filename: `list${n}.csv` })
+    jobs.push(job_id)
+  }
+  return jobs
+}
+
+export async function untilFinished(fleet: Fleet, jobs: readonly string[]): Promise<void> {
+  for (;;) {
+    const [row] = await fleet.ask<{ open: string }>(
+      'select count(*) as open from job where finished_at is null and id = any($1)',
+      [jobs],
+    )
+    if (Number(row?.open) === 0) return
+    await wait(200)
+  }
+}
+
+/** What was set aside for a single verification goes back when its process is found to be dead. */
+async function untilSettled(fleet: Fleet): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    const [row] = await fleet.ask<{ held: string }>(
+      'select coalesce(sum(held), 0) as held from credit',
+    )
+    if (Number(row?.held) === 0) return
+    await wait(200)
+  }
+}
+
+export async function ledgerOf(
+  fleet: Fleet,
+  { list }: Pick<Siege, 'list'>,
+): Promise<Omit<Ledger, 'seconds'>> {
+  const jobs = await fleet.ask<{ state: string; done: string; total: string }>(
+    'select state, done, total from job order by created_at',
+  )
+  const rows = await fleet.ask<{ position: string; reason: string | null }>(
+    `select position, result::json #>> '{verdict,reason}' as reason from item`,
+  )
+  const [counts] = await fleet.ask<Record<Counted, string>>(`select
+    (select count(*) from verification) as history, (select count(*) from event) as events,
+    (select count(*) from delivery) as deliveries,
+    (select coalesce(sum(used), 0) from credit) as used,
+    (select coalesce(sum(held), 0) from credit) as held`)
+  const { hosts, total } = await fleet.world.counters()
+  const asked = addressesOf(list).map(address => total.recipients.get(address) ?? 0)
+  return {
+    jobs: jobs.map(({ state, done, total }) => ({
+      state,
+      done: Number(done),
+      total: Number(total),
+    })),
+    wrongRows: rows.filter(
+      ({ position, reason }) => reason !== reasonOf(list, Number(position) - 1),
+    ).length,
+    history: Number(counts?.history),
+    events: Number(counts?.events),
+    deliveries: Number(counts?.deliveries),
+    creditsUsed: Number(counts?.used),
+    creditsHeld: Number(counts?.held),
+    sessionsPeak: Math.max(...Object.values(hosts).map(({ sessionsPeak }) => sessionsPeak)),
+    askedAgain: asked.reduce((sum, times) => sum + Math.max(0, times - 1), 0),
+  }
+}
+
+type Counted = 'history' | 'events' | 'deliveries' | 'used' | 'held'
+
+const HOOK = { url: 'https://127.0.0.1:8443/hook', events: ['batch.completed' as const] }
