@@ -1,4 +1,4 @@
-import { type Kysely, PostgresAdapter, type RawBuilder, sql } from 'kysely'
+import { type Kysely, PostgresAdapter, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { encodeJson } from './postgres/text-codec.ts'
 import type { Schema } from './schema.ts'
 
@@ -39,3 +39,26 @@ export const greater = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilde
 /** The lesser of two numbers. */
 export const lesser = (db: Kysely<Schema>, a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
   isPostgres(db) ? sql<number>`least(${a}, ${b})` : sql<number>`min(${a}, ${b})`
+
+/** Rows that a transaction goes by: nobody changes them before it ends. On SQLite nobody else writes meanwhile anyway. */
+export const locking = <Table extends keyof Schema, Row>(
+  db: Kysely<Schema>,
+  query: SelectQueryBuilder<Schema, Table, Row>,
+): SelectQueryBuilder<Schema, Table, Row> =>
+  isPostgres(db) && db.isTransaction ? query.forUpdate() : query
+
+/** The text at a place inside JSON that stands in a column; null where there is none. */
+export const textAt = (
+  db: Kysely<Schema>,
+  json: RawBuilder<unknown>,
+  path: readonly string[],
+): RawBuilder<string | null> =>
+  isPostgres(db)
+    ? sql`cast(${json} as json) #>> ${sql.lit(`{${path.join(',')}}`)}`
+    : sql`${json} ->> ${sql.lit(`$.${path.join('.')}`)}`
+
+/** Whether a text has letters other than those of ASCII: of no others does the database know the case. */
+export const hasForeign = (db: Kysely<Schema>, text: RawBuilder<unknown>): RawBuilder<boolean> =>
+  isPostgres(db)
+    ? sql<boolean>`length(${text}) < octet_length(${text})`
+    : sql<boolean>`length(${text}) < length(cast(${text} as blob))`

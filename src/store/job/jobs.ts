@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import { type Database, write } from '../database.ts'
+import { locking } from '../dialect.ts'
 import type { JobTable, JobType, Schema } from '../schema.ts'
 
 export type Job = JobTable
@@ -80,18 +81,25 @@ export async function markWritten(database: Database, jobId: string): Promise<vo
   )
 }
 
-/** The same in a transaction. */
+/** The same; in a transaction nobody else changes it until that ends. */
 export function jobIn(db: Kysely<Schema>, jobId: string): Promise<Job> {
-  return db.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirstOrThrow()
+  return rowOf(db, jobId).executeTakeFirstOrThrow()
 }
 
-/** The job, while it may still take results; null when it was cancelled or deleted, or is finished. */
+/**
+ * The job, while it may still take results; null when it was cancelled or deleted, or is finished. In a transaction
+ * nobody else changes it until that ends: whoever locks several takes them in the order of their IDs, and what belongs
+ * to them after that.
+ */
 export async function openJobIn(trx: Kysely<Schema>, jobId: string): Promise<Job | null> {
-  const job = await trx.selectFrom('job').selectAll().where('id', '=', jobId).executeTakeFirst()
+  const job = await rowOf(trx, jobId).executeTakeFirst()
   if (job === undefined || job.finished_at !== null) return null
   // One that is being removed has items no more that results could belong to.
   return job.state === 'loading' ? null : job
 }
+
+const rowOf = (db: Kysely<Schema>, jobId: string) =>
+  locking(db, db.selectFrom('job').selectAll().where('id', '=', jobId))
 
 /** Per cent. 100 is kept for `completed`: who polls for it must find everything there. */
 export function progressOf({ state, done, total }: Job): number {
