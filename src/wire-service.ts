@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Hono } from 'hono'
-import { IP_LIMITS, plansWith } from './account/plan.ts'
+import { IP_LIMITS } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
 import { systemRandom } from './base/random.ts'
 import { createSeal } from './base/seal.ts'
@@ -9,40 +9,26 @@ import { createDashboard } from './dashboard/dashboard.ts'
 import { createHealth } from './dashboard/health/create-health.ts'
 import { firstKeys } from './dashboard/session/welcome.ts'
 import { titleReader } from './dns/own-operators.ts'
-import type { Lists } from './engine/lists.ts'
-import type { ResultMemory } from './engine/memory.ts'
 import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
 import type { Service } from './http/service.ts'
 import { clearUploads } from './http/verify/list/upload.ts'
 import { metricsApp } from './http/watch/metrics-app.ts'
-import { memoryQueue } from './queue/memory-queue.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
-import { type Database, openDatabase, write } from './store/database.ts'
+import { type Database, write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
 import { deleteLoadingJobs } from './store/job/loading.ts'
-import { openLimits } from './store/limits.ts'
+import { openLimits } from './store/limit/file-limits.ts'
 import { readSecret } from './store/secret.ts'
-import { type Doors, wireEngine, wireResolver } from './wire.ts'
+import { type Doors, wireResolver } from './wire.ts'
 import { wireDoctor } from './wire-doctor.ts'
 import { readAuthority, wirePost } from './wire-post.ts'
-import { createBooks } from './work/books/books.ts'
+import { type WorkParts, wireWork } from './wire-work.ts'
 import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
 import { startNotices } from './work/notify/notices.ts'
-import { startWorker } from './work/start-worker.ts'
-import { watchWithdrawals } from './work/withdrawal.ts'
-
-export type ServiceParts = {
-  /** `sqlite:FILE` */
-  readonly databaseUrl: string
-  /** Our address for clients, without a slash at its end. */
-  readonly baseUrl: string
-  readonly version: string
-  readonly lists: Lists
-}
 
 /** The service without a port. */
 export interface ServiceHouse {
@@ -65,40 +51,20 @@ export interface ServiceHouse {
 export async function wireService(
   config: Config,
   doors: Doors,
-  parts: ServiceParts,
+  parts: WorkParts,
 ): Promise<ServiceHouse> {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { dataDir } = config
   const ca = readAuthority(config)
-  const plans = plansWith(config.plans)
   const seal = createSeal(readSecret(config, random), random)
-  const database = await openDatabase(parts.databaseUrl, clock)
-  const books = createBooks({ database, clock, random, log, plans })
+  const work = await wireWork(config, doors, parts)
+  const { database, books, engine, worker, plans } = work
   const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const { resolver, close: closeResolver } = wireResolver(config, doors.resolver, clock)
   const post = doors.post ?? wirePost(config, { clock, resolver, ca })
-  const sandbox = wireEngine(config, doors, { sandbox: true, lists: parts.lists })
-  const worker = startWorker({
-    ...{ database, log, random, books, baseUrl: parts.baseUrl },
-    engineFor: job => (job.sandbox === 1 ? sandbox : engine),
-    concurrency: config.concurrency,
-    greylistDelayMs: config.greylistDelayMs,
-    wait: () => true,
-  })
   let isStopping = false
-  const memory: ResultMemory = {
-    ...worker.memory,
-    // At the end the worker writes nothing more.
-    remember: async entries => {
-      if (!isStopping) await worker.memory.remember(entries)
-    },
-  }
-  const engine = wireEngine(config, doors, {
-    lists: parts.lists,
-    ...(config.cache ? { memory } : {}),
-  })
   const deliveries = startDeliveries({
-    ...{ database, queue: memoryQueue(clock, log), post, seal, clock, log },
+    ...{ database, queue: work.queue, post, seal, clock, log },
     version: parts.version,
   })
   const service: Service = {
@@ -120,7 +86,6 @@ export async function wireService(
     ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo },
   })
   const janitor = startJanitor({ ...config, database, clock, log })
-  const endWatch = watchWithdrawals(database, worker, log)
   const welcome = firstKeys(clock, random)
   const { databaseUrl, version } = parts
   const health = createHealth({
@@ -146,17 +111,16 @@ export async function wireService(
     stopSoon() {
       isStopping = true
       endStreams(service)
-      void worker.stop()
+      work.stopSoon()
       void deliveries.stop()
     },
     async close() {
-      endWatch()
+      work.stopSoon()
       await Promise.all([worker.stop(), janitor.stop(), deliveries.stop(), closeApp(service)])
-      await Promise.all([books.stop(), notices.stop(), post.close(), health.close()])
-      await Promise.all([engine.close(), sandbox.close()])
+      await Promise.all([notices.stop(), post.close(), health.close()])
       closeResolver()
-      limits.close()
-      await database.close()
+      await limits.close()
+      await work.close()
     },
   }
 }

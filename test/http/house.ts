@@ -12,7 +12,7 @@ import type { Service, ServiceSettings } from '../../src/http/service.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey, type NewKey } from '../../src/store/account/keys.ts'
 import { write } from '../../src/store/database.ts'
-import { openLimits } from '../../src/store/limits.ts'
+import { openLimits } from '../../src/store/limit/file-limits.ts'
 import { createBooks } from '../../src/work/books/books.ts'
 import type { JobWorker } from '../../src/work/worker.ts'
 import { house as engineHouse } from '../engine/house.ts'
@@ -75,7 +75,7 @@ export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}
   onTestFinished(async () => {
     await books.stop()
     await closeApp(service)
-    limits.close()
+    await limits.close()
   })
   let keys = 0
   /** Makes a key, of an account that is made with it where it is not there. */

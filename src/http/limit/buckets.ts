@@ -1,6 +1,6 @@
 import { HOUR, MINUTE } from '../../base/clock.ts'
 import { countedIp } from '../../base/ip.ts'
-import type { Bucket } from '../../store/limits.ts'
+import type { Bucket } from '../../store/limit/limits.ts'
 import type { AskingSession, Caller } from '../context.ts'
 import type { ServiceSettings } from '../service.ts'
 import { singleBucket } from './headers.ts'

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { MINUTE } from '../../base/clock.ts'
 import { countedIp } from '../../base/ip.ts'
-import type { BucketState } from '../../store/limits.ts'
+import type { BucketState } from '../../store/limit/limits.ts'
 import type { Env } from '../context.ts'
 import { layHeader } from '../headers.ts'
 import type { Service } from '../service.ts'

@@ -5,7 +5,7 @@ import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { bareHeaders } from '../../../src/http/edge.ts'
 import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
-import { openLimits } from '../../../src/store/limits.ts'
+import { openLimits } from '../../../src/store/limit/file-limits.ts'
 import { house } from '../house.ts'
 import { addRoom, codeOf, limitOf } from '../room.ts'
 

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { DAY, MINUTE } from '../../src/base/clock.ts'
-import { silentLog } from '../../src/base/log.ts'
-import { openLimits } from '../../src/store/limits.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { tempFolder } from './temp-database.ts'
+import { DAY, MINUTE } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { openLimits } from '../../../src/store/limit/file-limits.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { tempFolder } from '../temp-database.ts'
 
 const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
 
