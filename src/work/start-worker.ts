@@ -2,6 +2,7 @@ import type { Log } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ResultMemory } from '../engine/memory.ts'
+import type { Queue } from '../queue/queue.ts'
 import { recallAnswers } from '../store/answers.ts'
 import type { Database } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
@@ -15,6 +16,12 @@ export type WorkerParts = {
   readonly random: Random
   /** One for all jobs that ask mail servers, as they share its paces; another for simulated ones, which ask none. */
   readonly engineFor: (job: Job) => Engine
+  /** Names of those that these engines ask by. */
+  readonly egresses: readonly string[]
+  /** Shared by all members of a cluster; of this process alone when left out. */
+  readonly queue?: Queue
+  /** Those that work on the same jobs; null, or left out: this process alone does. */
+  readonly cluster?: CrewMembership | null
   /** Conversations at the same time, over all operators. */
   readonly concurrency: number
   /** How long a greylisted item waits, in ms; null: what the server says. */
@@ -31,6 +38,16 @@ export type WorkerParts = {
   readonly onProgress?: (job: Job) => void
   /** Work on a job ended before its time: it was cancelled or deleted, or cannot be worked on. */
   readonly onFailure?: (jobId: string, error: unknown) => void
+}
+
+/** How this process stands among those that share its database. */
+export type CrewMembership = {
+  /** Under which it claims items; another one after it was lost. */
+  readonly id: string
+  /** `call` is run when the others took this process for dead: what it claimed is theirs. Gives the function that ends that. */
+  onLost(call: () => void): () => void
+  /** Names of all egresses that some living member asks by. */
+  egresses(): readonly string[]
 }
 
 /** Works on jobs; and remembers answers, written together with the results that they belong to. */

@@ -80,6 +80,7 @@ export async function listHouse({ texts, ...given }: ListHouse) {
     const worker = startWorker({
       ...{ database, log: doors.log, random: doors.random, books: null, baseUrl: '' },
       engineFor: () => engine,
+      egresses: engine.egresses,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
       wait: () => options.wait ?? true,
       keepsTrying: false,

@@ -92,7 +92,8 @@ async function begun() {
     const engine = wireEngine(config, doors, { list: true })
     const worker = startWorker({
       ...{ database, log: silentLog, random, books, baseUrl: 'https://ev.test' },
-      ...{ engineFor: () => engine, concurrency: 10, greylistDelayMs: null, wait: () => true },
+      ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
+      ...{ greylistDelayMs: null, wait: () => true },
     })
     await deleteLoadingJobs(database)
     await write(database, releaseLostHolds)

@@ -34,6 +34,7 @@ export async function works({ books, parts = {}, ...given }: Works = {}) {
       ...{ database, log: doors.log, random: doors.random },
       ...{ books: books ?? null, baseUrl: 'https://ev.test' },
       engineFor: job => (job.sandbox === 1 ? sandbox : engine),
+      egresses: engine.egresses,
       ...{ concurrency: config.concurrency, greylistDelayMs: config.greylistDelayMs },
       wait: () => true,
       onProgress: job => progress.push(job),

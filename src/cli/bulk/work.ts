@@ -34,6 +34,7 @@ export async function work(
   const worker = startWorker({
     ...{ database, log, random: systemRandom, books: null, baseUrl: '' },
     engineFor: () => engine,
+    egresses: config.egresses.map(({ name }) => name),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => options.wait ?? true,
