@@ -26,9 +26,16 @@ export function readFields<T>(given: unknown, readers: Readers<T>): Partial<T> {
   return read
 }
 
-/** Of a URL what stands before the host is kept back: it may be a password. */
+/**
+ * Of a URL what stands before the host is kept back: it may be a password. Of one of PostgreSQL everything is, as it may
+ * stand anywhere in one that is faulty.
+ */
 export const shown = (value: unknown, isUrl: boolean): string =>
-  JSON.stringify(isUrl && typeof value === 'string' ? value.replace(/^.*@/s, '…@') : value)
+  JSON.stringify(
+    isUrl && typeof value === 'string'
+      ? value.replace(/^(postgres(?:ql)?:).*$/is, '$1…').replace(/^.*@/s, '…@')
+      : value,
+  )
 
 export function objectOf(given: unknown): Record<string, unknown> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {

@@ -201,7 +201,7 @@ export const ENGINE_SETTINGS: readonly Setting[] = [
   setting(
     'database',
     '--database URL',
-    'sqlite:FILE (default: a file in the data directory)',
+    'sqlite:FILE or postgres://… (default: a file in the data directory)',
     databaseUrl,
     '',
   ),

@@ -163,12 +163,22 @@ function isEncoded(text: string): boolean {
   }
 }
 
+/** Where data is kept: in a file, or on a server of PostgreSQL that several machines may share. */
 export function databaseUrl(given: string): string {
-  const isServer = /^postgres(ql)?:\/\/[^/]/.test(given) && URL.canParse(given)
-  if (!isServer && !/^sqlite:./.test(given)) {
-    throw new Expected('sqlite:FILE or postgres://USER:PASSWORD@HOST/NAME')
+  if (!/^sqlite:./.test(given) && !isServerUrl(given)) {
+    throw new Expected(
+      'sqlite:FILE or postgres://USER:PASSWORD@HOST/NAME, with %23 for a # in a password, %2F for a /, and so on',
+    )
   }
   return given
+}
+
+/** A character of a password that was left as it is makes another URL, mostly one without the name of a database. */
+function isServerUrl(given: string): boolean {
+  if (!/^postgres(ql)?:\/\/[^/]/.test(given) || !URL.canParse(given)) return false
+  const { hostname, pathname, hash, username, password } = new URL(given)
+  const isNamed = /^\/[^/]+$/.test(pathname) && isEncoded(pathname)
+  return hostname !== '' && isNamed && hash === '' && isEncoded(username + password)
 }
 
 /** HOST:PORT in its two parts; a host that is an IPv6 address stands in brackets. Port 0: any that is free. */

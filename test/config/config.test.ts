@@ -292,10 +292,23 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: join('/home/ann', '.local/share', 'ev'),
   },
   database: {
-    good: [['sqlite:/var/lib/ev/lists.sqlite', 'sqlite:/var/lib/ev/lists.sqlite']],
+    good: [
+      ['sqlite:/var/lib/ev/lists.sqlite', 'sqlite:/var/lib/ev/lists.sqlite'],
+      ...[
+        'postgres://ann:s3cr%23t@db.example/ev',
+        'postgresql://db.example:5433/ev?sslmode=verify-full',
+        'postgres://db.example/ev?host=/run/postgresql',
+      ].map((url): [string, string] => [url, url]),
+    ],
     bad: [
       ['mysql://db.example', /sqlite:FILE/],
       ['sqlite:', /sqlite:FILE/],
+      ['postgres://', /postgres:\/\/USER:PASSWORD@HOST\/NAME/],
+      ['postgres://db.example', /postgres:\/\/USER:PASSWORD@HOST\/NAME/],
+      // A # or a / of a password that was left as it is.
+      ['postgres://ann:s3cr#t@db.example/ev', /%23 for a #/],
+      ['postgres://ann:s3cr/t@db.example/ev', /%2F for a \//],
+      ['postgres://ann:100%@db.example/ev', /%23 for a #/],
     ],
     fallback: '',
   },
@@ -455,6 +468,24 @@ describe('flags, environment and file', () => {
     )
     expect(fault.message).toContain('EV_PROXY is "…@192.0.2.9"')
     expect(fault.message).not.toContain('s3cret')
+  })
+
+  test.each([
+    'postgres://ann:s3cret#@db.example/ev',
+    'postgres://ann:s3cret',
+    'postgres:ann:s3cret@db.example/ev',
+    'postgres://db.example?password=s3cret',
+  ])('nor is that of a database, wherever it stands in %s', url => {
+    const given = [
+      raw({ flags: { database: url } }),
+      raw({ environment: { ...HOME, EV_DATABASE: url } }),
+      raw({ file: file({ database: url }) }),
+    ]
+    for (const one of given) {
+      const { message } = faultOf(one)
+      expect(message).toMatch(/is "postgres:…"; it takes sqlite:FILE or postgres:/)
+      expect(message).not.toMatch(/s3cret|ann/)
+    }
   })
 
   describe('a mail server with a name and a password', () => {

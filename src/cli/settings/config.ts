@@ -3,6 +3,7 @@ import { cleanText } from '../../base/text.ts'
 import { fileKey, givenFor, type RawSettings, toConfig } from '../../config/config.ts'
 import type { EgressConfig } from '../../config/egresses.ts'
 import type { OperatorConfig } from '../../config/operators.ts'
+import { withoutPassword } from '../../config/password.ts'
 import type { IpLimitsConfig, PlanConfig } from '../../config/plans.ts'
 import type { Setting } from '../../config/setting.ts'
 import { type Config, SETTINGS } from '../../config/settings.ts'
@@ -83,12 +84,9 @@ function writtenValue(one: Setting, config: Config): Written {
   const value = one.key === 'database' ? databaseUrl(config) : config[one.key]
   if (one.isSecret) return value === null ? null : '…'
   if (one.key === 'mailFrom' && value === '') return '<>'
-  if (typeof value === 'string' && one.value === 'URL') return withoutSecret(value)
+  if (typeof value === 'string' && one.value === 'URL') return withoutPassword(value)
   return inItsUnit(one, value)
 }
-
-/** Who may see this list may not see the passwords in it. */
-const withoutSecret = (url: string) => url.replace(/^([a-z0-9+.-]+:\/\/).*@/is, '$1…@')
 
 /** What is set of an egress or an operator, by the names that the file has for it. */
 function inFile(
@@ -113,7 +111,7 @@ function planInFile({ perMs, ...rest }: PlanConfig): Readonly<Record<string, Wri
 
 function fieldValue(key: string, value: Written): Written {
   if (key === 'mailFrom' && value === '') return '<>'
-  return key === 'proxy' && typeof value === 'string' ? withoutSecret(value) : value
+  return key === 'proxy' && typeof value === 'string' ? withoutPassword(value) : value
 }
 
 const fieldsText = (fields: Readonly<Record<string, Written>>) =>
