@@ -6,7 +6,15 @@ import type { ItemTable, Schema } from '../schema.ts'
 
 export type ClaimedItem = Pick<
   ItemTable,
-  'position' | 'text' | 'tries' | 'ready_at' | 'route' | 'copies' | 'egress' | 'refused_by'
+  | 'position'
+  | 'text'
+  | 'tries'
+  | 'ready_at'
+  | 'route'
+  | 'copies'
+  | 'egress'
+  | 'refused_by'
+  | 'holder'
 >
 
 /** The items of one operator that an egress may ask: its own, and those that any may ask. */
@@ -21,7 +29,12 @@ export type Share = {
 /** Takes up to `max` items of a share that are due, ordered by domain so that few transactions serve them. */
 export async function claimItems(
   database: Database,
-  o: Share & { max: number; now: number },
+  o: Share & {
+    max: number
+    now: number
+    /** The member of the cluster that claims them; null or left out: there is no cluster. */
+    holder?: string | null
+  },
 ): Promise<ClaimedItem[]> {
   // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
   const rows = await writeLoosely(database, db =>
@@ -42,12 +55,12 @@ export async function claimItems(
             .limit(o.max),
       )
       .updateTable('item')
-      .set({ state: 'probing' })
+      .set({ state: 'probing', holder: o.holder ?? null })
       .where('job_id', '=', o.jobId)
       .where('position', 'in', query => query.selectFrom('due').select('position'))
       .returning([
         ...(['position', 'text', 'tries', 'ready_at'] as const),
-        ...(['route', 'copies', 'egress', 'refused_by'] as const),
+        ...(['route', 'copies', 'egress', 'refused_by', 'holder'] as const),
       ])
       .execute(),
   )

@@ -31,7 +31,13 @@ export class Claims {
   /** Takes up to `max` items of these lists: each gets its share, and what is left over goes to those with more. */
   async take(
     lists: readonly List[],
-    o: Slot & { readonly ownOnly?: boolean; readonly max: number; readonly now: number },
+    o: Slot & {
+      readonly ownOnly?: boolean
+      readonly max: number
+      readonly now: number
+      /** The member of the cluster that takes them; null or left out: there is no cluster. */
+      readonly holder?: string | null
+    },
   ): Promise<Claimed[]> {
     const claimed: Claimed[] = []
     let served = this.#inTurn(lists, o.operator, o.max)

@@ -1,0 +1,109 @@
+import { type Kysely, sql } from 'kysely'
+import { type Database, type Trx, writeBeside } from '../database.ts'
+import { isPostgres } from '../dialect.ts'
+import type { Schema } from '../schema.ts'
+import { serverTime } from './server-time.ts'
+import type { MemberRole } from './tables.ts'
+
+export type NewMember = {
+  readonly id: string
+  readonly role: MemberRole
+  /** For people: its machine and process. */
+  readonly name: string
+  readonly version: string
+  /** Names of the egresses that it asks by. */
+  readonly egresses: readonly string[]
+}
+
+/** A process that nobody buried. */
+export type Member = NewMember & {
+  /** Epoch ms, by the database's clock. */
+  readonly joinedAt: number
+  /** Since it was last heard of, ms. */
+  readonly quietMs: number
+}
+
+/** Whoever has joined may claim items and hold credits; gives when, by the database's clock. */
+export async function joinCluster(database: Database, o: NewMember): Promise<number> {
+  const now = serverTime(database)
+  const { rows } = await sql<{ seen_at: number }>`
+    insert into member (id, role, name, version, egresses, joined_at, seen_at)
+    values (${o.id}, ${o.role}, ${o.name}, ${o.version}, ${JSON.stringify(o.egresses)}, ${now}, ${now})
+    returning seen_at`.execute(lineOf(database))
+  return rows[0]?.seen_at ?? 0
+}
+
+/** A member is heard of: gives when, by the database's clock; null: it was buried. */
+export async function beat(database: Database, id: string): Promise<number | null> {
+  const { rows } = await sql<{ seen_at: number }>`
+    update member set seen_at = ${serverTime(database)} where id = ${id} returning seen_at`.execute(
+    lineOf(database),
+  )
+  return rows[0]?.seen_at ?? null
+}
+
+/** Members that nobody buried, in the order in which they joined. */
+export async function liveMembers(database: Database): Promise<Member[]> {
+  const rows = await lineOf(database)
+    .selectFrom('member')
+    .selectAll()
+    .select(serverTime(database).as('now'))
+    .orderBy('joined_at')
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id, role, name, version, egresses, joined_at, seen_at, now }) => ({
+    ...{ id, role, name, version, egresses: JSON.parse(egresses) as string[] },
+    ...{ joinedAt: joined_at, quietMs: now - seen_at },
+  }))
+}
+
+/** A member ends: what it had in hand others may take at once. */
+export async function leaveCluster(database: Database, id: string): Promise<void> {
+  await writeBeside(database, async trx => {
+    await trx.deleteFrom('member').where('id', '=', id).execute()
+    await returnAll(trx, [id])
+  })
+}
+
+export type Burier = {
+  /** The ID of the member that buries. */
+  readonly by: string
+  /** Since when it is in touch with the database without a gap, by the database's clock. */
+  readonly since: number
+  /** Who was not heard of for so long, while the burier was in touch, is dead. */
+  readonly deadMs: number
+  /** The burier itself must have been heard of within this time. */
+  readonly freshMs: number
+}
+
+/** Buries who is not heard of any more, and gives what they had in hand back; gives their IDs. */
+export function buryDead(database: Database, o: Burier): Promise<string[]> {
+  const now = serverTime(database)
+  return writeBeside(database, async trx => {
+    const { rows } = await sql<{ id: string }>`
+      delete from member where id in (
+        select id from member as dead
+        where dead.id <> ${o.by} and dead.seen_at < ${now} - ${o.deadMs} and ${o.since} < ${now} - ${o.deadMs}
+          and exists (select 1 from member where id = ${o.by} and seen_at >= ${now} - ${o.freshMs})
+        order by id ${unlessLocked(trx)})
+      returning id`.execute(trx)
+    const ids = rows.map(({ id }) => id)
+    await returnAll(trx, ids)
+    return ids
+  })
+}
+
+async function returnAll(trx: Trx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await trx
+    .updateTable('item')
+    .set({ state: 'routed', holder: null })
+    .where('holder', 'in', ids)
+    .where('state', '=', sql.lit('probing'))
+    .execute()
+}
+
+const unlessLocked = (db: Kysely<Schema>) => (isPostgres(db) ? sql`for update skip locked` : sql``)
+
+/** A connection for which no work stands in line. */
+const lineOf = ({ dialect, reader, db }: Database) => (dialect === 'postgres' ? reader : db)
