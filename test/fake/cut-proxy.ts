@@ -1,0 +1,169 @@
+import { once } from 'node:events'
+import { createConnection, createServer, type Socket } from 'node:net'
+
+/** Stands between ev and a PostgreSQL, and does to their connections what networks do. */
+export type CutProxy = {
+  /** The URL that it was made for, with its own port. */
+  readonly url: string
+  readonly port: number
+  /**
+   * Lets the next COMMIT through and, once the server has answered, resets that connection instead of handing the answer
+   * on: the commit is durable, and who made it cannot know. Resolves then. `containing`: only of a transaction with a
+   * statement that fits.
+   */
+  cutAfterCommit(containing?: RegExp): Promise<void>
+  /** The same before the COMMIT has reached the server: nothing of the transaction stays. */
+  cutBeforeCommit(containing?: RegExp): Promise<void>
+  /** Resets the connection over which the server sends the byte with this number, counted over all from now on. */
+  cutAfterBytes(bytes: number): Promise<void>
+  /** Resets every connection that is open. */
+  reset(): void
+  /** Nothing goes through in either direction, nor does any connection end. */
+  freeze(): void
+  thaw(): void
+  /** Resets what is open and whatever comes until `accept`. */
+  refuse(): void
+  accept(): void
+  /** How many connections are open. */
+  readonly open: number
+  close(): Promise<void>
+}
+
+type Cut = {
+  readonly when: 'before' | 'after'
+  readonly containing: RegExp
+  readonly done: () => void
+}
+
+/** A proxy on loopback in front of the server of a `postgres://…` URL. */
+export async function cutProxy(target: string): Promise<CutProxy> {
+  const upstream = new URL(target)
+  const pairs = new Set<Pair>()
+  let cut: Cut | null = null
+  let bytes: { left: number; done: () => void } | null = null
+  let isFrozen = false
+  let isRefusing = false
+
+  const server = createServer(client => {
+    if (isRefusing) return void client.resetAndDestroy()
+    const pair = join(client, createConnection(Number(upstream.port), upstream.hostname))
+    pairs.add(pair)
+    if (isFrozen) pair.pause()
+    const statements = statementReader()
+    let isCutting: Cut | null = null
+    client.on('data', (chunk: Buffer) => {
+      for (const text of statements(chunk)) {
+        if (cut === null || !text.isCommit || !cut.containing.test(text.before)) continue
+        isCutting = cut
+        cut = null
+      }
+      if (isCutting?.when !== 'before') return void pair.server.write(chunk)
+      pair.reset()
+      isCutting.done()
+    })
+    pair.server.on('data', (chunk: Buffer) => {
+      if (bytes !== null) bytes.left -= chunk.length
+      const isLast = bytes !== null && bytes.left < 0
+      if (isCutting === null && !isLast) return void client.write(chunk)
+      pair.reset()
+      isCutting?.done()
+      if (isLast) bytes?.done()
+      if (isLast) bytes = null
+    })
+    client.on('close', () => pairs.delete(pair))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const url = new URL(target)
+  url.port = String(port)
+  const reset = () => {
+    for (const pair of pairs) pair.reset()
+  }
+  const cutAt = (when: Cut['when'], containing = /(?:)/) =>
+    new Promise<void>(done => {
+      cut = { when, containing, done }
+    })
+  return {
+    ...{ url: url.href, port, reset },
+    get open() {
+      return pairs.size
+    },
+    cutAfterCommit: containing => cutAt('after', containing),
+    cutBeforeCommit: containing => cutAt('before', containing),
+    cutAfterBytes: left =>
+      new Promise<void>(done => {
+        bytes = { left, done }
+      }),
+    freeze() {
+      isFrozen = true
+      for (const pair of pairs) pair.pause()
+    },
+    thaw() {
+      isFrozen = false
+      for (const pair of pairs) pair.resume()
+    },
+    refuse() {
+      isRefusing = true
+      reset()
+    },
+    accept() {
+      isRefusing = false
+    },
+    async close() {
+      reset()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+type Pair = ReturnType<typeof join>
+
+function join(client: Socket, server: Socket) {
+  const both = [client, server]
+  for (const [one, other] of [both, both.toReversed()] as [Socket, Socket][]) {
+    one.setNoDelay(true)
+    one.on('error', () => {})
+    one.on('end', () => other.end())
+    one.on('close', () => other.destroy())
+  }
+  return {
+    server,
+    reset() {
+      client.resetAndDestroy()
+      server.destroy()
+    },
+    pause: () => void both.map(socket => socket.pause()),
+    resume: () => void both.map(socket => socket.resume()),
+  }
+}
+
+/**
+ * Reads what a client says: messages of a type, a length and, in Query and Parse, a statement (PostgreSQL 18 §54.7).
+ * Gives the statements of a chunk, each with those that its transaction had before it.
+ */
+function statementReader() {
+  let rest = Buffer.alloc(0)
+  let isStarted = false
+  let before = ''
+  return (chunk: Buffer): { isCommit: boolean; before: string }[] => {
+    const found = []
+    rest = Buffer.concat([rest, chunk])
+    for (;;) {
+      // The first message has no type.
+      const typeLength = isStarted ? 1 : 0
+      if (rest.length < typeLength + 4) return found
+      const length = typeLength + rest.readUInt32BE(typeLength)
+      if (rest.length < length) return found
+      const type = isStarted ? String.fromCharCode(rest[0] as number) : ''
+      const body = rest.toString('utf8', typeLength + 4, length)
+      rest = rest.subarray(length)
+      isStarted = true
+      if (type !== 'Q' && type !== 'P') continue
+      const text = type === 'Q' ? body : body.slice(body.indexOf('\0') + 1)
+      if (/^(begin|start transaction)/i.test(text)) before = ''
+      found.push({ isCommit: /^commit/i.test(text), before })
+      before += `${text}\n`
+    }
+  }
+}
