@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { greater, locking } from '../dialect.ts'
 import type { JobTable, Schema } from '../schema.ts'
 import type { CreditTable } from './tables.ts'
 
@@ -14,17 +15,41 @@ export type CreditsOf = {
  */
 export async function holdCredits(
   db: Kysely<Schema>,
-  { accountId, period, amount, limit }: CreditsOf & { amount: number; limit: number | null },
+  o: CreditsOf & {
+    readonly amount: number
+    readonly limit: number | null
+    /** The member of the cluster with which they go back; null or left out: there is none, or a job holds them. */
+    readonly member?: string | null
+  },
 ): Promise<boolean> {
-  const most = limit ?? Number.MAX_SAFE_INTEGER
-  const { rows } = await sql`
-    insert into credit (account_id, period_start, used, held, warned)
-    select ${accountId}, ${period}, 0, ${amount}, 0 where ${amount} <= ${most}
-    on conflict (account_id, period_start) do update set held = credit.held + ${amount}
-      where credit.used + credit.held + ${amount} <= ${most}
-    returning held`.execute(db)
+  const { rows } = await (o.member ? heldFor(o, o.member) : held(o)).execute(db)
   return rows.length === 1
 }
+
+const held = ({ accountId, period, amount, limit }: Parameters<typeof holdCredits>[1]) => {
+  // Each is named by its type: PostgreSQL takes what stands by itself for a text.
+  const [id, start] = [sql`cast(${accountId} as text)`, sql`cast(${period} as bigint)`]
+  const [n, most] = [
+    sql`cast(${amount} as bigint)`,
+    sql`cast(${limit ?? Number.MAX_SAFE_INTEGER} as bigint)`,
+  ]
+  return sql`
+    insert into credit (account_id, period_start, used, held, warned)
+    select ${id}, ${start}, 0, ${n}, 0 where ${n} <= ${most}
+    on conflict (account_id, period_start) do update set held = credit.held + ${n}
+      where credit.used + credit.held + ${n} <= ${most}
+    returning held`
+}
+
+/** The credit is locked before the hold, here as everywhere. */
+const heldFor = (o: Parameters<typeof holdCredits>[1], member: string) => sql`
+  with credited as (${held(o)})
+  insert into hold (member_id, account_id, period_start, amount)
+  select cast(${member} as text), cast(${o.accountId} as text), cast(${o.period} as bigint),
+    cast(${o.amount} as bigint) from credited
+  on conflict (member_id, account_id, period_start) do update
+    set amount = hold.amount + excluded.amount
+  returning amount`
 
 /** Counts what was used, and gives back what was set aside for it. */
 export async function settleCredits(
@@ -32,11 +57,12 @@ export async function settleCredits(
   { accountId, period, released, used }: CreditsOf & { released: number; used: number },
 ): Promise<CreditTable> {
   // Nothing below zero: what a crash left held was given back at the start, perhaps before it is settled.
+  const rest = greater(trx, sql`0`, sql`credit.held - cast(${released} as bigint)`)
   const { rows } = await sql<CreditTable>`
     insert into credit (account_id, period_start, used, held, warned)
     values (${accountId}, ${period}, ${used}, 0, 0)
     on conflict (account_id, period_start) do update set
-      used = credit.used + ${used}, held = max(0, credit.held - ${released})
+      used = credit.used + excluded.used, held = ${rest}
     returning *`.execute(trx)
   return rows[0] as CreditTable
 }
@@ -83,12 +109,25 @@ export async function creditsLeft(
   return Math.max(0, limit - used - held)
 }
 
-/** At a start: single verifications that were under way are lost, so only what open jobs hold stays held. */
+/**
+ * At a start: single verifications that were under way are lost, so only what open jobs and members of the cluster hold
+ * stays held.
+ */
 export async function releaseLostHolds(trx: Transaction<Schema>): Promise<void> {
+  // Locked first: what others hold meanwhile would else be forgotten.
+  await locking(trx, trx.selectFrom('credit').select('account_id').where('held', '>', 0))
+    .orderBy('account_id')
+    .orderBy('period_start')
+    .execute()
+  await sql`
+    delete from hold where not exists (select 1 from member where id = hold.member_id)`.execute(trx)
   await sql`
     update credit set held = coalesce((
       select sum(job.held) from job where job.account_id = credit.account_id
         and job.credit_period = credit.period_start and job.finished_at is null), 0)
+      + coalesce((
+      select sum(hold.amount) from hold where hold.account_id = credit.account_id
+        and hold.period_start = credit.period_start), 0)
     where held > 0`.execute(trx)
 }
 
