@@ -1,14 +1,12 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { Migrator } from 'kysely/migration'
 import { breathe, type Clock, sleep } from '../base/clock.ts'
-import { EvError, messageOf } from '../base/error.ts'
 import { codeOf } from './fault-code.ts'
-import { MIGRATIONS } from './migrations.ts'
-import { collateBinary } from './postgres/collation.ts'
+import { migrate } from './migrate.ts'
 import { isConflict, isOutage } from './postgres/faults.ts'
 import { kyselyOn, openPool } from './postgres/pool.ts'
 import type { Schema } from './schema.ts'
 import { kyselyOver, openFile, openReader, Stretch } from './sqlite.ts'
+import { unusableFile, unusableServer } from './unusable.ts'
 
 /** Where jobs and answers are kept; every function of this folder works on it. */
 export type Database = {
@@ -28,6 +26,8 @@ export type Trx = Transaction<Schema>
 const LOCK_RETRY_MS = 20
 /** How long another writer may keep us waiting in all. */
 const LOCK_PATIENCE_MS = 30_000
+/** As long as a statement may take on a server. */
+const LINE_PATIENCE_MS = 10_000
 /** Nothing is lost when the journal cannot be emptied, so that is tried less long. */
 const JOURNAL_PATIENCE_MS = 2_000
 
@@ -55,10 +55,9 @@ async function openSqlite(url: string, clock: Clock): Promise<Database> {
       await db.destroy()
     }
     const database: Database = { db, reader, loose: db, dialect: 'sqlite', clock, close }
-    await migrate(database)
-    return database
+    return await upToDate(database, database)
   } catch (error) {
-    throw unusable(file, error)
+    throw unusableFile(file, error)
   }
 }
 
@@ -76,11 +75,24 @@ async function openServer(url: string, clock: Clock): Promise<Database> {
     await Promise.all([db.destroy(), reader.destroy(), loose.destroy()])
   }
   const database: Database = { db, reader, loose, dialect: 'postgres', clock, close }
+  // What moves tables may take its time.
+  const patient = kyselyOn(openPool(url, { max: 1, statementMs: null }))
   try {
-    await migrate(database)
-    return database
+    return await upToDate(database, { ...database, db: patient })
   } catch (error) {
     throw unusableServer(url, error)
+  } finally {
+    await patient.destroy()
+  }
+}
+
+async function upToDate(database: Database, migrating: Database): Promise<Database> {
+  try {
+    await write(migrating, migrate)
+    return database
+  } catch (error) {
+    await database.close()
+    throw error
   }
 }
 
@@ -93,10 +105,12 @@ export function write<T>(
   work: (trx: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
   if (database.dialect === 'sqlite') return transaction(database, work)
-  return transaction(database, async trx => {
-    await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(trx)
-    return work(trx)
-  })
+  const run = () =>
+    database.db.transaction().execute(async trx => {
+      await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(trx)
+      return work(trx)
+    })
+  return inLine(database, () => withoutConflict(run))
 }
 
 /**
@@ -184,8 +198,26 @@ const lines = new WeakMap<Kysely<Schema>, Promise<unknown>>()
 /** While another process writes, the first in the line alone asks for the lock: each that asks holds up everybody. */
 function inTurn<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
   const giveUpAt = clock.ticks() + LOCK_PATIENCE_MS
+  return behindOthers(db, () => patiently({ clock }, run, giveUpAt))
+}
+
+/** On PostgreSQL each that asks takes a connection, and a server that is silent takes its time with each in the line. */
+function inLine<T>({ db, clock }: Database, run: () => Promise<T>): Promise<T> {
+  const giveUpAt = clock.ticks() + LINE_PATIENCE_MS
+  return behindOthers(db, () => {
+    if (clock.ticks() > giveUpAt) throw new LineTooSlow('others wrote for too long')
+    return run()
+  })
+}
+
+class LineTooSlow extends Error {
+  /** What PostgreSQL calls a lock that cannot be had in time. */
+  readonly code = '55P03'
+}
+
+function behindOthers<T>(db: Kysely<Schema>, run: () => Promise<T>): Promise<T> {
   const before = lines.get(db) ?? Promise.resolve()
-  const turn = before.then(() => patiently({ clock }, run, giveUpAt))
+  const turn = before.then(run)
   // Were many to give up together, others come between.
   lines.set(
     db,
@@ -207,51 +239,6 @@ async function patiently<T>(
       await sleep(clock, LOCK_RETRY_MS)
     }
   }
-}
-
-/** All in one transaction: two that start at once do not both make the tables, and a kill leaves no half of them. */
-async function migrate(database: Database): Promise<void> {
-  const provider = { getMigrations: async () => MIGRATIONS }
-  try {
-    await write(database, async trx => {
-      if (database.dialect === 'postgres') await sql`set local statement_timeout = 0`.execute(trx)
-      const { error } = await new Migrator({ db: trx, provider }).migrateToLatest()
-      if (error !== undefined) throw error
-      if (database.dialect === 'postgres') await collateBinary(trx)
-    })
-  } catch (error) {
-    await database.close()
-    throw error
-  }
-}
-
-function unusable(file: string, cause: unknown): EvError {
-  const sentence = `The database ${file} cannot be used: ${messageOf(cause)}. ${remedyFor(cause)}`
-  return new EvError('io', sentence, { cause })
-}
-
-function unusableServer(url: string, cause: unknown): EvError {
-  const place = url.replace(/^([a-z]+:\/\/)[^/]*@/, '$1…@').replace(/\?.*$/, '')
-  const remedy = isOutage(cause) ? SERVER_REMEDY : remedyFor(cause)
-  const sentence = `The database ${place} cannot be used: ${messageOf(cause)}. ${remedy}`
-  return new EvError('io', sentence, { cause })
-}
-
-const SERVER_REMEDY =
-  'Look whether the server runs, may be reached from here and has connections left, or name another with --database.'
-
-function remedyFor(cause: unknown): string {
-  if (/previously executed migration/.test(messageOf(cause))) {
-    return 'It was written by a newer version of ev: use that version.'
-  }
-  // It is needed again once that is set right: nobody should move it away.
-  if (/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(codeOf(cause))) {
-    return 'Look whether the disk is full, or may not be written (“ev doctor” tells), or name another place with --data-dir.'
-  }
-  if (/^(28|3D|42501)/.test(codeOf(cause))) {
-    return 'Correct the user, the password or the name in --database; the user must be allowed to make tables.'
-  }
-  return 'Name another place with --data-dir, or move the file away if it is damaged.'
 }
 
 /** The disk is full or fails, or another writer does not end: what could not be written may be written later. */

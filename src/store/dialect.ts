@@ -62,3 +62,12 @@ export const hasForeign = (db: Kysely<Schema>, text: RawBuilder<unknown>): RawBu
   isPostgres(db)
     ? sql<boolean>`length(${text}) < octet_length(${text})`
     : sql<boolean>`length(${text}) < length(cast(${text} as blob))`
+
+/** Whether a text begins with U+0000, which each says in another way; SQLite's own functions take a text to end there. */
+export const beginsWithNul = (
+  db: Kysely<Schema>,
+  text: RawBuilder<unknown>,
+): RawBuilder<boolean> =>
+  isPostgres(db)
+    ? sql<boolean>`${text} >= ${'\0'}`
+    : sql<boolean>`(${text} < ${'\u0001'} and ${text} <> '')`

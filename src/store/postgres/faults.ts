@@ -15,6 +15,6 @@ const OUTAGES =
 /** Where the library itself noticed, it says so only in words. */
 const isCutOff = (error: unknown) =>
   error instanceof Error &&
-  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error)/.test(
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client (was closed|has encountered a connection error))/.test(
     error.message,
   )

@@ -2,63 +2,99 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } f
 import pg from 'pg'
 import { SECOND } from '../../base/clock.ts'
 import type { Schema } from '../schema.ts'
+import { isOutage } from './faults.ts'
 import { decodeText, encodeText } from './text-codec.ts'
 
 /** A database that does not let anybody in within this time is told as one that cannot be had. */
 const CONNECT_MS = 5 * SECOND
 /** No statement of ours takes longer but for those that make or move tables; a frozen server is noticed by it. */
 const STATEMENT_MS = 10 * SECOND
-/** A transaction of ours waits for nobody: one that stands still is that of a process which does. */
-const IDLE_IN_TRANSACTION_MS = 30 * SECOND
+/** The server may be frozen, or gone without a word: it ends nothing by itself then, and we do, this much later. */
+const SILENCE_MS = 2 * SECOND
+/**
+ * A transaction of ours waits for nobody: one that stands still is that of a process which was stopped, and holds what
+ * others wait for, such as the items that are taken from it.
+ */
+const IDLE_IN_TRANSACTION_MS = 10 * SECOND
 
 export type PoolOptions = {
   /** Connections at the same time. */
   readonly max: number
   /** For what a power cut may undo without harm: a commit does not wait for the disk. */
   readonly loose?: boolean
+  /** How long a statement may take, ms; null: as long as it likes, for what makes or moves tables. */
+  readonly statementMs?: number | null
 }
 
-/** Connections to a PostgreSQL server. One that is lost while nobody uses it is replaced by the next that is needed. */
-export function openPool(url: string, { max, loose = false }: PoolOptions): pg.Pool {
+/** Connections to a PostgreSQL server. One that is lost is replaced by the next that is needed. */
+export function openPool(
+  url: string,
+  { max, loose = false, statementMs = STATEMENT_MS }: PoolOptions,
+): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
     application_name: 'ev',
     connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: 30 * SECOND,
-    statement_timeout: STATEMENT_MS,
-    // The server may be frozen, or gone without a word: then it ends nothing by itself.
-    query_timeout: STATEMENT_MS + 2 * SECOND,
+    statement_timeout: statementMs ?? 0,
+    ...(statementMs === null ? {} : { query_timeout: statementMs + SILENCE_MS }),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
     types: { getTypeParser },
     ...(loose ? { options: '-c synchronous_commit=off' } : {}),
   })
-  // Whoever needs a connection next is told; without a listener the process would end.
+  // Whoever needs a connection next is told, and whoever has one by its next statement; without listeners the process would end.
   pool.on('error', () => {})
+  pool.on('connect', client => void client.on('error', () => {}))
   return pool
 }
 
 /** Queries over a pool. */
 export const kyselyOn = (pool: pg.Pool): Kysely<Schema> =>
-  new Kysely<Schema>({ dialect: new PostgresDialect({ pool: encoding(pool) }) })
+  new Kysely<Schema>({ dialect: new PostgresDialect({ pool: guarded(pool) }) })
 
-/** Parameters go in as the database can store them. */
-function encoding(pool: pg.Pool): PostgresPool {
+function guarded(pool: pg.Pool): PostgresPool {
   return {
     options: pool.options,
     end: () => pool.end(),
-    async connect() {
-      const client = await pool.connect()
-      const inner = client as unknown as PostgresPoolClient
-      return {
-        release: () => client.release(),
-        processID: inner.processID,
-        query: (text: never, values: readonly unknown[]) =>
-          inner.query(text, values?.map(encoded) as never),
-      } as unknown as PostgresPoolClient
+    connect: async () => guardedClient(await pool.connect()),
+  } as unknown as PostgresPool
+}
+
+/**
+ * Parameters go in as the database can store them. A connection that was cut off, or did not answer in time, stays
+ * broken: what is asked of it after that fails at once, and nobody gets it again.
+ */
+function guardedClient(client: pg.PoolClient): PostgresPoolClient {
+  const inner = client as unknown as PostgresPoolClient
+  let broken: unknown = null
+  return {
+    processID: inner.processID,
+    release(isDiscarded?: boolean) {
+      if (broken !== null) cutOff(client)
+      client.release(broken !== null || isDiscarded === true)
     },
-  }
+    async query(text: never, values?: readonly unknown[]) {
+      if (broken !== null) throw broken
+      try {
+        return await inner.query(text, values?.map(encoded) as never)
+      } catch (error) {
+        if (endsConnection(error)) broken = error
+        throw error
+      }
+    },
+  } as unknown as PostgresPoolClient
+}
+
+/** A statement that the server itself ended, or had no room for, leaves its connection whole. */
+const endsConnection = (error: unknown) =>
+  isOutage(error) && !(error instanceof pg.DatabaseError && error.severity !== 'FATAL')
+
+/** An orderly farewell would wait for a server that is silent. */
+function cutOff(client: pg.PoolClient): void {
+  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } }
+  connection.stream.destroy()
 }
 
 const encoded = (value: unknown) => (typeof value === 'string' ? encodeText(value) : value)

@@ -1,0 +1,34 @@
+import { sql, type Transaction } from 'kysely'
+import { Migrator } from 'kysely/migration'
+import { isPostgres } from './dialect.ts'
+import { MIGRATIONS } from './migrations.ts'
+import { collateBinary } from './postgres/collation.ts'
+import type { Schema } from './schema.ts'
+
+/**
+ * Brings the tables up to date. All in one transaction: of several that start at once one makes them while the others
+ * wait, a kill leaves no half of them, and what a newer version made stays as it is.
+ */
+export async function migrate(trx: Transaction<Schema>): Promise<void> {
+  const schema = isPostgres(trx) ? await settleIn(trx) : null
+  const provider = { getMigrations: async () => MIGRATIONS }
+  const inSchema = schema === null ? {} : { migrationTableSchema: schema }
+  const { error } = await new Migrator({ db: trx, provider, ...inSchema }).migrateToLatest()
+  if (error !== undefined) throw error
+  if (isPostgres(trx)) await collateBinary(trx)
+}
+
+/**
+ * The schema where the tables are that are seen by their bare names, else where they will be. Tables of another program
+ * in another schema of the same database are none of ours, whatever their names; and all of ours stand in one schema.
+ */
+async function settleIn(trx: Transaction<Schema>): Promise<string | null> {
+  const { rows } = await sql<{ name: string | null }>`
+    select coalesce(
+      (select nspname from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+        where pg_class.oid = to_regclass('kysely_migration')),
+      current_schema()) as name`.execute(trx)
+  const name = rows[0]?.name ?? null
+  if (name !== null) await sql`set local search_path to ${sql.id(name)}`.execute(trx)
+  return name
+}

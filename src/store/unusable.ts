@@ -1,0 +1,45 @@
+import { EvError, messageOf } from '../base/error.ts'
+import { withoutPassword } from '../config/password.ts'
+import { codeOf } from './fault-code.ts'
+import { isOutage } from './postgres/faults.ts'
+
+/** Why a file cannot be used, and what to do about it. */
+export const unusableFile = (file: string, cause: unknown) =>
+  unusable(file, cause, isNewer(cause) ? NEWER : fileRemedy(cause))
+
+/** Why the database of a server cannot be used, and what to do about it; its password stands nowhere in it. */
+export const unusableServer = (url: string, cause: unknown) =>
+  unusable(
+    withoutPassword(url).replace(/\?.*$/s, ''),
+    cause,
+    isNewer(cause) ? NEWER : serverRemedy(cause),
+  )
+
+function unusable(place: string, cause: unknown, remedy: string): EvError {
+  // What several addresses of a host said together has a code, but no words.
+  const why = messageOf(cause) || codeOf(cause)
+  return new EvError('io', `The database ${place} cannot be used: ${why}. ${remedy}`, { cause })
+}
+
+const isNewer = (cause: unknown) => /previously executed migration/.test(messageOf(cause))
+
+const NEWER = 'It was written by a newer version of ev: use that version.'
+
+function fileRemedy(cause: unknown): string {
+  // It is needed again once that is set right: nobody should move it away.
+  if (/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(codeOf(cause))) {
+    return 'Look whether the disk is full, or may not be written (“ev doctor” tells), or name another place with --data-dir.'
+  }
+  return 'Name another place with --data-dir, or move the file away if it is damaged.'
+}
+
+function serverRemedy(cause: unknown): string {
+  if (isOutage(cause)) {
+    return 'Look whether the server runs, may be reached from here and has connections left, or name another with --database.'
+  }
+  // SQLSTATE: a table that is there already.
+  if (codeOf(cause) === '42P07') {
+    return 'Another program uses it: name a database of its own with --database.'
+  }
+  return 'Correct the user, the password or the name in --database; the user must be allowed to make tables.'
+}
