@@ -11,8 +11,10 @@ import { Engine } from './engine/engine.ts'
 import { type ListPlan, type Lists, openLists } from './engine/lists.ts'
 import { noMemory, processMemory, type ResultMemory } from './engine/memory.ts'
 import { CatchAllMemory } from './probe/catch-all.ts'
+import type { CatchAllStore } from './probe/catch-all-share.ts'
 import type { ProbeWorld } from './probe/egress/egress.ts'
 import { Fleet } from './probe/egress/fleet.ts'
+import type { PaceKey, PaceShare } from './probe/pace-share.ts'
 import { paceRow } from './probe/pace-table.ts'
 import { Places } from './probe/places.ts'
 import { Prober } from './probe/probe.ts'
@@ -41,6 +43,16 @@ export type EngineParts = {
   readonly memory?: ResultMemory
   /** Those that the settings name when left out. */
   readonly lists?: Lists
+  /** What is kept together with other processes; when left out, nothing is. */
+  readonly cluster?: ClusterParts
+}
+
+/** What the processes that share a database go by together. */
+export type ClusterParts = {
+  readonly paces: PaceShare
+  readonly catchAll: CatchAllStore
+  /** Names of all egresses that somebody asks by; the very same list while nothing changes. */
+  readonly egresses: () => readonly string[]
 }
 
 const SINGLE_DEADLINE_MS = 10_000
@@ -65,7 +77,7 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     resolver,
     clock,
     log,
-    fleet: wireFleet(config, world, doors.dial ?? tcpDial),
+    fleet: wireFleet(config, world, doors.dial ?? tcpDial, parts.cluster ?? null),
     lists: parts.lists ?? openLists(listPlan(config)),
     memory: parts.memory ?? (config.cache ? processMemory(clock) : noMemory),
     specialDomains: config.specialDomains,
@@ -81,17 +93,23 @@ function wireFleet(
   config: Config,
   world: Omit<ProbeWorld, 'egress'>,
   dial: Dial | ((egress: EgressConfig) => Dial),
+  cluster: ClusterParts | null,
 ): Fleet {
-  const catchAll = new CatchAllMemory(world.clock)
+  const { paces = null, catchAll: store = null } = cluster ?? {}
+  const catchAll = new CatchAllMemory(world.clock, store)
   const said = (operator: string) =>
     Object.hasOwn(config.operators, operator) ? config.operators[operator] : undefined
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
     const own = { name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial }
     const rowOf = (operator: string) => paceRow(operator, config, said(operator))
-    return new Prober({ ...world, egress: own }, rowOf, catchAll)
+    return new Prober({ ...world, egress: own }, rowOf, catchAll, paces)
   })
-  return new Fleet(probers, operator => said(operator)?.egresses ?? null)
+  const others = cluster && {
+    names: cluster.egresses,
+    isRefused: (key: PaceKey) => cluster.paces.isRefused(key),
+  }
+  return new Fleet(probers, operator => said(operator)?.egresses ?? null, others)
 }
 
 /** Answers of the DNS, remembered; `close` it at the end. */

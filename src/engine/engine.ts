@@ -155,17 +155,17 @@ export class Engine {
     this.#world.lists.reload()
   }
 
-  /** How an operator is asked at present, by one egress or by the one that should ask it. */
-  pace(operator: string, egress = this.fleet.firstFor(operator)): Pace {
+  /** How an operator is asked at present, by one egress of ours or by the one of them that should ask it. */
+  pace(operator: string, egress = this.fleet.own.firstFor(operator)): Pace {
     return this.fleet.prober(egress).pace(operator)
   }
 
-  /** Our source identities. */
+  /** Our source identities, and who else asks. */
   get fleet(): Fleet {
     return this.#world.fleet
   }
 
-  /** Their names, in the order of the settings. */
+  /** The names of ours, in the order of the settings. */
   get egresses(): readonly string[] {
     return this.fleet.names
   }

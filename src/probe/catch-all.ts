@@ -1,10 +1,13 @@
-import { type Clock, DAY, HOUR } from '../base/clock.ts'
+import { type Clock, DAY, HOUR, SECOND } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
 import { TtlMap } from '../base/ttl-map.ts'
+import { CatchAllLearner, type CatchAllStore } from './catch-all-share.ts'
 
 /** A domain that takes everything may stop doing so; one that tells seldom begins to take everything. */
 export const CATCH_ALL_TTL_MS = { yes: 24 * HOUR, no: 7 * DAY } as const
 const DOMAINS_MAX = 50_000
+/** What others did not know either is not looked for again for so long. */
+const LOOK_AGAIN_MS = 10 * SECOND
 
 /** Letters and digits after the first letter: 36^19 names, so no mailbox has one by chance. */
 const NAME_LENGTH = 20
@@ -30,9 +33,21 @@ export type ClaimedTurn = {
 export class CatchAllMemory {
   readonly #known: TtlMap<{ catchAll: boolean }>
   readonly #asking = new Map<string, Promise<boolean | null | 'dropped'>>()
+  readonly #store: CatchAllStore | null
+  readonly #learner: CatchAllLearner | null
+  /** What others were asked about. */
+  readonly #looked: TtlMap<object>
 
-  constructor(clock: Clock) {
+  /** `store`: what other processes know. */
+  constructor(clock: Clock, store: CatchAllStore | null = null) {
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
+    this.#looked = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
+    this.#store = store
+    this.#learner =
+      store &&
+      new CatchAllLearner(clock, store, (domain, { catchAll, keepMs }) =>
+        this.#known.set(domain, { catchAll }, keepMs),
+      )
   }
 
   /** What is known of a domain, or null. */
@@ -41,7 +56,18 @@ export class CatchAllMemory {
   }
 
   remember(domain: string, catchAll: boolean): void {
-    this.#known.set(domain, { catchAll }, CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no'])
+    const keepMs = CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no']
+    this.#known.set(domain, { catchAll }, keepMs)
+    this.#store?.remember(domain, { catchAll, keepMs })
+  }
+
+  /** Learns what other processes found, for those of these domains that are not known here; null where there is none. */
+  learn(domains: readonly string[]): Promise<void> | null {
+    if (this.#learner === null) return null
+    const isNew = (domain: string) => this.recall(domain) === null && !this.#looked.get(domain)
+    const sought = [...new Set(domains)].filter(isNew)
+    for (const domain of sought) this.#looked.set(domain, LOOKED, LOOK_AGAIN_MS)
+    return sought.length === 0 ? null : this.#learner.learn(sought)
   }
 
   /** Waits for whoever is asking about this domain, till `signal` aborts; else gives the caller the turn to ask. */
@@ -73,6 +99,8 @@ export class CatchAllMemory {
     return { settle: end, drop: () => end('dropped') }
   }
 }
+
+const LOOKED = {}
 
 /** What is told, or null when `signal` aborts first. */
 function orNullOnAbort<T>(telling: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {

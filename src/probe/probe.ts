@@ -7,6 +7,7 @@ import { WayOut } from './egress/way-out.ts'
 import { HostMemory } from './lane/host-memory.ts'
 import { Lane, type ProbeOptions } from './lane/lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
+import type { PaceShare } from './pace-share.ts'
 import { planLanes, type Question } from './plan.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
@@ -18,6 +19,7 @@ export class Prober {
   readonly #world: ProbeWorld
   readonly #rowOf: (operator: string) => PaceRow
   readonly #paces: TtlMap<Pace>
+  readonly #share: PaceShare | null
   readonly #hosts: HostMemory
   readonly #wayOut: WayOut
   readonly catchAll: CatchAllMemory
@@ -29,6 +31,8 @@ export class Prober {
     rowOf: (operator: string) => PaceRow,
     /** Shared by several probers: what a domain takes does not hang on who asks. */
     catchAll = new CatchAllMemory(world.clock),
+    /** Where other processes go by the same paces. */
+    share: PaceShare | null = null,
   ) {
     this.#world = world
     this.#rowOf = rowOf
@@ -36,22 +40,35 @@ export class Prober {
     this.#hosts = new HostMemory(world.clock)
     this.#wayOut = new WayOut(world, () => this.#hosts.forgive())
     this.catchAll = catchAll
+    this.#share = share
   }
 
   get egressName(): string {
     return this.#world.egress.name
   }
 
+  /** Where the pace of an operator starts. */
+  row(operator: string): PaceRow {
+    return this.#rowOf(operator)
+  }
+
   /** The pace at which an operator is asked. */
   pace(operator: string): Pace {
-    const pace = this.#paces.get(operator) ?? new Pace(this.#rowOf(operator), this.#world.clock)
+    const pace = this.#paces.get(operator) ?? this.#newPace(operator)
     this.#paces.set(operator, pace, PACE_TTL_MS)
     return pace
+  }
+
+  #newPace(operator: string): Pace {
+    const row = this.#rowOf(operator)
+    const { clock, egress } = this.#world
+    return new Pace(row, clock, this.#share?.open({ operator, egress: egress.name }, row))
   }
 
   /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
   mayAsk(operator: string): boolean {
     if (this.#wayOut.closedAnswer !== null) return false
+    if (this.#share?.isRefused({ operator, egress: this.egressName })) return false
     return !(this.#paces.get(operator)?.isRefused ?? false)
   }
 
@@ -81,6 +98,8 @@ export class Prober {
   ): Promise<void> {
     const pace = this.pace(operator.name)
     if (pace.isRefused) pace.turnedAway(questions.length)
+    const unsure = questions.filter(({ catchAll }) => catchAll === null)
+    const learned = this.catchAll.learn(unsure.map(({ address }) => address.domain.ascii))
     let closed = Promise.resolve()
     for (const plan of planLanes(questions)) {
       await closed
@@ -89,6 +108,7 @@ export class Prober {
         world: this.#world,
         pace,
         catchAll: this.catchAll,
+        learned,
         hosts: this.#hosts,
         wayOut: this.#wayOut,
         onFarewell: farewell => {

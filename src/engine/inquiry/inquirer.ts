@@ -28,7 +28,7 @@ export type InquirerWorld = {
 }
 
 export type ProbeListOptions = {
-  /** The name of the egress that asks; when left out, the one that should ask this operator. */
+  /** The name of the egress that asks; when left out, the one of ours that should ask this operator. */
   readonly egress?: string
   /** Ends every conversation at once. */
   readonly signal: AbortSignal
@@ -107,7 +107,7 @@ export class Inquirer {
     options: ProbeListOptions,
   ): Promise<void> {
     const { clock, closing, fleet } = this.#world
-    const prober = fleet.prober(options.egress ?? fleet.firstFor(operator.name))
+    const prober = fleet.prober(options.egress ?? fleet.own.firstFor(operator.name))
     const unanswered = new Set(inquiries)
     const { signal, done } = limited(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
@@ -149,7 +149,7 @@ export class Inquirer {
 
   /** Asks by one egress after another, until one of them is not turned away or there is none left. */
   async #askAround(inquiry: Inquiry, options: ProbeOptions<Inquiry>): Promise<void> {
-    const { fleet } = this.#world
+    const fleet = this.#world.fleet.own
     const { operator } = inquiry
     const willing = () => (options.signal.aborted ? [] : fleet.willing(operator.name))
     const turnedAway: string[] = []
@@ -200,7 +200,7 @@ export class Inquirer {
   }
 
   #outOfTime({ operator, catchAll }: Inquiry): Probed {
-    const egress = this.#world.fleet.firstFor(operator.name)
+    const egress = this.#world.fleet.own.firstFor(operator.name)
     return { ...OUT_OF_TIME, catchAll, egress }
   }
 

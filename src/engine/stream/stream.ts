@@ -209,7 +209,7 @@ class Stream {
 
   /** Puts as many walkers on a line as the pace of each egress and the whole stream allow. */
   #walk(line: Line) {
-    const { fleet } = this.#engine
+    const fleet = this.#engine.fleet.own
     const operator = line.operator.name
     const first = fleet.firstFor(operator)
     const { sessionsMax, recipientsPerSession } = this.#engine.pace(operator, first).row
@@ -262,7 +262,7 @@ class Stream {
   #answered(waiting: Waiting, outcome: Outcome) {
     const { clock, wait = true, greylistDelayMs } = this.#options
     const { inquiry, since } = waiting
-    const { fleet } = this.#engine
+    const fleet = this.#engine.fleet.own
     const { name } = inquiry.operator
     const willing = () => fleet.willing(name)
     const doubtMs = () => fleet.doubtMs(outcome.egress, name)

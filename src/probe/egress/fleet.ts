@@ -1,25 +1,53 @@
 import { EvError } from '../../base/error.ts'
+import type { PaceRow } from '../pace.ts'
+import type { PaceKey } from '../pace-share.ts'
 import type { Prober } from '../probe.ts'
 
 /** Names of the egresses that may ask an operator; null: all. */
 export type AllowedEgresses = (operator: string) => readonly string[] | null
 
+/** Egresses that other processes ask by. */
+export type OtherEgresses = {
+  /** Their names, ours among them or not; the very same list while nothing changes. */
+  readonly names: () => readonly string[]
+  /** Whether an operator refuses one of them, as last known. */
+  readonly isRefused: (key: PaceKey) => boolean
+}
+
 /** Our source identities: who of them asks which operator. At least one. */
 export class Fleet {
+  /** Those that this process asks by. */
   readonly names: readonly string[]
+  /** The same without those of other processes: for what must be asked here. */
+  readonly own: Fleet
   readonly #probers: ReadonlyMap<string, Prober>
   readonly #allowed: AllowedEgresses
+  readonly #others: OtherEgresses | null
+  #known: { readonly others: readonly string[]; readonly all: readonly string[] }
 
-  constructor(probers: readonly Prober[], allowed: AllowedEgresses = () => null) {
+  constructor(
+    probers: readonly Prober[],
+    allowed: AllowedEgresses = () => null,
+    others: OtherEgresses | null = null,
+  ) {
     this.names = probers.map(({ egressName }) => egressName)
+    this.own = others === null ? this : new Fleet(probers, allowed)
     this.#probers = new Map(probers.map(prober => [prober.egressName, prober]))
     this.#allowed = allowed
+    this.#others = others
+    this.#known = { others: NONE, all: this.names }
   }
 
+  /** One of ours. */
   prober(name: string): Prober {
     const prober = this.#probers.get(name)
     if (prober !== undefined) return prober
     throw new EvError('usage', `There is no egress "${name}", only ${this.names.join(', ')}.`)
+  }
+
+  /** Where the pace of an operator starts, whoever asks it. */
+  row(operator: string): PaceRow {
+    return this.prober(this.names[0] as string).row(operator)
   }
 
   /**
@@ -28,31 +56,32 @@ export class Fleet {
    * or less changes the first only for those operators that it gains or leaves (rendezvous hashing).
    */
   inOrder(operator: string): readonly string[] {
-    if (this.names.length === 1) return this.names
+    const all = this.#all
+    if (all.length === 1) return all
     const allowed = this.#allowed(operator)
-    const names = allowed === null ? this.names : this.names.filter(name => allowed.includes(name))
+    const names = allowed === null ? all : all.filter(name => allowed.includes(name))
     // The settings may leave none of those at work: better another than nobody.
-    const ranked = (names.length > 0 ? names : this.names).map(name => ({
+    const ranked = (names.length > 0 ? names : all).map(name => ({
       name,
       rank: hash(`${name} ${operator}`),
     }))
     return ranked.sort((a, b) => b.rank - a.rank).map(({ name }) => name)
   }
 
-  /** Those that may ask at present: neither refused by the operator nor cut off from all. In the same order. */
+  /** Those that may ask at present: neither refused by the operator nor, of ours, cut off from all. In the same order. */
   willing(operator: string): readonly string[] {
-    return this.inOrder(operator).filter(name => this.prober(name).mayAsk(operator))
+    return this.inOrder(operator).filter(name => this.#mayAsk(name, operator))
   }
 
   /** Who should ask an operator now. Where none may it is the first, who will be told so. */
   firstFor(operator: string): string {
-    if (this.names.length === 1) return this.names[0] as string
+    if (this.#all.length === 1) return this.#all[0] as string
     return (this.willing(operator)[0] ?? this.inOrder(operator)[0]) as string
   }
 
-  /** Whether an egress should leave an operator to the others: it may not ask, and one of them may. */
+  /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
   standsBack(name: string, operator: string): boolean {
-    if (this.names.length === 1 || this.prober(name).mayAsk(operator)) return false
+    if (this.#all.length === 1 || this.prober(name).mayAsk(operator)) return false
     return this.willing(operator).length > 0
   }
 
@@ -62,11 +91,28 @@ export class Fleet {
     return doubtMs === null || this.standsBack(name, operator) ? null : doubtMs
   }
 
+  /** Ours, and those of others, each once; the order of the list is nobody's concern. */
+  get #all(): readonly string[] {
+    const others = this.#others?.names() ?? NONE
+    if (others !== this.#known.others) {
+      this.#known = { others, all: [...new Set([...this.names, ...others])] }
+    }
+    return this.#known.all
+  }
+
+  #mayAsk(egress: string, operator: string): boolean {
+    const prober = this.#probers.get(egress)
+    if (prober !== undefined) return prober.mayAsk(operator)
+    return !(this.#others?.isRefused({ operator, egress }) ?? false)
+  }
+
   /** When nobody will ask any more: resolves when every connection is closed that is being closed now. */
   async close(): Promise<void> {
     await Promise.all([...this.#probers.values()].map(prober => prober.close()))
   }
 }
+
+const NONE: readonly string[] = []
 
 /** FNV-1a, 32 bits: quick, as it is taken for every row of a list, and the same in every process. */
 function hash(text: string): number {

@@ -51,6 +51,8 @@ export type LaneOptions<Q extends Question> = ProbeOptions<Q> & {
   readonly world: ProbeWorld
   readonly pace: Pace
   readonly catchAll: CatchAllMemory
+  /** When it is known what other processes found of the domains; null: there is nothing to learn. Never rejects. */
+  readonly learned: Promise<void> | null
   readonly hosts: HostMemory
   readonly wayOut: WayOut
   /** Called with the end of each connection, which may come after the last answer. */
@@ -153,6 +155,7 @@ export class Lane<Q extends Question> {
       return farewell
     }
     try {
+      if (this.#options.learned !== null) await this.#options.learned
       const conversation = new Conversation(this, opened)
       const lost = await conversation.run()
       return { lost, facts: conversation.facts, farewell: leave() }

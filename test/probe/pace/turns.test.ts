@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { SECOND } from '../../src/base/clock.ts'
-import type { PaceRow } from '../../src/probe/pace.ts'
-import { Pace } from '../../src/probe/pace.ts'
-import { quiet } from '../engine/house.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { ROW } from './house.ts'
+import { SECOND } from '../../../src/base/clock.ts'
+import type { PaceRow } from '../../../src/probe/pace.ts'
+import { Pace } from '../../../src/probe/pace.ts'
+import { quiet } from '../../engine/house.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { ROW } from '../house.ts'
 
 const never = new AbortController().signal
 

@@ -1,0 +1,41 @@
+import type { PaceChange, PaceState } from './pace/rules.ts'
+import type { PaceRow } from './pace.ts'
+
+/** Whose pace: an operator's, as one egress asks it. */
+export type PaceKey = { readonly operator: string; readonly egress: string }
+
+/** Gives the right to hold a connection back; may be called once. */
+export type End = () => void
+
+/** Where one pace is kept: in this process, or shared with others. */
+export interface PaceKeeper {
+  /** As last known, with all that was told here. */
+  readonly state: PaceState
+  /** Connections held by anybody, as last known, with those that are being asked for here. */
+  readonly sessions: number
+  /** The time of the clock that the state goes by, ms. */
+  now(): number
+  /**
+   * Opens one more connection, which as far as is known here may be opened. Null where others were faster, or `signal`
+   * aborted. Rejects where it cannot be told whether it may.
+   */
+  begin(signal: AbortSignal): End | Promise<End | null>
+  /** Something happened that all should know at once. Never throws: where it cannot be told now, that is tried again. */
+  change(change: PaceChange): void
+  /** The same for what can wait until the connection ends that met it. */
+  note(change: PaceChange): void
+  /** Calls whenever others changed something; the function that it gives ends that. */
+  watch(call: () => void): () => void
+}
+
+/**
+ * Paces that several processes keep together. What holds over all of them: connections at the same time and each second,
+ * the allowance that grows and halves, pauses and refusals. Rows of unknown users are counted by each process
+ * from what it knows, and put together when a connection ends: in the worst case each process that has a connection
+ * leaves at the row's end that it sees itself, so that `unknownStreakMax` of each go by before all are paused.
+ */
+export interface PaceShare {
+  open(key: PaceKey, row: PaceRow): PaceKeeper
+  /** Whether the operator refuses this egress, whichever process asks by it; as last known. */
+  isRefused(key: PaceKey): boolean
+}

@@ -1,0 +1,167 @@
+import { MINUTE, SECOND } from '../../base/clock.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import type { PaceRow } from '../pace.ts'
+
+/**
+ * What one egress knows of how an operator is asked. Plain, so that it can be stored: wherever it is kept, what happens
+ * changes it by the functions below. All times are ms of one clock, whichever it is.
+ */
+export type PaceState = {
+  /** Connections at the same time; one that is not whole does not count yet. */
+  readonly sessionsAllowed: number
+  readonly ratePerMs: number
+  /** When the next connection is due by the rate; behind now by at most a burst of `sessionsMax`. */
+  readonly nextStartAt: number
+  readonly pausedAt: number
+  readonly pausedUntil: number
+  readonly throttledUntil: number
+  readonly pauseMs: number
+  readonly streakPauseMs: number
+  /** Unknown users in a row, over all connections. */
+  readonly streak: number
+  readonly refusal: Refused | null
+}
+
+/** The operator wants none of us; kept when its time is over, until somebody is let in. */
+export type Refused = {
+  readonly answer: Answer
+  readonly at: number
+  readonly until: number
+  readonly turnedAway: number
+}
+
+/** One thing that happened. Gives the very same state where it changes nothing. */
+export type PaceChange = (state: PaceState, now: number) => PaceState
+
+/** Postfix's minimal_backoff_time and maximal_backoff_time: 300 s and 4,000 s. */
+const PAUSE_MIN_MS = 5 * MINUTE
+const PAUSE_MAX_MS = 4_000 * SECOND
+/** How long a refusal of our address is believed before we ask again. */
+export const REFUSAL_MS = 30 * MINUTE
+/** A first pause after too many unknown users in a row; it doubles while they go on. */
+const STREAK_PAUSE_MIN_MS = 10 * SECOND
+const STREAK_PAUSE_MAX_MS = 2 * MINUTE
+/** The slowest that halving may make us: one connection in five minutes. */
+const RATE_MIN_PER_MS = 1 / (5 * MINUTE)
+/** Before any time of any clock; JSON has no infinity. */
+const NEVER = Number.MIN_SAFE_INTEGER
+
+/** How an operator is asked that was not asked yet. */
+export const newState = ({ sessionsMax, sessionsPerSecond }: PaceRow): PaceState => ({
+  sessionsAllowed: sessionsMax,
+  ratePerMs: sessionsPerSecond / SECOND,
+  nextStartAt: NEVER,
+  pausedAt: NEVER,
+  pausedUntil: NEVER,
+  throttledUntil: NEVER,
+  pauseMs: PAUSE_MIN_MS,
+  streakPauseMs: STREAK_PAUSE_MIN_MS,
+  streak: 0,
+  refusal: null,
+})
+
+export const isRefused = ({ refusal }: PaceState, now: number) =>
+  refusal !== null && refusal.until > now
+
+export const isFull = ({ sessionsAllowed }: PaceState, sessions: number) =>
+  sessions >= Math.floor(sessionsAllowed)
+
+/** When the rate allows the next connection; a burst of `sessionsMax` is allowed after a rest. */
+export const dueAt = ({ nextStartAt, ratePerMs }: PaceState, row: PaceRow, now: number) =>
+  Math.max(nextStartAt, now - (row.sessionsMax - 1) / ratePerMs)
+
+/** Whether one more connection may be opened beside so many. */
+export const mayStart = (state: PaceState, row: PaceRow, now: number, sessions: number) =>
+  !isRefused(state, now) &&
+  state.pausedUntil <= now &&
+  !isFull(state, sessions) &&
+  dueAt(state, row, now) <= now
+
+/** A connection is opened. */
+export const started = (state: PaceState, row: PaceRow, now: number): PaceState => ({
+  ...state,
+  nextStartAt: dueAt(state, row, now) + 1 / state.ratePerMs,
+})
+
+/** A conversation ended well: one more connection for each clean cohort, as many as there are now. */
+export function succeeded(state: PaceState, row: PaceRow): PaceState {
+  const sessionsAllowed = Math.min(
+    row.sessionsMax,
+    state.sessionsAllowed + 1 / state.sessionsAllowed,
+  )
+  const ratePerMs = Math.min(row.sessionsPerSecond / SECOND, state.ratePerMs * 1.25)
+  return { ...state, sessionsAllowed, ratePerMs, pauseMs: PAUSE_MIN_MS, refusal: null }
+}
+
+/** The operator asked us to slow down; `retryAfterMs` is the time it named, if it did. */
+export function throttled(state: PaceState, now: number, retryAfterMs: number | null): PaceState {
+  // Conversations begun before the pause may say the same: that is one trouble, not several.
+  const isNew = state.throttledUntil <= now
+  const ownMs = isNew ? state.pauseMs : 0
+  const until = now + Math.min(Math.max(ownMs, retryAfterMs ?? 0), PAUSE_MAX_MS)
+  const throttledUntil = Math.max(state.throttledUntil, until)
+  const paused = { ...pausedUntil(state, now, throttledUntil), throttledUntil }
+  if (!isNew) return paused
+  return { ...halved(paused), pauseMs: Math.min(state.pauseMs * 2, PAUSE_MAX_MS) }
+}
+
+/** The operator refuses our address, name or sender. It goes on until somebody was let in, however often we are told. */
+export function refused(state: PaceState, now: number, answer: Answer): PaceState {
+  const { at, turnedAway } = state.refusal ?? { at: now, turnedAway: 0 }
+  const slower = isRefused(state, now) ? state : halved(state)
+  return { ...slower, refusal: { answer, at, until: now + REFUSAL_MS, turnedAway } }
+}
+
+/** Addresses that were to be asked about while it refused us. */
+export function turnedAway(state: PaceState, count: number): PaceState {
+  const { refusal } = state
+  if (refusal === null) return state
+  return { ...state, refusal: { ...refusal, turnedAway: refusal.turnedAway + count } }
+}
+
+/** One more unknown user, whichever connection met it. */
+export const unknown: PaceChange = state => ({ ...state, streak: state.streak + 1 })
+
+/** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
+export const notUnknown: PaceChange = state =>
+  state.streak === 0 ? state : { ...state, streak: 0 }
+
+/** A real recipient was found: the unknown ones before it were no dictionary attack. */
+export const found: PaceChange = state =>
+  state.streak === 0 && state.streakPauseMs === STREAK_PAUSE_MIN_MS
+    ? state
+    : { ...state, streak: 0, streakPauseMs: STREAK_PAUSE_MIN_MS }
+
+/** Too many unknown users in a row. */
+export const strayed: PaceChange = (state, now) => ({
+  ...pausedUntil(state, now, now + state.streakPauseMs),
+  streak: 0,
+  streakPauseMs: Math.min(state.streakPauseMs * 2, STREAK_PAUSE_MAX_MS),
+})
+
+/** A state that was kept by others or by a clock that was set since, as far as these settings and this time allow it. */
+export function fitted(given: PaceState, row: PaceRow, now: number): PaceState {
+  const state = { ...newState(row), ...given }
+  const slowestMs = Math.max(1 / RATE_MIN_PER_MS, SECOND / row.sessionsPerSecond)
+  const { refusal } = state
+  return {
+    ...state,
+    sessionsAllowed: Math.min(state.sessionsAllowed, row.sessionsMax),
+    ratePerMs: Math.min(state.ratePerMs, row.sessionsPerSecond / SECOND),
+    nextStartAt: Math.min(state.nextStartAt, now + slowestMs),
+    pausedUntil: Math.min(state.pausedUntil, now + PAUSE_MAX_MS),
+    throttledUntil: Math.min(state.throttledUntil, now + PAUSE_MAX_MS),
+    refusal: refusal && { ...refusal, until: Math.min(refusal.until, now + REFUSAL_MS) },
+  }
+}
+
+function pausedUntil(state: PaceState, now: number, until: number): PaceState {
+  const pausedAt = state.pausedUntil <= now ? now : state.pausedAt
+  return { ...state, pausedAt, pausedUntil: Math.max(state.pausedUntil, until) }
+}
+
+const halved = (state: PaceState): PaceState => ({
+  ...state,
+  sessionsAllowed: Math.max(1, Math.floor(state.sessionsAllowed / 2)),
+  ratePerMs: Math.max(RATE_MIN_PER_MS, state.ratePerMs / 2),
+})
