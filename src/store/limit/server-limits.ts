@@ -1,11 +1,11 @@
-import { type Kysely, sql } from 'kysely'
-import { breatheTogether, type Clock, MINUTE } from '../../base/clock.ts'
+import { sql } from 'kysely'
+import { breatheTogether, type Clock, MINUTE, SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
+import { serverTime } from '../cluster/server-time.ts'
 import type { Database, Trx } from '../database.ts'
 import { each } from '../dialect.ts'
-import type { Schema } from '../schema.ts'
 import {
   type Bucket,
   type BucketState,
@@ -56,7 +56,7 @@ export function serverLimits(database: Database, { clock, log }: Doors): LimitSt
   async function sweepNowAndThen(): Promise<void> {
     if (clock.ticks() < sweepAt) return
     sweepAt = clock.ticks() + SWEEP_MS
-    await sweep(database.loose).catch(error =>
+    await sweep(database).catch(error =>
       log.warn('old limits cannot be cleared away', { why: messageOf(error) }),
     )
   }
@@ -136,9 +136,9 @@ const statesOf = (clock: Clock, buckets: readonly Bucket[], standing: readonly S
 }
 
 /** A power cut of the server may forget what was counted last, as with a file: nobody waits for its disk. */
-function count({ loose }: Database, batch: readonly Wish[]): Promise<Counted> {
-  return loose.transaction().execute(async trx => {
-    const { windows, now } = await lockWindows(trx, batch)
+function count(database: Database, batch: readonly Wish[]): Promise<Counted> {
+  return database.loose.transaction().execute(async trx => {
+    const { windows, now } = await lockWindows(database, trx, batch)
     const changed = new Set<string>()
     const outcomes = batch.map(({ buckets, back }) => {
       if (back !== null) takeBack(back, windows, changed)
@@ -184,6 +184,7 @@ function takeBack(
  * are made, as one that is not there cannot be locked.
  */
 async function lockWindows(
+  database: Database,
   trx: Trx,
   batch: readonly Wish[],
 ): Promise<{ windows: Map<string, Window>; now: number }> {
@@ -197,7 +198,8 @@ async function lockWindows(
     insert into bucket (key, used, per_ms, ends_at)
     select value ->> 'key', 0, cast(value ->> 'perMs' as bigint), 0 from ${each(trx, wanted)} order by 1
     on conflict (key) do update set key = excluded.key
-    returning key, used, per_ms as "perMs", ends_at as "endsAt", ${NOW} as now`.execute(trx)
+    returning key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now,
+      ${unlessIdle}`.execute(trx)
   // Rows that were waited for are later than those before them.
   const now = Math.max(0, ...rows.map(row => row.now))
   const windows = rows.map(row => [row.key, windowOf(row, spans.get(row.key) ?? 0, now)] as const)
@@ -212,8 +214,12 @@ type Row = {
   readonly now: number
 }
 
-/** Time as the server has it at this moment, and not as its transaction began. */
-const NOW = sql<number>`cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint)`
+/**
+ * A process that stands still between its statements would keep its rows from all others: the server ends its transaction
+ * then.
+ */
+const IDLE_MS = 2 * SECOND
+const unlessIdle = sql`set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`
 
 /** A window that is over makes room for one that begins now. A clock that was set back makes none longer than it was meant to be. */
 function windowOf({ used, perMs, endsAt }: Row, wantedMs: number, now: number): Window {
@@ -231,12 +237,10 @@ async function writeWindows(
     from ${each(trx, rows)} where bucket.key = value ->> 'key'`.execute(trx)
 }
 
-async function read(
-  { reader }: Database,
-  buckets: readonly Bucket[],
-): Promise<readonly Standing[]> {
+async function read(database: Database, buckets: readonly Bucket[]): Promise<readonly Standing[]> {
+  const { reader } = database
   const { rows } = await sql<Row>`
-    select bucket.key, used, per_ms as "perMs", ends_at as "endsAt", ${NOW} as now
+    select bucket.key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now
     from ${each(reader, buckets)} join bucket on bucket.key = value ->> 'key'`.execute(reader)
   const rowOf = new Map(rows.map(row => [row.key, row]))
   return buckets.map(({ key, perMs }) => {
@@ -248,12 +252,11 @@ async function read(
 }
 
 /** Rows that somebody has at the moment are left to the next time. */
-async function sweep(db: Kysely<Schema>): Promise<void> {
+async function sweep(database: Database): Promise<void> {
   await sql`
-    delete from bucket where key in
-      (select key from bucket where ends_at <= ${NOW} limit ${SWEEP_ROWS_MAX} for update skip locked)`.execute(
-    db,
-  )
+    delete from bucket where key in (
+      select key from bucket where ends_at <= ${serverTime(database)}
+      limit ${SWEEP_ROWS_MAX} for update skip locked)`.execute(database.loose)
 }
 
 const SWEEP_ROWS_MAX = 10_000

@@ -1,7 +1,7 @@
 import { breathe, type Clock, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { type Database, isOfStorage, write } from '../../store/database.ts'
+import { type Database, isOfStorage, writeBeside } from '../../store/database.ts'
 import { type NewAttempt, recordAttempts } from '../../store/event/deliveries.ts'
 
 export type AttemptRecorder = {
@@ -64,7 +64,7 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
     const attempts = group.map(({ attempt }) => attempt)
     while (!isGivenUp) {
       try {
-        await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+        await writeBeside(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
         return true
       } catch (error) {
         if (!isOfStorage(error)) throw error

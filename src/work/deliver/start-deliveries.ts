@@ -2,7 +2,7 @@ import { type Clock, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Seal } from '../../base/seal.ts'
-import type { Queue } from '../../queue/queue.ts'
+import type { Lease, Queue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { dueWebhooks } from '../../store/event/deliveries.ts'
 import { followSetBack } from '../../store/event/set-back.ts'
@@ -28,6 +28,8 @@ export type DeliveryParts = {
 const KIND = 'deliver'
 /** Webhooks whose turn has come at the same time; most of so many wait for a place. */
 const ENTRIES_MAX = 10_000
+/** The same where other servers would have places for them. */
+const SHARED_ENTRIES_MAX = 500
 /** How often is looked for what has become due. */
 const DUE_LOOK_MS = SECOND / 2
 /** After a look failed: also how often the log is told of it. */
@@ -50,24 +52,26 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
     ...{ stopping: stopping.signal, abandoned: abandoned.signal },
   }
   const places = turnPlaces(endpoints)
-  const serve = (webhookId: string) =>
+  const serve = (webhookId: string, { lost }: Lease) =>
     places.run(webhookId, isCrowded => {
-      const turn = new Turn({ ...work, isCrowded }, webhookId)
+      const turn = new Turn({ ...work, isCrowded, lost }, webhookId)
       turns.set(webhookId, turn)
-      return turn.run().finally(() => turns.delete(webhookId))
+      return turn.run().finally(() => {
+        if (turns.get(webhookId) === turn) turns.delete(webhookId)
+      })
     })
   const follow = followWallClock(parts)
   const look = async () => {
     await follow()
-    for (const { id: webhookId, url } of await dueWebhooks(database, clock.now())) {
-      endpoints.isAt(webhookId, url)
-      if (endpoints.restMs(webhookId) > 0) continue
-      turns.get(webhookId)?.nudge()
-      await queue.put(KIND, webhookId)
-    }
+    const due = await dueWebhooks(database, clock.now())
+    for (const { id, url } of due) endpoints.isAt(id, url)
+    const ids = due.map(({ id }) => id).filter(id => endpoints.restMs(id) === 0)
+    for (const id of ids) turns.get(id)?.nudge()
+    if (ids.length > 0) await queue.putAll(KIND, ids)
   }
   const watch = watchDue(look, { clock, log })
-  const worker = queue.work(KIND, serve, { concurrency: ENTRIES_MAX })
+  const concurrency = isShared(database) ? SHARED_ENTRIES_MAX : ENTRIES_MAX
+  const worker = queue.work(KIND, serve, { concurrency })
   const stop = async () => {
     stopping.abort()
     const quiet = new AbortController()
@@ -91,7 +95,13 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
   }
 }
 
-/** Sees to it that nothing waits for a time that was the present once, before the wall clock was set back. */
+/** Whether other servers carry events as well: each webhook is one server's at a time, and what one had under way when it died is sent by another. */
+const isShared = ({ dialect }: Database) => dialect === 'postgres'
+
+/**
+ * Sees to it that nothing waits for a time that was the present once, before the wall clock was set back. Where several
+ * servers write times, the clock of one says nothing of those of the others: only what nobody can have meant is moved.
+ */
 function followWallClock({ database, clock }: Pick<DeliveryParts, 'database' | 'clock'>) {
   let known: number | null = null
   return async () => {
@@ -99,7 +109,9 @@ function followWallClock({ database, clock }: Pick<DeliveryParts, 'database' | '
     const offset = now - clock.ticks()
     const byMs = known === null ? 0 : known - offset
     // At the start too, as it may have been set back while nobody looked.
-    if (known === null || byMs > SET_BACK_MIN_MS) await followSetBack(database, { now, byMs })
+    if (known === null || byMs > SET_BACK_MIN_MS) {
+      await followSetBack(database, { now, byMs: isShared(database) ? 0 : byMs })
+    }
     known = offset
   }
 }

@@ -21,6 +21,8 @@ export type TurnWork = AttemptParts & {
   readonly stopping: AbortSignal
   /** What is under way is given up. */
   readonly abandoned: AbortSignal
+  /** The webhook may be another server's now: nothing is begun, and nothing waited for. */
+  readonly lost: AbortSignal
   /** Whether other webhooks wait for a turn. */
   readonly isCrowded: () => boolean
 }
@@ -50,15 +52,15 @@ export class Turn {
 
   /** Gives when the webhook is to have its next turn. */
   async run(): Promise<NextDue> {
-    const { abandoned } = this.#work
-    const onAbandoned = () => this.nudge()
-    abandoned.addEventListener('abort', onAbandoned)
+    const over = AbortSignal.any([this.#work.abandoned, this.#work.lost])
+    const onOver = () => this.nudge()
+    over.addEventListener('abort', onOver)
     try {
       await this.#sendDue()
     } finally {
       // Were another turn to begin before, there would be more requests than are allowed.
-      while (this.#underWay.size > 0 && !abandoned.aborted) await this.#news.promise
-      abandoned.removeEventListener('abort', onAbandoned)
+      while (this.#underWay.size > 0 && !over.aborted) await this.#news.promise
+      over.removeEventListener('abort', onOver)
     }
     return this.#whenDue()
   }
@@ -92,8 +94,8 @@ export class Turn {
   }
 
   #mayBegin(endAt: number): boolean {
-    const { clock, endpoints, stopping, isCrowded } = this.#work
-    if (stopping.aborted || endpoints.restMs(this.#webhookId) > 0) return false
+    const { clock, endpoints, stopping, lost, isCrowded } = this.#work
+    if (stopping.aborted || lost.aborted || endpoints.restMs(this.#webhookId) > 0) return false
     return clock.ticks() < endAt || !isCrowded()
   }
 
@@ -153,8 +155,8 @@ export class Turn {
   }
 
   async #whenDue(): Promise<NextDue> {
-    const { clock, database, endpoints, stopping } = this.#work
-    if (stopping.aborted) return 'done'
+    const { clock, database, endpoints, stopping, lost } = this.#work
+    if (stopping.aborted || lost.aborted) return 'done'
     const dueAt = await nextDueAt(database, this.#webhookId, [])
     if (dueAt === null) return 'done'
     return { dueAt: Math.max(dueAt, clock.now() + endpoints.restMs(this.#webhookId)) }

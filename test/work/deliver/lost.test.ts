@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { memoryQueue } from '../../../src/queue/memory-queue.ts'
+import type { Queue } from '../../../src/queue/queue.ts'
+import { house, settle, slowPost, until } from './house.ts'
+
+test('a turn whose webhook may be the turn of another server begins nothing more, and does not wait', async () => {
+  const h = await house()
+  await h.addWebhook()
+  await h.addEvents(6)
+  const post = slowPost()
+  const { queue, lose, ended } = losing(memoryQueue(h.clock, h.log))
+  h.start({ post, queue })
+  await until(() => post.sent.length === 4)
+  lose()
+  await until(() => ended.length === 1)
+  expect(ended).toEqual(['done'])
+  await settle()
+  expect(post.sent).toHaveLength(4)
+})
+
+test('what came of the requests of a lost turn is written down all the same', async () => {
+  const h = await house({ watches: false })
+  await h.addWebhook()
+  await h.addEvents(1)
+  const post = slowPost()
+  const { queue, lose, ended } = losing(memoryQueue(h.clock, h.log))
+  h.start({ post, queue })
+  await until(() => post.sent.length === 1)
+  lose()
+  await until(() => ended.length === 1)
+  post.answer(200)
+  await until(async () => (await h.deliveries())[0]?.state === 'delivered')
+  expect(await h.attempts()).toHaveLength(1)
+})
+
+/** A queue whose entries can be lost; what their handlers gave is noted. */
+function losing(inner: Queue) {
+  const lost = new AbortController()
+  const ended: unknown[] = []
+  const queue: Queue = {
+    ...inner,
+    work: (kind, handler, options) =>
+      inner.work(
+        kind,
+        async (key, lease) => {
+          const next = await handler(key, { ...lease, lost: lost.signal })
+          ended.push(next)
+          return next
+        },
+        options,
+      ),
+  }
+  return { queue, ended, lose: () => lost.abort() }
+}
