@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import { type Database, secureDelete, type Trx, write } from '../database.ts'
-import type { JobState, JobType, VerificationTable } from '../schema.ts'
+import type { ItemTrace, Traces } from './traces.ts'
+
+export { NO_TRACES, type Traces, tracesOf } from './traces.ts'
 
 /** How many remembered answers are kept no longer than until a time, epoch ms. */
 export async function countAnswersUntil({ db }: Database, until: number): Promise<number> {
@@ -39,104 +41,6 @@ export async function countSpentDeliveries(
   return Number(rows[0]?.count ?? 0)
 }
 
-/** Everything about one address. */
-export type Traces = {
-  readonly answers: readonly string[]
-  readonly items: readonly ItemTrace[]
-  /** In the history. */
-  readonly verifications: readonly VerificationTrace[]
-  /** Events that tell of it, by ID. */
-  readonly events: readonly string[]
-}
-
-export type ItemTrace = {
-  readonly jobId: string
-  readonly position: number
-  readonly finished: boolean
-  /** Whether its list was submitted to the service, which works on it by itself. */
-  readonly ofService: boolean
-}
-
-export type VerificationTrace = Pick<
-  VerificationTable,
-  'account_id' | 'sandbox' | 'created_at' | 'id'
->
-
-export const NO_TRACES: Traces = { answers: [], items: [], verifications: [], events: [] }
-
-/**
- * Where an address is written down, whatever the case of its letters: under its key, or inside another text,
- * such as a cell that is no address, or a suggestion.
- */
-export async function tracesOf(
-  { db }: Database,
-  o: { key: string; text: string },
-): Promise<Traces> {
-  const sought = [...new Set([o.key.toLowerCase(), o.text.toLowerCase()])]
-  const [key = ''] = sought
-  const holds = (column: string) =>
-    sql.join(
-      sought.map(text => sql`instr(lower(${sql.ref(column)}), ${text}) > 0`),
-      sql` or `,
-    )
-  const answers = await sql<{ address_key: string }>`
-    select address_key from answer where lower(address_key) = ${key}`.execute(db)
-  const items = await sql<Candidate>`
-    select item.job_id as "jobId", item.position as position, item.dedupe_key as "dedupeKey",
-      item.text as text, item.result as result, item.cells as cells,
-      job.written_at as "writtenAt", job.state as state, job.type as type
-    from item join job on job.id = item.job_id
-    where lower(item.dedupe_key) = ${key} or ${holds('item.text')} or ${holds('item.result')}
-      or ${holds('item.cells')}`.execute(db)
-  const verifications = await sql<VerificationTrace & { email: string }>`
-    select account_id, sandbox, created_at, id, email from verification
-    where ${holds('email')}`.execute(db)
-  const events = await sql<{ id: string; body: string }>`
-    select id, body from event where ${holds('body')}`.execute(db)
-  const isAbout = (...places: (string | null)[]) =>
-    places.some(place => sought.some(text => holdsWhole(place?.toLowerCase() ?? '', text)))
-  return {
-    answers: answers.rows.map(row => row.address_key),
-    items: items.rows
-      .filter(
-        row => row.dedupeKey.toLowerCase() === key || isAbout(row.text, row.result, row.cells),
-      )
-      .map(toItemTrace),
-    verifications: verifications.rows
-      .filter(({ email }) => isAbout(email))
-      .map(({ email: _, ...place }) => place),
-    events: events.rows.filter(({ body }) => isAbout(body)).map(({ id }) => id),
-  }
-}
-
-type Candidate = {
-  jobId: string
-  position: number
-  dedupeKey: string
-  text: string
-  result: string | null
-  cells: string | null
-  state: JobState
-  type: JobType
-  writtenAt: number | null
-}
-
-function toItemTrace({ jobId, position, state, type, writtenAt }: Candidate): ItemTrace {
-  const ofService = type !== 'list'
-  const ended = state === 'cancelled' || state === 'failed' || (ofService && state === 'completed')
-  return { jobId, position, finished: ended || writtenAt !== null, ofService }
-}
-
-/** Whether the address stands there by itself: joann@example.com is not ann@example.com. */
-function holdsWhole(place: string, address: string): boolean {
-  for (let at = place.indexOf(address); at >= 0; at = place.indexOf(address, at + 1)) {
-    const [before, after] = [place.slice(0, at), place.slice(at + address.length)]
-    if (!/[\p{L}\p{N}._+-]$/u.test(before) && !/^(?:[\p{L}\p{N}_-]|\.[\p{L}\p{N}])/u.test(after))
-      return true
-  }
-  return false
-}
-
 /**
  * Empties the rows of an address: the job keeps its counts and the history its verdicts, each row its place and
  * class, and nothing of the address stays. Its answers go, and the events that tell of it.
@@ -155,9 +59,8 @@ export async function eraseTraces(database: Database, traces: Traces): Promise<v
     }
     for (const id of traces.events) {
       await sql`
-        delete from attempt where delivery_id in (select id from delivery where event_id = ${id})`.execute(
-        trx,
-      )
+        delete from attempt
+        where delivery_id in (select id from delivery where event_id = ${id})`.execute(trx)
       await trx.deleteFrom('delivery').where('event_id', '=', id).execute()
       await trx.deleteFrom('event').where('id', '=', id).execute()
     }
@@ -166,13 +69,23 @@ export async function eraseTraces(database: Database, traces: Traces): Promise<v
 
 async function eraseItems(trx: Trx, items: readonly ItemTrace[]): Promise<void> {
   for (const { jobId, position } of items) {
-    // The check of the schema wants a result where an item is done: there it is JSON's null. A row of a file
-    // keeps as many cells as it had.
+    const { cells } = await trx
+      .selectFrom('item')
+      .select('cells')
+      .where('job_id', '=', jobId)
+      .where('position', '=', position)
+      .executeTakeFirstOrThrow()
+    // The check of the schema wants a result where an item is done: there it is JSON's null.
     await sql`
       update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null, domain = null,
         route = null, result = case when result is null then null else 'null' end,
-        cells = case when cells is null then null
-          else (select json_group_array('') from json_each(item.cells)) end
+        cells = ${cells === null ? null : emptied(cells)}
       where job_id = ${jobId} and position = ${position}`.execute(trx)
   }
+}
+
+/** A row of a file keeps as many cells as it had. */
+function emptied(cells: string): string {
+  const came: unknown = JSON.parse(cells)
+  return JSON.stringify(Array.isArray(came) ? came.map(() => '') : '')
 }

@@ -1,8 +1,10 @@
 import { sql, type Transaction } from 'kysely'
 import type { Next } from '../../hook/delivery.ts'
-import type { AttemptTable, DeliveryTable, DeliveryTrigger, Schema } from '../schema.ts'
+import { anyOf, each } from '../dialect.ts'
+import type { AttemptTable, DeliveryTrigger, Schema } from '../schema.ts'
 import { keepWebhooks } from './keep-webhooks.ts'
 import { enterFailure } from './notices.ts'
+import { type Standing, standingOf } from './standing.ts'
 
 /** One request, and what came of it. */
 export type Tried = {
@@ -34,18 +36,23 @@ export type NewAttempt = Tried & {
 
 /**
  * Writes down what came of attempts, in the order in which they ended, and how it goes on with their deliveries and
- * webhooks. Where somebody asked for a delivery once more meanwhile, that stands. One that is gone is passed over.
+ * webhooks. Where somebody asked for a delivery once more meanwhile, or another server made the same attempt, that
+ * stands: then the attempt is only kept with the others. One whose delivery is gone is passed over.
  */
 export async function recordAttempts(
   trx: Transaction<Schema>,
   attempts: readonly NewAttempt[],
   { now }: { readonly now: number },
 ): Promise<void> {
-  const standing = await standingOf(trx, attempts)
-  const made = attempts.flatMap(attempt => {
+  const standing = await standingOf(
+    trx,
+    attempts.map(({ delivery }) => delivery.id),
+  )
+  const found = attempts.flatMap(attempt => {
     const delivery = standing.get(attempt.delivery.id)
     return delivery === undefined ? [] : [{ attempt, delivery }]
   })
+  const made = await notYetWritten(trx, found)
   if (made.length === 0) return
   await insertAttempts(
     trx,
@@ -59,38 +66,42 @@ export async function recordAttempts(
   const inRound = made.filter(isInItsRound)
   await moveOn(trx, inRound)
   await enterFailures(trx, inRound, now)
-  await keepWebhooks(trx, made, now)
-}
-
-/** A delivery, and its webhook, before an attempt is written down. */
-export type Standing = Pick<DeliveryTable, 'id' | 'trigger' | 'attempt'> & {
-  readonly webhookId: string
-  readonly accountId: string
-  readonly url: string
-  readonly active: number
-  readonly failingSince: number | null
-  /** Of all its rounds. */
-  attempts: number
+  await keepWebhooks(trx, made.filter(isTelling), now)
 }
 
 /** An attempt that is written down. */
 export type Made = { readonly attempt: NewAttempt; readonly delivery: Standing }
 
-async function standingOf(
-  trx: Transaction<Schema>,
-  attempts: readonly NewAttempt[],
-): Promise<Map<string, Standing>> {
-  const ids = JSON.stringify(attempts.map(({ delivery }) => delivery.id))
-  const { rows } = await sql<Standing>`
-    select delivery.id, delivery."trigger", delivery.attempt,
-      webhook.id as "webhookId", webhook.account_id as "accountId", webhook.url, webhook.active,
-      webhook.failing_since as "failingSince",
-      (select coalesce(max(number), 0) from attempt where delivery_id = delivery.id) as attempts
-    from delivery join webhook on webhook.id = delivery.webhook_id
-    where delivery.id in (select value from json_each(${ids}))
-      and webhook.deleted_at is null`.execute(trx)
-  return new Map(rows.map(row => [row.id, row]))
+const isInItsRound = ({ attempt: { delivery: taken }, delivery }: Made) =>
+  delivery.trigger === taken.round.trigger && delivery.attempt === taken.round.attempt
+
+/** One that comes late says nothing of its webhook but that it took something. */
+const isTelling = (made: Made) => isInItsRound(made) || made.attempt.next.state === 'delivered'
+
+/**
+ * Where the answer to a commit was lost, it is tried again, and may be there already: its delivery has moved on, and the
+ * very same request is among its attempts.
+ */
+async function notYetWritten(trx: Transaction<Schema>, found: readonly Made[]): Promise<Made[]> {
+  const late = found.filter(one => !isInItsRound(one))
+  if (late.length === 0) return [...found]
+  const ids = late.map(({ delivery }) => delivery.id)
+  const { rows } = await sql<Request>`
+    select delivery_id, "trigger", url, started_at, duration_ms from attempt
+    where delivery_id in ${anyOf(trx, ids)}`.execute(trx)
+  const written = new Set(rows.map(nameOf))
+  return found.filter(one => isInItsRound(one) || !written.has(nameOf(requestOf(one))))
 }
+
+type Request = Pick<AttemptTable, 'delivery_id' | 'trigger' | 'url' | 'started_at' | 'duration_ms'>
+
+const requestOf = ({ attempt, delivery }: Made): Request => ({
+  ...{ delivery_id: delivery.id, trigger: attempt.delivery.round.trigger, url: attempt.url },
+  ...{ started_at: attempt.startedAt, duration_ms: attempt.durationMs },
+})
+
+const nameOf = ({ delivery_id, trigger, url, started_at, duration_ms }: Request) =>
+  JSON.stringify([delivery_id, trigger, url, started_at, duration_ms])
 
 const attemptRow = (
   tried: Tried,
@@ -111,10 +122,11 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
   await sql`
     insert into attempt (delivery_id, number, "trigger", url, started_at, duration_ms,
       status_code, headers, excerpt, error)
-    select value ->> 'delivery_id', value ->> 'number', value ->> 'trigger', value ->> 'url',
-      value ->> 'started_at', value ->> 'duration_ms', value ->> 'status_code',
+    select value ->> 'delivery_id', cast(value ->> 'number' as integer), value ->> 'trigger',
+      value ->> 'url', cast(value ->> 'started_at' as bigint),
+      cast(value ->> 'duration_ms' as integer), cast(value ->> 'status_code' as integer),
       value ->> 'headers', value ->> 'excerpt', value ->> 'error'
-    from json_each(${JSON.stringify(rows)})`.execute(trx)
+    from ${each(trx, rows)}`.execute(trx)
 }
 
 /**
@@ -124,27 +136,24 @@ async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): P
 export const ATTEMPTS_MAX = 60
 
 async function forgetOldest(trx: Transaction<Schema>, made: readonly Made[]): Promise<void> {
-  const spent = made
-    .filter(({ delivery }) => delivery.attempts > ATTEMPTS_MAX)
-    .map(({ delivery: { id, attempts } }) => ({ id, until: attempts - ATTEMPTS_MAX }))
-  if (spent.length === 0) return
-  await sql`
-    delete from attempt where rowid in (
-      select attempt.rowid from json_each(${JSON.stringify(spent)}) cross join attempt
-      where delivery_id = value ->> 'id' and number <= value ->> 'until')`.execute(trx)
+  for (const { delivery } of made.filter(one => one.delivery.attempts > ATTEMPTS_MAX)) {
+    await trx
+      .deleteFrom('attempt')
+      .where('delivery_id', '=', delivery.id)
+      .where('number', '<=', delivery.attempts - ATTEMPTS_MAX)
+      .execute()
+  }
 }
-
-const isInItsRound = ({ attempt: { delivery: taken }, delivery }: Made) =>
-  delivery.trigger === taken.round.trigger && delivery.attempt === taken.round.attempt
 
 async function moveOn(trx: Transaction<Schema>, made: readonly Made[]): Promise<void> {
   const rows = made.map(({ attempt }) => ({ id: attempt.delivery.id, ...afterwards(attempt) }))
   await sql`
     update delivery set attempt = delivery.attempt + 1, state = value ->> 'state',
-      due_at = coalesce(value ->> 'due_at', due_at), expires_at = value ->> 'expires_at',
-      status_code = value ->> 'status_code', duration_ms = value ->> 'duration_ms',
-      error = value ->> 'error'
-    from json_each(${JSON.stringify(rows)}) where delivery.id = value ->> 'id'`.execute(trx)
+      due_at = coalesce(cast(value ->> 'due_at' as bigint), due_at),
+      expires_at = cast(value ->> 'expires_at' as bigint),
+      status_code = cast(value ->> 'status_code' as integer),
+      duration_ms = cast(value ->> 'duration_ms' as integer), error = value ->> 'error'
+    from ${each(trx, rows)} where delivery.id = value ->> 'id'`.execute(trx)
 }
 
 const afterwards = ({ next, statusCode, durationMs, error }: Tried & { readonly next: Next }) => ({

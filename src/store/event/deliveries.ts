@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import { breathe } from '../../base/clock.ts'
 import type { Database } from '../database.ts'
+import { isPostgres } from '../dialect.ts'
 import type { DeliveryTable, DeliveryTrigger, EventTable, Schema, WebhookTable } from '../schema.ts'
 import { toWebhook, type Webhook } from './webhooks.ts'
 
@@ -154,7 +155,8 @@ export async function recoverDeliveries(
           .where('state', '=', 'failed')
           .where('trigger', '<>', 'test')
           .where('created_at', '>=', since)
-          .limit(STEP_ROWS),
+          .limit(STEP_ROWS)
+          .$if(isPostgres(trx), query => query.orderBy('id').forUpdate()),
       )
       .executeTakeFirstOrThrow()
     all += Number(numUpdatedRows)

@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely'
 import { HOUR } from '../../base/clock.ts'
 import type { Database } from '../database.ts'
+import { isPostgres } from '../dialect.ts'
 import type { NoticeTable, Schema } from '../schema.ts'
 
 /** What the owner of a webhook is to be told now. */
@@ -16,6 +17,8 @@ export type DueNotice = {
   readonly lastError: string | null
   /** Why it was switched off since the last notice; null: it was not. */
   readonly disabledReason: string | null
+  /** Epoch ms. */
+  readonly dueAt: number
 }
 
 type Entered = { readonly webhookId: string; readonly accountId: string; readonly now: number }
@@ -63,7 +66,7 @@ const NOTICES_MAX = 100
 
 /** The notices that are due by now, epoch ms, the earliest first. */
 export async function dueNotices({ reader }: Database, now: number): Promise<DueNotice[]> {
-  return reader
+  const rows = await reader
     .selectFrom('notice')
     .innerJoin('webhook', 'webhook.id', 'notice.webhook_id')
     .innerJoin('account', 'account.id', 'webhook.account_id')
@@ -71,7 +74,7 @@ export async function dueNotices({ reader }: Database, now: number): Promise<Due
       ...(['webhook.id as webhookId', 'webhook.url as url', 'account.id as accountId'] as const),
       ...(['account.name as accountName', 'account.email as email'] as const),
       ...(['notice.failed_events as failedEvents', 'notice.last_error as lastError'] as const),
-      'notice.disabled_reason as disabledReason',
+      ...(['notice.disabled_reason as disabledReason', 'notice.due_at as dueAt'] as const),
     ])
     .where('notice.due_at', '<=', now)
     .where('webhook.deleted_at', 'is', null)
@@ -79,6 +82,7 @@ export async function dueNotices({ reader }: Database, now: number): Promise<Due
     .orderBy('notice.webhook_id')
     .limit(NOTICES_MAX)
     .execute()
+  return rows as DueNotice[]
 }
 
 /** How many are still to be sent. */
@@ -93,19 +97,45 @@ export async function countNotices({ reader }: Database): Promise<number> {
   return Number(count)
 }
 
-/** Takes what was told off a notice. What came while it was on its way is due an hour later. */
+/** Which notice is meant: where it is due at another time, somebody else has sent it or put it off. */
+export type NoticeAt = Pick<DueNotice, 'webhookId' | 'dueAt'>
+
+/**
+ * Puts a notice off, and so claims it until then: whoever comes second, on whatever server, gets false and does not
+ * send it.
+ */
+export async function postponeNotice(
+  trx: Transaction<Schema>,
+  { webhookId, dueAt }: NoticeAt,
+  until: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('notice')
+    .set({ due_at: until })
+    .where('webhook_id', '=', webhookId)
+    .where('due_at', '=', dueAt)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+/**
+ * Takes what was told off a notice that was claimed. What came while it was on its way is due an hour later. False:
+ * the claim is over, and nothing is written.
+ */
 export async function noticeSent(
   trx: Transaction<Schema>,
-  webhookId: string,
+  { webhookId, dueAt }: NoticeAt,
   sent: Pick<DueNotice, 'failedEvents' | 'disabledReason'>,
   now: number,
-): Promise<void> {
+): Promise<boolean> {
   const row = await trx
     .selectFrom('notice')
     .selectAll()
     .where('webhook_id', '=', webhookId)
+    .where('due_at', '=', dueAt)
+    .$if(isPostgres(trx), query => query.forUpdate())
     .executeTakeFirst()
-  if (row === undefined) return
+  if (row === undefined) return false
   const failed_events = Math.max(0, row.failed_events - sent.failedEvents)
   const disabled_reason = row.disabled_reason === sent.disabledReason ? null : row.disabled_reason
   const isMore = failed_events > 0 || disabled_reason !== null
@@ -118,18 +148,5 @@ export async function noticeSent(
     })
     .where('webhook_id', '=', webhookId)
     .execute()
-}
-
-/** Puts a notice off that could not be sent. */
-export async function postponeNotice(
-  trx: Transaction<Schema>,
-  webhookId: string,
-  dueAt: number,
-): Promise<void> {
-  await trx
-    .updateTable('notice')
-    .set({ due_at: dueAt })
-    .where('webhook_id', '=', webhookId)
-    .where('due_at', 'is not', null)
-    .execute()
+  return true
 }

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { HOUR } from '../../base/clock.ts'
 import { WAIT_MAX_MS } from '../../hook/delivery.ts'
 import { type Database, write } from '../database.ts'
+import { greater, lesser } from '../dialect.ts'
 
 type SetBack = {
   /** The wall clock as it is now, epoch ms. */
@@ -17,23 +18,31 @@ type SetBack = {
 export async function followSetBack(database: Database, { now, byMs }: SetBack): Promise<void> {
   const ahead = isAhead({ now, byMs })
   const { rows } = await sql<{ isNeeded: number }>`
-    select exists (select 1 from delivery where ${ahead})
+    select case when exists (select 1 from delivery where ${ahead})
       or exists (select 1 from notice where due_at > ${now + HOUR} or sent_at > ${now})
-      or exists (select 1 from webhook where failing_since > ${now}) as "isNeeded"`.execute(
-    database.reader,
-  )
+      or exists (select 1 from webhook where failing_since > ${now})
+      then 1 else 0 end as "isNeeded"`.execute(database.reader)
   if (rows[0]?.isNeeded !== 1) return
   await write(database, async trx => {
+    const [present, soon] = [number(now), number(now + HOUR)]
+    const moved = lesser(trx, sql`due_at - ${byMs}`, number(now + WAIT_MAX_MS))
     await sql`
-      update delivery set due_at = case state when 'pending' then ${now}
-        else max(${now}, min(due_at - ${byMs}, ${now + WAIT_MAX_MS})) end
+      update delivery
+      set due_at = case state when 'pending' then ${present} else ${greater(trx, present, moved)} end
       where ${ahead}`.execute(trx)
     await sql`
-      update notice set due_at = min(due_at, ${now + HOUR}), sent_at = min(sent_at, ${now})
-      where due_at > ${now + HOUR} or sent_at > ${now}`.execute(trx)
+      update notice set due_at = ${earlier('due_at', soon)}, sent_at = ${earlier('sent_at', present)}
+      where due_at > ${soon} or sent_at > ${present}`.execute(trx)
     await sql`update webhook set failing_since = ${now} where failing_since > ${now}`.execute(trx)
   })
 }
+
+/** PostgreSQL asks of what type a number is where nothing beside it says so. */
+const number = (value: number) => sql<number>`cast(${value} as bigint)`
+
+/** What is null stays null, which the two databases see differently in their functions. */
+const earlier = (column: string, time: RawBuilder<number>) =>
+  sql`case when ${sql.ref(column)} > ${time} then ${time} else ${sql.ref(column)} end`
 
 /** The first attempt of a round is always due at once. */
 const isAhead = ({ now, byMs }: SetBack): RawBuilder<boolean> =>

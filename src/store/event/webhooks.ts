@@ -1,6 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { type EventKind, isEventKind } from '../../hook/event.ts'
 import type { Database } from '../database.ts'
+import { isPostgres } from '../dialect.ts'
 import type { Schema, WebhookTable } from '../schema.ts'
 
 /** Where an account wants to be told of what happens. */
@@ -178,13 +179,13 @@ export async function deleteWebhook(
   return numUpdatedRows === 1n
 }
 
-/** The IDs of the active webhooks of an account that subscribed to this kind of event. */
+/** The IDs of the active webhooks of an account that subscribed to this kind of event; none of them goes before the transaction ends. */
 export async function subscribers(
-  db: Kysely<Schema>,
+  trx: Transaction<Schema>,
   accountId: string,
   kind: EventKind,
 ): Promise<string[]> {
-  const rows = await db
+  const rows = await trx
     .selectFrom('webhook')
     .select(['id', 'events'])
     .where('account_id', '=', accountId)
@@ -192,6 +193,7 @@ export async function subscribers(
     .where('deleted_at', 'is', null)
     .orderBy('created_at')
     .orderBy('id')
+    .$if(isPostgres(trx), query => query.forKeyShare())
     .execute()
   return rows.filter(row => kindsOf(row.events).includes(kind)).map(({ id }) => id)
 }

@@ -2,10 +2,11 @@ import { type Clock, MINUTE, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { KEPT_MS } from '../../hook/delivery.ts'
-import { type Database, write } from '../../store/database.ts'
+import { type Database, isOfStorage, write } from '../../store/database.ts'
 import {
   type DueNotice,
   dueNotices,
+  type NoticeAt,
   noticeSent,
   postponeNotice,
 } from '../../store/event/notices.ts'
@@ -35,6 +36,9 @@ export const LOOK_MS = 10 * SECOND
 export const NOTICE_RETRY_MS = 5 * MINUTE
 /** … and after this no more: the events that it tells of are gone by then. */
 export const GIVE_UP_MS = KEPT_MS
+
+/** How often is tried to write down that one went out. */
+const NOTE_RETRY_MS = SECOND
 
 /** Tells the owners of webhooks what could not be delivered, and what was switched off. */
 export function startNotices(parts: NoticeParts): Notices {
@@ -75,11 +79,15 @@ async function sendDue(desk: Desk): Promise<void> {
   }
 }
 
-/** Puts a notice off before it is tried: where that cannot be written, nobody gets the same mail every ten seconds. */
+/**
+ * Puts a notice off before it is tried: so one server of several sends it, and where that cannot be written, nobody
+ * gets the same mail every ten seconds.
+ */
 async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
   const { database, clock, log } = desk
-  const { webhookId, accountId, failedEvents, disabledReason } = notice
-  await write(database, trx => postponeNotice(trx, webhookId, clock.now() + NOTICE_RETRY_MS))
+  const { webhookId, accountId, failedEvents } = notice
+  const claim = { webhookId, dueAt: clock.now() + NOTICE_RETRY_MS }
+  if (!(await write(database, trx => postponeNotice(trx, notice, claim.dueAt)))) return
   try {
     await hand(desk, notice)
     log.debug('told of a webhook', { webhookId, accountId, failedEvents })
@@ -87,8 +95,22 @@ async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
     if (desk.signal.aborted || mayTryAgain(desk, notice, error)) return
   }
   desk.troubledSince.delete(webhookId)
-  const told = { failedEvents, disabledReason }
-  await write(database, trx => noticeSent(trx, webhookId, told, clock.now()))
+  await noteSent(desk, notice, claim)
+}
+
+/** Tried again where the database is away for a moment: when the claim is over, the same mail would go out once more. */
+async function noteSent(desk: Desk, told: DueNotice, claim: NoticeAt): Promise<void> {
+  const { database, clock, signal } = desk
+  const giveUpAt = clock.ticks() + NOTICE_RETRY_MS
+  for (;;) {
+    try {
+      await write(database, trx => noticeSent(trx, claim, told, clock.now()))
+      return
+    } catch (error) {
+      if (!isOfStorage(error) || signal.aborted || clock.ticks() > giveUpAt) throw error
+      await sleep(clock, NOTE_RETRY_MS, signal)
+    }
+  }
 }
 
 /** To the account's own address, else to whoever the settings name, else to the log. */

@@ -165,8 +165,8 @@ describe('what the service keeps of an address', () => {
     expect([events, deliveries]).toEqual([[{ id: 'evt_2' }], [{ event_id: 'evt_2' }]])
     const attempts = await db.selectFrom('attempt').select('delivery_id').execute()
     expect(attempts).toEqual([{ delivery_id: 'dlv_2' }])
-    const items = await db.selectFrom('item').select('cells').where('position', '=', 1).execute()
-    expect(items.map(({ cells }) => JSON.parse(cells ?? ''))).toEqual([
+    const items = db.selectFrom('item').select('cells').where('position', '=', 1).orderBy('job_id')
+    expect((await items.execute()).map(({ cells }) => JSON.parse(cells ?? ''))).toEqual([
       ['', '', ''],
       ['Somebody', 'Home: ben@example.com', ''],
     ])

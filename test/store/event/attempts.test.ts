@@ -28,7 +28,7 @@ describe('an attempt', () => {
   test('of sixty and more of one delivery takes the place of the oldest', async () => {
     const database = await houseOf('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_b')])
-    for (let n = 0; n < 63; n++) await record(database, [attemptAt('dlv_a')])
+    for (let n = 0; n < 63; n++) await record(database, [attemptAt('dlv_a', { startedAt: n })])
     const kept = (await attemptsOf(database)).map(row => [row.delivery_id, row.number])
     expect(kept).toEqual([...Array.from({ length: 60 }, (_, n) => ['dlv_a', n + 4]), ['dlv_b', 1]])
   })

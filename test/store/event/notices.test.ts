@@ -1,20 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
 import { setEmail } from '../../../src/store/account/accounts.ts'
-import { type Database, write } from '../../../src/store/database.ts'
+import { type Database, write, writeBeside } from '../../../src/store/database.ts'
 import {
   countNotices,
   type DueNotice,
   dueNotices,
   enterDisabled,
   enterFailure,
+  type NoticeAt,
   noticeSent,
   postponeNotice,
 } from '../../../src/store/event/notices.ts'
 import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
 import { addAccount } from '../account/house.ts'
 import { tempDatabase } from '../temp-database.ts'
-import { addWebhook } from './house.ts'
+import { addWebhook, noticeOf } from './house.ts'
 
 async function house(): Promise<Database> {
   const database = await tempDatabase()
@@ -31,11 +32,18 @@ const fail = (database: Database, now: number, events = 1, error: string | null 
 const switchOff = (database: Database, now: number, reason = 'gone') =>
   write(database, trx => enterDisabled(trx, { ...OF_A, reason, now }))
 
-const sent = (
+/** The notice of `wh_a` goes out as it stands, however long it waits. */
+async function sent(
   database: Database,
   told: Pick<DueNotice, 'failedEvents' | 'disabledReason'>,
   now: number,
-) => write(database, trx => noticeSent(trx, 'wh_a', told, now))
+): Promise<boolean> {
+  const dueAt = (await noticeOf(database))?.due_at ?? 0
+  return write(database, trx => noticeSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+}
+
+const postpone = (database: Database, seen: Partial<NoticeAt>, until: number) =>
+  write(database, trx => postponeNotice(trx, { webhookId: 'wh_a', dueAt: 0, ...seen }, until))
 
 describe('a notice', () => {
   test('is due at once, and tells whom, which webhook, and what', async () => {
@@ -47,7 +55,7 @@ describe('a notice', () => {
       {
         ...{ ...OF_A, accountName: 'Name of acc_a', email: 'ann@owner.example' },
         ...{ url: 'https://app.example/hook', failedEvents: 2 },
-        ...{ lastError: 'It answered 500.', disabledReason: null },
+        ...{ lastError: 'It answered 500.', disabledReason: null, dueAt: 10 },
       },
     ])
   })
@@ -135,7 +143,7 @@ describe('a notice', () => {
   test('that could not be sent waits, and loses nothing that comes meanwhile', async () => {
     const database = await house()
     await fail(database, 10)
-    await write(database, trx => postponeNotice(trx, 'wh_a', 500))
+    expect(await postpone(database, { dueAt: 10 }, 500)).toBe(true)
     await fail(database, 20)
     expect(await dueNotices(database, 499)).toEqual([])
     expect(await dueNotices(database, 500)).toMatchObject([{ failedEvents: 2 }])
@@ -145,8 +153,8 @@ describe('a notice', () => {
     const database = await house()
     await fail(database, 10)
     await sent(database, { failedEvents: 1, disabledReason: null }, 50)
-    await write(database, trx => postponeNotice(trx, 'wh_a', 500))
-    await write(database, trx => postponeNotice(trx, 'wh_x', 500))
+    expect(await postpone(database, { dueAt: 10 }, 500)).toBe(false)
+    expect(await postpone(database, { dueAt: 10, webhookId: 'wh_x' }, 500)).toBe(false)
     expect(await dueNotices(database, 100 * HOUR)).toEqual([])
   })
 
@@ -186,5 +194,54 @@ describe('a notice', () => {
     expect(await countNotices(database)).toBe(1)
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 60))
     expect(await countNotices(database)).toBe(0)
+  })
+})
+
+describe('a notice that two servers see', () => {
+  test('is claimed by one of them, and by nobody else before the claim ends', async () => {
+    const database = await house()
+    await fail(database, 10)
+    const claims = await Promise.all(
+      [500, 501, 502].map(until =>
+        writeBeside(database, trx => postponeNotice(trx, { webhookId: 'wh_a', dueAt: 10 }, until)),
+      ),
+    )
+    expect(claims.filter(isClaimed => isClaimed)).toHaveLength(1)
+    expect(await dueNotices(database, 499)).toEqual([])
+    expect(await dueNotices(database, 502)).toHaveLength(1)
+  })
+
+  test('and that one sends after its claim is over is taken off by the other alone', async () => {
+    const database = await house()
+    await fail(database, 10, 2)
+    const told = { failedEvents: 2, disabledReason: null }
+    const note = (dueAt: number, now: number) =>
+      write(database, trx => noticeSent(trx, { webhookId: 'wh_a', dueAt }, told, now))
+    await postpone(database, { dueAt: 10 }, 500)
+    await postpone(database, { dueAt: 500 }, 900)
+    expect(await note(900, 510)).toBe(true)
+    await fail(database, 520, 3)
+    expect(await note(500, 530)).toBe(false)
+    expect(await dueNotices(database, 510 + HOUR)).toMatchObject([{ failedEvents: 3 }])
+  })
+
+  test('loses nothing that fails while it is noted as sent', async () => {
+    const database = await house()
+    await fail(database, 10, 1)
+    const noted = writeBeside(database, trx =>
+      noticeSent(
+        trx,
+        { webhookId: 'wh_a', dueAt: 10 },
+        { failedEvents: 1, disabledReason: null },
+        50,
+      ),
+    )
+    const failures = Array.from({ length: 5 }, () =>
+      writeBeside(database, trx => enterFailure(trx, { ...OF_A, events: 2, error: 'x', now: 20 })),
+    )
+    await Promise.all([noted, ...failures])
+    const { due_at, failed_events } = (await noticeOf(database)) ?? {}
+    expect(failed_events).toBe(10)
+    expect(due_at).toBe(50 + HOUR)
   })
 })

@@ -5,6 +5,7 @@ import { enterFailure } from '../../../src/store/event/notices.ts'
 import { followSetBack } from '../../../src/store/event/set-back.ts'
 import { findWebhook } from '../../../src/store/event/webhooks.ts'
 import { plansOf } from '../query-plans.ts'
+import { onPostgres } from '../temp-database.ts'
 import { addDelivery, attemptAt, deliveryRow, houseOf, noticeOf, record } from './house.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
@@ -67,8 +68,11 @@ test('where no clock was set back nothing is written', async () => {
   await followSetBack(readOnly, { now: NOW, byMs: 0 })
 })
 
-test('to know that, the index of what is open is read, and no delivery', async () => {
-  const database = await houseOf('dlv_a', 'dlv_b')
-  const plan = await plansOf(database, db => followSetBack(db, { now: NOW, byMs: 0 }))
-  expect(plan.join('\n')).toMatch(/delivery USING COVERING INDEX delivery_due/)
-})
+test.skipIf(onPostgres)(
+  'to know that, the index of what is open is read, and no delivery',
+  async () => {
+    const database = await houseOf('dlv_a', 'dlv_b')
+    const plan = await plansOf(database, db => followSetBack(db, { now: NOW, byMs: 0 }))
+    expect(plan.join('\n')).toMatch(/delivery USING COVERING INDEX delivery_due/)
+  },
+)

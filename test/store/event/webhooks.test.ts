@@ -95,8 +95,8 @@ describe('webhooks', () => {
       expect(await rotateSecret(trx, 'acc_a', 'wh_a', { ...NEWER, graceMs: 0, now })).toBeNull()
       expect(await deleteWebhook(trx, 'acc_a', 'wh_a', now)).toBe(false)
     })
-    const rows = await database.db.selectFrom('webhook').select(['id', 'deleted_at']).execute()
-    expect(rows).toEqual([
+    const rows = database.db.selectFrom('webhook').select(['id', 'deleted_at']).orderBy('id')
+    expect(await rows.execute()).toEqual([
       { id: 'wh_a', deleted_at: now },
       { id: 'wh_b', deleted_at: null },
     ])

@@ -6,7 +6,7 @@ const NOTICE: DueNotice = {
   ...{ webhookId: 'wh_a', url: 'https://app.example:8443/hook?token=s3cret#part' },
   ...{ accountId: 'acc_a', accountName: 'Shop', email: null },
   ...{ failedEvents: 3, lastError: 'The receiver answered 500, which is not 2xx.' },
-  disabledReason: null,
+  ...{ disabledReason: null, dueAt: 0 },
 }
 const PLACE = { baseUrl: 'https://ev.example', now: Date.UTC(2026, 5, 30, 12) }
 
