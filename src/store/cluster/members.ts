@@ -1,7 +1,7 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { type Database, type Trx, writeBeside } from '../database.ts'
-import { isPostgres } from '../dialect.ts'
-import type { Schema } from '../schema.ts'
+import { isPostgres, locking } from '../dialect.ts'
+import { releaseHolds } from './holds.ts'
 import { serverTime } from './server-time.ts'
 import type { MemberRole } from './tables.ts'
 
@@ -72,7 +72,7 @@ export type Burier = {
   readonly since: number
   /** Who was not heard of for so long, while the burier was in touch, is dead. */
   readonly deadMs: number
-  /** The burier itself must have been heard of within this time. */
+  /** The burier itself must have been heard of within this time: a database that stood still heard of nobody. */
   readonly freshMs: number
 }
 
@@ -80,12 +80,14 @@ export type Burier = {
 export function buryDead(database: Database, o: Burier): Promise<string[]> {
   const now = serverTime(database)
   return writeBeside(database, async trx => {
+    // One that is heard of just now, or buried by another, is passed over.
     const { rows } = await sql<{ id: string }>`
       delete from member where id in (
         select id from member as dead
-        where dead.id <> ${o.by} and dead.seen_at < ${now} - ${o.deadMs} and ${o.since} < ${now} - ${o.deadMs}
-          and exists (select 1 from member where id = ${o.by} and seen_at >= ${now} - ${o.freshMs})
-        order by id ${unlessLocked(trx)})
+        where id <> ${o.by} and seen_at < ${now} - ${o.deadMs} and ${o.since} < ${now} - ${o.deadMs}
+          and exists (
+            select 1 from member as burier where id = ${o.by} and seen_at >= ${now} - ${o.freshMs})
+        order by id ${isPostgres(trx) ? sql`for update of dead skip locked` : sql``})
       returning id`.execute(trx)
     const ids = rows.map(({ id }) => id)
     await returnAll(trx, ids)
@@ -93,17 +95,52 @@ export function buryDead(database: Database, o: Burier): Promise<string[]> {
   })
 }
 
-async function returnAll(trx: Trx, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return
-  await trx
-    .updateTable('item')
-    .set({ state: 'routed', holder: null })
-    .where('holder', 'in', ids)
-    .where('state', '=', sql.lit('probing'))
-    .execute()
+/**
+ * Gives back what is in the hand of nobody who is a member: a claim or a hold may have come in while its member was
+ * buried. Gives their IDs.
+ */
+export async function returnOrphans(database: Database): Promise<string[]> {
+  // From holder to holder by the index: what is being asked are thousands of items.
+  const { rows } = await sql<{ id: string }>`
+    with recursive holding(id) as (
+      select min(holder) from item where holder is not null
+      union all
+      select (select min(holder) from item where holder > holding.id)
+      from holding where holding.id is not null)
+    select id from (
+      select id from holding where id is not null union select member_id from hold) as those
+    where not exists (select 1 from member where member.id = those.id)`.execute(lineOf(database))
+  const ids = rows.map(({ id }) => id)
+  if (ids.length > 0) await writeBeside(database, trx => returnAll(trx, ids))
+  return ids
 }
 
-const unlessLocked = (db: Kysely<Schema>) => (isPostgres(db) ? sql`for update skip locked` : sql``)
+/** After their clock was set back: who was heard of in what is now the future counts from now on. */
+export async function clampMembers(database: Database): Promise<void> {
+  const now = serverTime(database)
+  await sql`update member set seen_at = ${now} where seen_at > ${now}`.execute(lineOf(database))
+}
+
+/** An ID is that of one process, and never used again: whoever is no member will not be one. */
+async function returnAll(trx: Trx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  // The jobs first, in the order in which results of theirs are written.
+  await locking(trx, trx.selectFrom('job').select('id'))
+    .where('id', 'in', query =>
+      query.selectFrom('item').select('job_id').where('holder', 'in', ids),
+    )
+    .orderBy('id')
+    .execute()
+  await trx
+    .updateTable('item')
+    .set({
+      state: sql`case when state = 'probing' then 'routed' else state end`,
+      holder: null,
+    })
+    .where('holder', 'in', ids)
+    .execute()
+  await releaseHolds(trx, ids)
+}
 
 /** A connection for which no work stands in line. */
 const lineOf = ({ dialect, reader, db }: Database) => (dialect === 'postgres' ? reader : db)

@@ -1,5 +1,6 @@
-import { type ExpressionBuilder, sql } from 'kysely'
+import { type ExpressionBuilder, type QueryCreator, sql } from 'kysely'
 import { type Database, writeLoosely } from '../database.ts'
+import { isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 
 // As in items.ts: states that choose rows are literals, so that the partial indexes are used.
@@ -26,36 +27,29 @@ export type Share = {
   readonly ownOnly?: boolean
 }
 
-/** Takes up to `max` items of a share that are due, ordered by domain so that few transactions serve them. */
-export async function claimItems(
-  database: Database,
-  o: Share & {
-    max: number
-    now: number
-    /** The member of the cluster that claims them; null or left out: there is no cluster. */
-    holder?: string | null
-  },
-): Promise<ClaimedItem[]> {
+export type Claim = Share & {
+  readonly max: number
+  readonly now: number
+  /** The member of the cluster that claims them; null or left out: there is no cluster. */
+  readonly holder?: string | null
+}
+
+/**
+ * Takes up to `max` items of a share that are due, ordered by domain so that few transactions serve them. A member that
+ * was buried takes none.
+ */
+export async function claimItems(database: Database, o: Claim): Promise<ClaimedItem[]> {
+  const { holder = null } = o
   // A claim that a power cut undoes is made again. One statement claims, choosing in a materialized CTE: a bare sub-select may run twice on PostgreSQL.
   const rows = await writeLoosely(database, db =>
     db
       .with(
         cte => cte('due').materialized(),
-        query =>
-          query
-            .selectFrom('item')
-            .select('position')
-            .where('job_id', '=', o.jobId)
-            .where('operator', '=', o.operator)
-            .where('state', '=', sql.lit('routed'))
-            .where('due_at', '<=', o.now)
-            .where(isOfShare(o))
-            .orderBy('domain')
-            .orderBy('position')
-            .limit(o.max),
+        query => dueItems(query, o, isPostgres(db)),
       )
       .updateTable('item')
-      .set({ state: 'probing', holder: o.holder ?? null })
+      // SQLite would look an index of holders up for each item.
+      .set(holder === null ? { state: 'probing' } : { state: 'probing', holder })
       .where('job_id', '=', o.jobId)
       .where('position', 'in', query => query.selectFrom('due').select('position'))
       .returning([
@@ -67,8 +61,31 @@ export async function claimItems(
   return rows.sort((a, b) => a.position - b.position)
 }
 
+function dueItems(
+  query: QueryCreator<Schema>,
+  { jobId, operator, now, max, holder = null, ...share }: Claim,
+  canSkip: boolean,
+) {
+  const due = query
+    .selectFrom('item')
+    .select('position')
+    .where('job_id', '=', jobId)
+    .where('operator', '=', operator)
+    .where('state', '=', sql.lit('routed'))
+    .where('due_at', '<=', now)
+    .where(isOfShare(share))
+    .$if(holder !== null, one =>
+      one.where(eb => eb.exists(eb.selectFrom('member').select('id').where('id', '=', holder))),
+    )
+    .orderBy('domain')
+    .orderBy('position')
+    .limit(max)
+  // Whoever claims at the same time takes others. SQLite has one writer.
+  return canSkip ? due.forUpdate('item').skipLocked() : due
+}
+
 const isOfShare =
-  ({ egress, ownOnly }: Share) =>
+  ({ egress, ownOnly }: Pick<Share, 'egress' | 'ownOnly'>) =>
   (eb: ExpressionBuilder<Schema, 'item'>) =>
     ownOnly
       ? eb('egress', '=', egress)

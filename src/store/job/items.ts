@@ -1,5 +1,6 @@
-import { sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../database.ts'
+import { each, isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 
 // SQLite uses a partial index only where the statement says its condition in so many words: states that
@@ -35,6 +36,7 @@ export async function fileItems(
   trx: Transaction<Schema>,
   o: { jobId: string; filed: readonly Filed[]; now: number },
 ): Promise<void> {
+  if (isPostgres(trx)) return fileTogether(trx, o)
   for (const { position, operator, domain, route } of o.filed) {
     await sql`
       update item set state = 'routed', operator = ${operator}, domain = ${domain},
@@ -43,24 +45,69 @@ export async function fileItems(
   }
 }
 
+// On PostgreSQL each statement is a round trip, so that there is one for all rows; on SQLite one for each is faster.
+
+async function fileTogether(
+  trx: Transaction<Schema>,
+  { jobId, filed, now }: Parameters<typeof fileItems>[1],
+): Promise<void> {
+  if (filed.length === 0) return
+  await sql`
+    update item set state = 'routed', operator = value ->> 'operator', domain = value ->> 'domain',
+      route = value ->> 'route', due_at = ${now}, ready_at = ${now}
+    from ${each(trx, filed)}
+    where job_id = ${jobId} and position = cast(value ->> 'position' as bigint)
+      and state = 'queued'`.execute(trx)
+}
+
+/** As it must stand for a change to be in time; left out: as long as it has no result. */
+export type Fence =
+  /** Nobody filed it meanwhile. */
+  | { readonly state: 'queued' }
+  /** The member of the cluster that claimed it was not buried, and nobody else claimed it, meanwhile. */
+  | { readonly state: 'probing'; readonly holder: string }
+
 export type Recorded = {
   readonly position: number
   readonly result: string
   readonly class: string
+  readonly fence?: Fence
 }
 
-/** Writes results; each item takes one and only one. Gives the positions that took theirs. */
+/** Writes results; each item takes one and only one. Gives of each whether its item took it. */
 export async function recordResults(
   trx: Transaction<Schema>,
   jobId: string,
   recorded: readonly Recorded[],
-): Promise<ReadonlySet<number>> {
-  const taken = new Set<number>()
-  for (const { position, result, class: klass } of recorded) {
+): Promise<boolean[]> {
+  if (isPostgres(trx)) return recordTogether(trx, jobId, recorded)
+  const taken: boolean[] = []
+  for (const { position, result, class: klass, fence } of recorded) {
     const { numAffectedRows } = await sql`
-      update item set state = 'done', result = ${result}, class = ${klass}, route = null
-      where job_id = ${jobId} and position = ${position} and state <> 'done'`.execute(trx)
-    if (numAffectedRows === 1n) taken.add(position)
+      update item set state = 'done', result = ${result}, class = ${klass}, route = null${dropped(fence)}
+      where job_id = ${jobId} and position = ${position} and state <> 'done'${within(fence)}`.execute(
+      trx,
+    )
+    taken.push(numAffectedRows === 1n)
+  }
+  return taken
+}
+
+async function recordTogether(
+  trx: Transaction<Schema>,
+  jobId: string,
+  recorded: readonly Recorded[],
+): Promise<boolean[]> {
+  const taken = recorded.map(() => false)
+  for (const rows of withoutTwins(recorded.map((row, index) => ({ ...row, index })))) {
+    const done = await sql<{ index: number }>`
+      update item set state = 'done', result = value ->> 'result', class = value ->> 'class',
+        route = null, holder = null
+      from ${each(trx, rows)}
+      where job_id = ${jobId} and position = cast(value ->> 'position' as bigint)
+        and state <> 'done' and ${IN_TIME}
+      returning cast(value ->> 'index' as integer) as index`.execute(trx)
+    for (const { index } of done.rows) taken[index] = true
   }
   return taken
 }
@@ -72,6 +119,7 @@ export type Postponed = {
   /** The egress that must ask it; null: any. */
   readonly egress: string | null
   readonly refusedBy: readonly string[]
+  readonly fence?: Fence
 }
 
 /** Puts items back that are to be asked again later. */
@@ -80,11 +128,59 @@ export async function postponeItems(
   jobId: string,
   postponed: readonly Postponed[],
 ): Promise<void> {
-  for (const { position, dueAt, tries, egress, refusedBy } of postponed) {
-    const refused = refusedBy.length === 0 ? null : refusedBy.join(' ')
+  const rows = postponed.map(row => ({ ...row, refused: row.refusedBy.join(' ') || null }))
+  if (isPostgres(trx)) return postponeTogether(trx, jobId, rows)
+  for (const { position, dueAt, tries, egress, refused, fence } of rows) {
     await sql`
       update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
-        egress = ${egress}, refused_by = ${refused}
-      where job_id = ${jobId} and position = ${position} and state = 'probing'`.execute(trx)
+        egress = ${egress}, refused_by = ${refused}${dropped(fence)}
+      where job_id = ${jobId} and position = ${position} and state = 'probing'${within(fence)}`.execute(
+      trx,
+    )
+  }
+}
+
+async function postponeTogether(
+  trx: Transaction<Schema>,
+  jobId: string,
+  postponed: readonly (Postponed & { readonly refused: string | null })[],
+): Promise<void> {
+  for (const rows of withoutTwins(postponed)) {
+    await sql`
+      update item set state = 'routed', due_at = cast(value ->> 'dueAt' as bigint),
+        tries = cast(value ->> 'tries' as integer), egress = value ->> 'egress',
+        refused_by = value ->> 'refused', holder = null
+      from ${each(trx, rows)}
+      where job_id = ${jobId} and position = cast(value ->> 'position' as bigint)
+        and state = 'probing' and ${IN_TIME}`.execute(trx)
+  }
+}
+
+const IN_TIME = sql`(value -> 'fence' is null or (state = value -> 'fence' ->> 'state'
+  and holder is not distinct from value -> 'fence' ->> 'holder'))`
+
+/** SQLite looks a column's indexes up for it, so the holder is named only where there is one. */
+function within(fence: Fence | undefined): RawBuilder<unknown> {
+  if (fence === undefined) return sql``
+  const held = 'holder' in fence ? sql` and holder = ${fence.holder}` : sql``
+  return sql` and state = ${sql.lit(fence.state)}${held}`
+}
+
+const dropped = (fence: Fence | undefined) =>
+  fence !== undefined && 'holder' in fence ? sql`, holder = null` : sql``
+
+/** One statement changes a row only once, so rows of the same item come one after the other. */
+function* withoutTwins<Row extends { readonly position: number }>(
+  rows: readonly Row[],
+): Generator<readonly Row[]> {
+  for (let rest = rows; rest.length > 0; ) {
+    const first = new Map<number, Row>()
+    const later: Row[] = []
+    for (const row of rest) {
+      if (first.has(row.position)) later.push(row)
+      else first.set(row.position, row)
+    }
+    yield [...first.values()]
+    rest = later
   }
 }

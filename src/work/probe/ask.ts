@@ -31,7 +31,7 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
     const change = changeFor(work, slot, item, { result, asked, egress })
     for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
     // Durable soon, with its group; the next conversation does not wait for it.
-    void recorder.add(item.list.id, change)
+    void recorder.add(item.list.id, { ...change, holder: item.holder })
   }
   try {
     for (const { engine, inquiries } of conversations(items)) {
@@ -63,7 +63,8 @@ async function inquiriesFor(
     } catch (error) {
       const result = resultOfFailure(clock, { text: item.text, begunAt }, error)
       const outcome = { result, asked: false, egress: slot.egress }
-      void work.recorder.add(item.list.id, changeFor(work, slot, item, outcome))
+      const change = changeFor(work, slot, item, outcome)
+      void work.recorder.add(item.list.id, { ...change, holder: item.holder })
     }
   }
   return items
@@ -79,8 +80,8 @@ async function inquiryFor(work: ProbeWork, item: Claimed): Promise<Inquiry | nul
   // The DNS was not heard out because we stop: the item is looked at when the job goes on.
   if (stopping.aborted) return null
   if ('inquiry' in anew) return anew.inquiry
-  const { position, copies } = item
-  void recorder.add(id, { results: [{ position, copies, result: anew.result }] })
+  const { position, copies, holder } = item
+  void recorder.add(id, { results: [{ position, copies, result: anew.result }], holder })
   return null
 }
 

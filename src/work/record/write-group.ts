@@ -3,14 +3,17 @@ import type { Random } from '../../base/random.ts'
 import type { Remembered } from '../../engine/memory.ts'
 import { releaseHold } from '../../store/account/credits.ts'
 import { keepAnswers } from '../../store/answers.ts'
-import { type Database, type Trx, write } from '../../store/database.ts'
+import { lockAccounts } from '../../store/cluster/holds.ts'
+import { type Database, type Trx, write, writeBeside } from '../../store/database.ts'
 import { emitJobEvent } from '../../store/event/events.ts'
 import { type Counts, countResults, failJob } from '../../store/job/course.ts'
 import {
+  type Fence,
   type Filed,
   fileItems,
   type Postponed,
   postponeItems,
+  type Recorded,
   recordResults,
 } from '../../store/job/items.ts'
 import { type Job, openJobIn } from '../../store/job/jobs.ts'
@@ -21,7 +24,9 @@ import type { Books } from '../books/books.ts'
 export type Change = {
   readonly results?: readonly Outcome[]
   readonly filed?: readonly Filed[]
-  readonly postponed?: readonly Postponed[]
+  readonly postponed?: readonly Omit<Postponed, 'fence'>[]
+  /** The member of the cluster that claimed them; null: there is no cluster; left out: they were only being routed. */
+  readonly holder?: string | null
 }
 
 export type Outcome = {
@@ -53,20 +58,35 @@ export type Written = {
   readonly lost: readonly string[]
 }
 
-/** Writes changes of any number of jobs in one transaction; a job that takes no more loses its own alone. */
+/**
+ * Writes changes of any number of jobs in one transaction; a job that takes no more loses its own alone. Run again,
+ * after it was not heard whether it was committed, it counts nothing twice: items that took their results take no more.
+ */
 export function writeGroup(parts: WriteParts, content: Content): Promise<Written> {
-  return write(parts.database, async trx => {
+  return writeBeside(parts.database, async trx => {
     const jobs: Job[] = []
     const lost: string[] = []
-    for (const [jobId, changes] of content.changes) {
+    // All jobs, then all accounts, each in the order of their IDs: so does everybody who writes at the same time.
+    for (const jobId of [...content.changes.keys()].sort()) {
       const job = await openJobIn(trx, jobId)
       if (job === null) lost.push(jobId)
-      else jobs.push(await writeChanges(trx, parts, job, changes))
+      else jobs.push(job)
     }
-    if (content.answers.size > 0) await keepAnswers(trx, content.answers)
-    return { jobs, lost }
+    await lockAccounts(
+      trx,
+      jobs.flatMap(job => job.account_id ?? []),
+    )
+    const after: Job[] = []
+    for (const job of jobs) {
+      after.push(await writeChanges(trx, parts, job, content.changes.get(job.id) ?? []))
+    }
+    if (content.answers.size > 0) await keepAnswers(trx, inOrder(content.answers))
+    return { jobs: after, lost }
   })
 }
+
+const inOrder = <T>(answers: ReadonlyMap<string, T>) =>
+  new Map([...answers].sort(([a], [b]) => (a < b ? -1 : 1)))
 
 async function writeChanges(
   trx: Trx,
@@ -76,17 +96,31 @@ async function writeChanges(
 ): Promise<Job> {
   const now = parts.database.clock.now()
   const filed = changes.flatMap(change => change.filed ?? [])
-  const postponed = changes.flatMap(change => change.postponed ?? [])
-  const results = changes.flatMap(change => change.results ?? [])
   await fileItems(trx, { jobId: job.id, filed, now })
-  await postponeItems(trx, job.id, postponed)
-  const open = new Set(await recordResults(trx, job.id, results.map(toRow)))
-  // Were there two results of one item, the first was taken and counts.
-  const counted = results.filter(({ position }) => open.delete(position))
+  await postponeItems(trx, job.id, changes.flatMap(toPostponed))
+  const results = changes.flatMap(change => change.results ?? [])
+  const taken = await recordResults(trx, job.id, changes.flatMap(toRows))
+  // Of two results of one item the first was taken and counts; and of what others have now none.
+  const counted = results.filter((_, index) => taken[index])
   const counts = countsOf(counted, job.held)
   const after = await countResults(trx, job.id, counts, now)
   await enter(trx, parts, after, counted, counts.released)
   return after
+}
+
+const toPostponed = ({ postponed = [], ...change }: Change): Postponed[] =>
+  postponed.map(row => ({ ...row, ...fenceOf(change) }))
+
+const toRows = ({ results = [], ...change }: Change): Recorded[] =>
+  results.map(({ position, result }) => ({
+    ...{ position, result: JSON.stringify(result), class: classOf(result.verdict) },
+    ...fenceOf(change),
+  }))
+
+/** What comes too late, because others have the item by now, is written nowhere and counts nothing. */
+function fenceOf({ holder }: Pick<Change, 'holder'>): { fence?: Fence } {
+  if (holder === undefined) return { fence: { state: 'queued' } }
+  return holder === null ? {} : { fence: { state: 'probing', holder } }
 }
 
 /** What a list of an account has to do with it: history, credits, and who is told that it is finished. */
@@ -123,12 +157,6 @@ export function writeFailure(parts: WriteParts, jobId: string): Promise<Job | nu
     return job
   })
 }
-
-const toRow = ({ position, result }: Outcome) => ({
-  position,
-  result: JSON.stringify(result),
-  class: classOf(result.verdict),
-})
 
 /** Rows of the list, so that a result shared by duplicates counts for each; credits were set aside for each address once. */
 function countsOf(outcomes: readonly Outcome[], held: number): Required<Counts> {

@@ -133,6 +133,7 @@ describe('a recorder', () => {
     const set = database.db.updateTable('item').set({ state: 'probing' })
     await set.where('position', '=', 2).execute()
     void recorder.add({
+      holder: null,
       postponed: [{ position: 2, dueAt: 77, tries: 2, egress: null, refusedBy: [] }],
     })
     await clock.advance(50)
