@@ -29,7 +29,9 @@ export async function keepAnswers(
   trx: Transaction<Schema>,
   entries: ReadonlyMap<string, Remembered>,
 ): Promise<void> {
-  const rows = [...entries].flatMap(([address_key, remembered]) => {
+  // All who keep answers lock rows in this order, so that no two wait for each other.
+  const inOrder = [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
+  const rows = inOrder.flatMap(([address_key, remembered]) => {
     const keep = keepFor(remembered.probed)
     if (keep === null) return []
     const keep_until = remembered.at + keep.keepMs

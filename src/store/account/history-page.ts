@@ -1,8 +1,9 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
-import { inStretch, SCANNED_MAX, STRETCH_ROWS } from '../looking.ts'
-import type { JobType } from '../schema.ts'
+import { contains, hasForeign } from '../dialect.ts'
+import { inStretch, SCANNED_MAX, stretchOf } from '../looking.ts'
+import type { JobType, Schema } from '../schema.ts'
 import type { Verification } from './history.ts'
 
 /** A row of the history, by what it is in order of. */
@@ -48,7 +49,7 @@ export async function historyPage(database: Database, o: HistoryQuery): Promise<
   // One more than is asked for tells whether there are more.
   while (left > 0 && rows.length <= o.max) {
     const part = { ...o, max: o.max + 1 - rows.length }
-    const stretch = { before, size: Math.min(left, STRETCH_ROWS) }
+    const stretch = { before, size: Math.min(left, stretchOf(database)) }
     const { found, end } = await inStretch(database, () => lookThrough(database, part, stretch))
     rows.push(...found.filter(row => holds(row, o)))
     left -= stretch.size
@@ -99,7 +100,7 @@ async function rowsBetween(
   between: Between,
 ): Promise<Verification[]> {
   const { rows } = await sql<Verification>`
-    select * from verification where ${within(o, between)} ${chosen(o)}
+    select * from verification where ${within(o, between)} ${chosen(reader, o)}
     order by created_at desc, id desc limit ${o.max}`.execute(reader)
   return rows
 }
@@ -115,12 +116,15 @@ function within(o: HistoryQuery, { before, end = null }: Between): RawBuilder<un
   return sql.join(parts, sql` and `)
 }
 
-function chosen({ email, search, reason, source, classes }: HistoryQuery): RawBuilder<unknown> {
+function chosen(
+  db: Kysely<Schema>,
+  { email, search, reason, source, classes }: HistoryQuery,
+): RawBuilder<unknown> {
+  const isEmail = (sought: string) => sql`lower(email) = ${sought}`
+  const hasPart = (sought: string) => contains(db, sql`lower(email)`, sql`${sought}`)
   const parts = [
-    ...(email === undefined ? [] : [textTest(email, sought => sql`lower(email) = ${sought}`)]),
-    ...(search === undefined
-      ? []
-      : [textTest(search, sought => sql`instr(lower(email), ${sought}) > 0`)]),
+    ...(email === undefined ? [] : [textTest(db, email, isEmail)]),
+    ...(search === undefined ? [] : [textTest(db, search, hasPart)]),
     ...(reason === undefined ? [] : [sql`reason = ${reason}`]),
     ...(source === undefined ? [] : [sql`source = ${source}`]),
     ...(classes === undefined ? [] : [sql`class in (${sql.join(classes)})`]),
@@ -128,10 +132,14 @@ function chosen({ email, search, reason, source, classes }: HistoryQuery): RawBu
   return parts.length === 0 ? sql`` : sql`and ${sql.join(parts, sql` and `)}`
 }
 
-/** SQLite knows only the case of ASCII: where others are sought, it gives every text that has such, for `holds`. */
-function textTest(text: string, test: (sought: string) => RawBuilder<unknown>) {
+/** Databases know only the case of ASCII: where others are sought, they give every text that has such, for `holds`. */
+function textTest(
+  db: Kysely<Schema>,
+  text: string,
+  test: (sought: string) => RawBuilder<unknown>,
+): RawBuilder<unknown> {
   const sought = text.toLowerCase()
-  return isAscii(sought) ? test(sought) : sql`length(email) < length(cast(email as blob))`
+  return isAscii(sought) ? test(sought) : hasForeign(db, sql`email`)
 }
 
 const isAscii = (text: string) => Buffer.byteLength(text) === text.length

@@ -1,6 +1,8 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { breathe, MINUTE } from '../../base/clock.ts'
-import { type Database, write } from '../database.ts'
+import { type Database, writeBeside } from '../database.ts'
+import { each, isPostgres } from '../dialect.ts'
+import { encodeJson } from '../postgres/text-codec.ts'
 import type { JobTable, Schema, VerificationTable } from '../schema.ts'
 
 export type Verification = VerificationTable
@@ -10,6 +12,7 @@ export async function addHistory(
   trx: Transaction<Schema>,
   rows: readonly Verification[],
 ): Promise<void> {
+  if (isPostgres(trx)) return addTogether(trx, rows)
   for (let from = 0; from < rows.length; ) {
     const size = SIZES.find(one => one <= rows.length - from) ?? 1
     const values = rows.slice(from, from + size).flatMap(row => COLUMNS.map(name => row[name]))
@@ -28,6 +31,26 @@ function insertOf(size: number): string {
   const row = `(${COLUMNS.map(() => '?').join(', ')})`
   const rows = Array.from({ length: size }, () => row).join(', ')
   return `insert into verification (${COLUMNS.join(', ')}) values ${rows} on conflict do nothing`
+}
+
+/** One round trip however many there are, and one text of a statement. */
+async function addTogether(trx: Transaction<Schema>, rows: readonly Verification[]): Promise<void> {
+  if (rows.length === 0) return
+  const columns = sql.raw(COLUMNS.join(', '))
+  const types = sql.raw(COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', '))
+  await sql`
+    insert into verification (${columns})
+    select ${columns} from json_to_recordset(cast(${encodeJson(rows)} as json)) as each(${types})
+    on conflict do nothing`.execute(trx)
+}
+
+/** Of the columns that are no text. */
+const TYPES: { readonly [Name in keyof Verification]?: string } = {
+  valid: 'integer',
+  deliverable: 'integer',
+  cached: 'integer',
+  sandbox: 'integer',
+  created_at: 'bigint',
 }
 
 const COLUMNS = [
@@ -88,7 +111,7 @@ export async function deleteHistoryOf(database: Database, job: JobTable): Promis
       .execute()
     const ofJob = page.filter(row => row.job_id === id || row.id === id)
     if (ofJob.length > 0) {
-      await write(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
+      await writeBeside(database, trx => deleteRows(trx, { accountId, sandbox, rows: ofJob }))
     }
     const last = page.at(-1)
     if (last === undefined || page.length < LOOKED_AT_MAX) return
@@ -107,8 +130,8 @@ async function deleteRows(
 ): Promise<void> {
   await sql`
     delete from verification where account_id = ${o.accountId} and sandbox = ${o.sandbox}
-      and (created_at, id) in (select value ->> 'created_at', value ->> 'id'
-        from json_each(${JSON.stringify(o.rows)}))`.execute(trx)
+      and (created_at, id) in (select cast(value ->> 'created_at' as bigint), value ->> 'id'
+        from ${each(trx, o.rows)})`.execute(trx)
 }
 
 /** Whether a verification is in the history. */

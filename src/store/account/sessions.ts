@@ -138,7 +138,8 @@ async function makeRoom(trx: Transaction<Schema>, keyId: string): Promise<void> 
         .select('id')
         .where('key_id', '=', keyId)
         .orderBy('last_seen_at', 'desc')
-        .limit(-1)
+        // PostgreSQL takes no negative number for “all”, and SQLite no offset without a limit.
+        .limit(Number.MAX_SAFE_INTEGER)
         .offset(SESSIONS_MAX - 1),
     )
     .execute()

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { Reason } from '../../verdict/reason.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
-import { inStretch, STRETCH_ROWS } from '../looking.ts'
+import { textAt } from '../dialect.ts'
+import { inStretch, stretchOf } from '../looking.ts'
 import { lastPosition, reasonIn } from './results.ts'
 
 /** The results of a job, counted: all rows of the list that have one, duplicates too. */
@@ -41,8 +42,9 @@ export async function countBreakdown(
   const reasons = new Map<Reason, number>()
   const operators = new Map<string | null, Record<Class, number>>()
   const classes = noneOf()
-  for (let after = 0; after < last; after += STRETCH_ROWS) {
-    const part = { jobId, after, to: after + STRETCH_ROWS }
+  const stretch = stretchOf(database)
+  for (let after = 0; after < last; after += stretch) {
+    const part = { jobId, after, to: after + stretch }
     for (const group of await inStretch(database, () => groupsOf(database, part))) {
       const ofOperator = operators.get(group.operator) ?? noneOf()
       operators.set(group.operator, ofOperator)
@@ -68,8 +70,9 @@ async function groupsOf(
   { jobId, after, to }: { jobId: string; after: number; to: number },
 ): Promise<Group[]> {
   const { rows } = await sql<Group>`
-    select class, ${reasonIn(sql`result`, sql`class`)} as reason,
-      result ->> '$.evidence.operator.name' as operator, sum(copies) as count
+    select class, ${reasonIn(reader, sql`result`, sql`class`)} as reason,
+      ${textAt(reader, sql`result`, ['evidence', 'operator', 'name'])} as operator,
+      sum(copies) as count
     from item
     where job_id = ${jobId} and position > ${after} and position <= ${to} and state = 'done'
     group by 1, 2, 3`.execute(reader)

@@ -2,20 +2,19 @@ import { sql, type Transaction } from 'kysely'
 import { EvError } from '../../base/error.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import { releaseHold } from '../account/credits.ts'
-import { type Database, write } from '../database.ts'
+import { type Database, writeBeside } from '../database.ts'
+import { isPostgres } from '../dialect.ts'
 import type { Schema } from '../schema.ts'
 import { type Job, jobIn } from './jobs.ts'
 
-/** Takes a job up, for the first time or after a stop: what was under way then is asked again. */
+/**
+ * Takes a job up, for the first time or after a stop: what was under way then is asked again, but for what a member of
+ * the cluster is asking.
+ */
 export async function startJob(database: Database, jobId: string): Promise<Job> {
-  return write(database, async trx => {
+  return writeBeside(database, async trx => {
     refuseCancelled(await jobIn(trx, jobId))
-    await trx
-      .updateTable('item')
-      .set({ state: 'routed' })
-      .where('job_id', '=', jobId)
-      .where('state', '=', sql.lit('probing'))
-      .execute()
+    await putBack(trx, jobId)
     await trx
       .updateTable('job')
       .set({ state: 'processing', started_at: database.clock.now() })
@@ -24,6 +23,23 @@ export async function startJob(database: Database, jobId: string): Promise<Job> 
       .execute()
     return jobIn(trx, jobId)
   })
+}
+
+async function putBack(trx: Transaction<Schema>, jobId: string): Promise<void> {
+  const underWay = trx
+    .updateTable('item')
+    .set({ state: 'routed' })
+    .where('job_id', '=', jobId)
+    .where('state', '=', sql.lit('probing'))
+  // On SQLite there are no members, and each column that is named costs a look at its indexes.
+  const left = isPostgres(trx)
+    ? underWay
+        .set({ holder: null })
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom('member').select('id').whereRef('member.id', '=', 'item.holder'))),
+        )
+    : underWay
+  await left.execute()
 }
 
 export type Counts = Readonly<Record<Class, number>> & {
@@ -80,6 +96,7 @@ export async function failJob(
   code: string,
   now: number,
 ): Promise<Job> {
+  await jobIn(trx, jobId)
   await releaseHold(trx, { id: jobId })
   return trx
     .updateTable('job')
@@ -95,7 +112,7 @@ export async function failJob(
  */
 export async function cancelJob(database: Database, jobId: string): Promise<boolean> {
   const cancelled = { state: 'cancelled', finished_at: database.clock.now() } as const
-  return write(database, async trx => {
+  return writeBeside(database, async trx => {
     const { numUpdatedRows } = await trx
       .updateTable('job')
       .set(cancelled)

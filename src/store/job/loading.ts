@@ -1,7 +1,8 @@
 import { sql, type Transaction } from 'kysely'
 import { isFault } from '../../address/address.ts'
+import { HOUR } from '../../base/clock.ts'
 import { type Class, classOf, isFailure, type Result } from '../../verdict/verdict.ts'
-import { type Database, write } from '../database.ts'
+import { type Database, writeBeside } from '../database.ts'
 import { each } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 import { finishJob, refuseCancelled } from './course.ts'
@@ -23,7 +24,7 @@ export async function addItems(
   jobId: string,
   items: readonly NewItem[],
 ): Promise<void> {
-  await write(database, trx =>
+  await writeBeside(database, trx =>
     sql`
       insert into item
         (job_id, position, text, dedupe_key, cells, state, same_as, copies, due_at, tries)
@@ -46,7 +47,7 @@ export async function noteCopies(
   repeated: readonly Repeated[],
 ): Promise<void> {
   const [first, last] = [repeated[0]?.position ?? 0, repeated.at(-1)?.position ?? 0]
-  await write(database, trx =>
+  await writeBeside(database, trx =>
     // What is read out of JSON has no index: SQLite makes one only for what stands by itself.
     sql`
       with noted(position, copies) as materialized (
@@ -60,7 +61,7 @@ export async function noteCopies(
 
 /** All items are there: duplicates are told apart, and the work may begin. */
 export async function queueJob(database: Database, jobId: string): Promise<Job> {
-  return write(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
+  return writeBeside(database, trx => queueJobIn(trx, jobId, { now: database.clock.now() }))
 }
 
 export type QueueOptions = {
@@ -158,14 +159,20 @@ function countClasses(results: readonly Result[]): Record<Class, number> {
   return counts
 }
 
+/** A list that is being stored for longer never will be. */
+const LOADING_MS_MAX = HOUR
+
 /**
  * Removes the jobs of accounts that never became queued: whoever loaded them crashed, and nobody was told of them. With
  * `before`, epoch ms, those alone that were begun before it, while others may be loaded: a disk that was full lets a
- * list neither be stored nor be removed. Gives how many there were.
+ * list neither be stored nor be removed. Where several may share the database, others may always be loaded. Gives how
+ * many there were.
  */
 export async function deleteLoadingJobs(
   database: Database,
-  before = Number.MAX_SAFE_INTEGER,
+  before = database.dialect === 'postgres'
+    ? database.clock.now() - LOADING_MS_MAX
+    : Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
   const left = await database.db
     .selectFrom('job')
@@ -174,6 +181,10 @@ export async function deleteLoadingJobs(
     .where('account_id', 'is not', null)
     .where('created_at', '<', before)
     .execute()
-  for (const { id } of left) await deleteJob(database, id)
-  return left.length
+  let deleted = 0
+  for (const { id } of left) {
+    // It may have been queued meanwhile after all.
+    if (await deleteJob(database, id, job => job.state === 'loading')) deleted++
+  }
+  return deleted
 }

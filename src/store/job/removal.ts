@@ -1,8 +1,8 @@
 import { breathe } from '../../base/clock.ts'
 import { releaseHold } from '../account/credits.ts'
-import { type Database, type Trx, write } from '../database.ts'
+import { type Database, type Trx, writeBeside } from '../database.ts'
 import { listLock, lockJob } from '../lock.ts'
-import { findJob, type Job } from './jobs.ts'
+import { type Job, lockedJob } from './jobs.ts'
 
 /** The jobs that were finished before a time, epoch ms: completed, cancelled or failed. */
 export function jobsFinishedBefore({ db }: Database, before: number): Promise<Job[]> {
@@ -14,28 +14,39 @@ export function jobsFinishedBefore({ db }: Database, before: number): Promise<Jo
     .execute()
 }
 
-/** Removes the jobs that were finished before a time, epoch ms, but for those that a process works on. Gives the removed. */
+/**
+ * Removes the jobs that were finished before a time, epoch ms, but for those that a process works on. Gives the removed:
+ * of several that remove the same job one.
+ */
 export async function deleteJobsBefore(
   database: Database,
   dataDir: string,
   before: number,
 ): Promise<Job[]> {
+  const isOld = ({ finished_at }: Job) => finished_at !== null && finished_at < before
   const deleted: Job[] = []
   for (const job of await jobsFinishedBefore(database, before)) {
-    // One that is finished may be about to be written.
-    const lock = lockJob(dataDir, listLock(job.source_key))
-    if (lock === null) continue
-    try {
-      // While others were removed, somebody may have gone on with it.
-      const now = await findJob(database, job.id)
-      if (now?.finished_at == null || now.finished_at >= before) continue
-      await deleteJob(database, job.id)
-      deleted.push(job)
-    } finally {
-      lock.release()
-    }
+    const remove = () => deleteJob(database, job.id, isOld)
+    if (await unlessLocked(database, dataDir, job, remove)) deleted.push(job)
   }
   return deleted
+}
+
+/** A list of the command line that is finished may be about to be written, by a process that shares its file. */
+async function unlessLocked(
+  { dialect }: Database,
+  dataDir: string,
+  job: Job,
+  remove: () => Promise<boolean>,
+): Promise<boolean> {
+  if (dialect === 'postgres') return remove()
+  const lock = lockJob(dataDir, listLock(job.source_key))
+  if (lock === null) return false
+  try {
+    return await remove()
+  } finally {
+    lock.release()
+  }
 }
 
 /** Rows removed in one go: nobody else reads or writes meanwhile. */
@@ -43,16 +54,24 @@ const ROWS_MAX = 2_000
 
 /**
  * Removes a job with all its items; what it still holds of its account's credits goes back. It is gone for its account
- * at once, and its items go page by page: what a crash leaves of it is removed as what never came to be queued is.
+ * at once, and its items go page by page: what a crash leaves of it is removed as what never came to be queued is. With
+ * `isMeant`, only as long as it is one of those. Gives whether it went; two that remove it at once do it together.
  */
-export async function deleteJob(database: Database, jobId: string): Promise<void> {
-  await write(database, trx => hideJob(trx, jobId))
-  while ((await write(database, trx => deleteItems(trx, jobId))) === ROWS_MAX) await breathe()
-  await write(database, trx => trx.deleteFrom('job').where('id', '=', jobId).execute())
+export async function deleteJob(
+  database: Database,
+  jobId: string,
+  isMeant: (job: Job) => boolean = () => true,
+): Promise<boolean> {
+  if (!(await writeBeside(database, trx => hideJob(trx, jobId, isMeant)))) return false
+  while ((await writeBeside(database, trx => deleteItems(trx, jobId))) === ROWS_MAX) await breathe()
+  await writeBeside(database, trx => trx.deleteFrom('job').where('id', '=', jobId).execute())
+  return true
 }
 
 /** A list of the command line stays as it is: were it loading, the same list would begin anew by it. */
-async function hideJob(trx: Trx, jobId: string): Promise<void> {
+async function hideJob(trx: Trx, jobId: string, isMeant: (job: Job) => boolean): Promise<boolean> {
+  const job = await lockedJob(trx, jobId)
+  if (job === null || !isMeant(job)) return false
   await releaseHold(trx, { id: jobId })
   await trx
     .updateTable('job')
@@ -60,9 +79,12 @@ async function hideJob(trx: Trx, jobId: string): Promise<void> {
     .where('id', '=', jobId)
     .where('account_id', 'is not', null)
     .execute()
+  return true
 }
 
 async function deleteItems(trx: Trx, jobId: string): Promise<number> {
+  // Who removes the same job waits here: were pages to overlap, a short one would be no last one.
+  await lockedJob(trx, jobId)
   const { numDeletedRows } = await trx
     .deleteFrom('item')
     .where('job_id', '=', jobId)

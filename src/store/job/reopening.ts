@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Database, Trx } from '../database.ts'
-import { inStretch } from '../looking.ts'
+import { beginsWithNul } from '../dialect.ts'
+import { inStretch, stretchOf } from '../looking.ts'
 import type { ItemState, Schema } from '../schema.ts'
 import type { Job } from './jobs.ts'
 
@@ -16,14 +17,15 @@ export async function countUnasked(
   { id, total }: Pick<Job, 'id' | 'total'>,
 ): Promise<number> {
   let count = 0
-  for (let after = 0; after < total; after += STRETCH) {
-    const stretch = { jobId: id, after, to: after + STRETCH }
+  const size = stretchOf(database, STRETCH)
+  for (let after = 0; after < total; after += size) {
+    const stretch = { jobId: id, after, to: after + size }
     count += await inStretch(database, () => unaskedIn(database.reader, stretch))
   }
   return count
 }
 
-/** Keys of what is no address begin with a NUL, where SQLite's own functions take a text to end. Erased rows have no text. */
+/** Keys of what is no address begin with a NUL. Erased rows have no text. */
 async function unaskedIn(
   db: Kysely<Schema>,
   { jobId, after, to }: { jobId: string; after: number; to: number },
@@ -36,7 +38,7 @@ async function unaskedIn(
     .where('position', '<=', to)
     .where('state', 'in', ['queued', 'routed', 'probing'])
     .where('text', '<>', '')
-    .where('dedupe_key', '>=', '\u0001')
+    .where(sql<boolean>`not ${beginsWithNul(db, sql`dedupe_key`)}`)
     .executeTakeFirstOrThrow()
   return Number(count)
 }

@@ -1,9 +1,11 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { breathe } from '../../base/clock.ts'
 import { OPINIONS, type Reason } from '../../verdict/reason.ts'
 import { type Class, classOf, PLAINEST_REASONS } from '../../verdict/verdict.ts'
 import type { Database } from '../database.ts'
-import { inStretch, SCANNED_MAX, STRETCH_ROWS } from '../looking.ts'
+import { contains, hasForeign, textAt } from '../dialect.ts'
+import { inStretch, SCANNED_MAX, stretchOf } from '../looking.ts'
+import type { Schema } from '../schema.ts'
 
 export type ResultRow = {
   readonly position: number
@@ -33,8 +35,9 @@ export async function resultPage(database: Database, o: PageOptions): Promise<Re
   if (o.classes === undefined) return rowsOf(database, { ...o, to: end })
   const last = await lastPosition(database, o.jobId)
   const found: ResultRow[] = []
-  for (let after = o.after; after < last && found.length < o.max; after += STRETCH) {
-    const rest = { ...o, after, to: after + STRETCH, max: o.max - found.length }
+  const stretch = stretchOf(database, STRETCH)
+  for (let after = o.after; after < last && found.length < o.max; after += stretch) {
+    const rest = { ...o, after, to: after + stretch, max: o.max - found.length }
     found.push(...(await rowsOf(database, rest)))
     // A class that is rare in a long list would else hold everybody up.
     await breathe()
@@ -68,7 +71,7 @@ export async function findResults(database: Database, o: FindOptions): Promise<F
   let after = o.after
   // One more than is asked for tells whether there are more.
   while (after < to && rows.length <= o.max) {
-    const end = Math.min(to, after + STRETCH_ROWS)
+    const end = Math.min(to, after + stretchOf(database))
     const part = { ...o, after, to: end, max: o.max + 1 - rows.length, withoutCells: true }
     const page = await inStretch(database, () => rowsOf(database, part))
     rows.push(...page.filter(row => holds(row, o.search)))
@@ -93,7 +96,7 @@ async function rowsOf({ reader }: Database, o: Part): Promise<ResultRow[]> {
     from item left join item as first
       on first.job_id = item.job_id and first.position = item.same_as
     where item.job_id = ${o.jobId} and item.position > ${o.after} and item.position <= ${o.to}
-      ${ofSearch(o)} ${ofClass(o)} ${ofReason(o)}
+      ${ofSearch(reader, o)} ${ofClass(o)} ${ofReason(reader, o)}
     order by item.position limit ${o.max}`.execute(reader)
   return rows
 }
@@ -105,29 +108,33 @@ const ofClass = ({ classes }: Part) =>
   classes === undefined ? sql`` : sql`and ${CLASS} in (${sql.join(classes)})`
 
 /** The class goes with the reason, and is told without reading JSON. */
-function ofReason({ reasons }: Part): RawBuilder<unknown> {
+function ofReason(db: Kysely<Schema>, { reasons }: Part): RawBuilder<unknown> {
   if (reasons === undefined) return sql``
   const classes = new Set(reasons.map(reason => classOf(OPINIONS[reason])))
   return sql`and ${CLASS} in (${sql.join([...classes])})
-    and ${reasonIn(RESULT, CLASS)} in (${sql.join(reasons)})`
+    and ${reasonIn(db, RESULT, CLASS)} in (${sql.join(reasons)})`
 }
 
 /** The reason in the JSON of a result; that of an erased one goes by its class. */
-export const reasonIn = (result: RawBuilder<unknown>, klass: RawBuilder<unknown>) => {
+export const reasonIn = (
+  db: Kysely<Schema>,
+  result: RawBuilder<unknown>,
+  klass: RawBuilder<unknown>,
+) => {
   const plainest = Object.entries(PLAINEST_REASONS).map(
     ([name, reason]) => sql`when ${sql.lit(name)} then ${sql.lit(reason)}`,
   )
-  return sql<Reason>`coalesce(${result} ->> '$.verdict.reason',
+  return sql<Reason>`coalesce(${textAt(db, result, ['verdict', 'reason'])},
     case ${klass} ${sql.join(plainest, sql` `)} end)`
 }
 
-/** SQLite knows only the case of ASCII: where others are sought, it gives every text that has such, for `holds`. */
-function ofSearch({ search }: Part): RawBuilder<unknown> {
+/** Databases know only the case of ASCII: where others are sought, they give every text that has such, for `holds`. */
+function ofSearch(db: Kysely<Schema>, { search }: Part): RawBuilder<unknown> {
   if (search === undefined) return sql``
   const sought = search.toLowerCase()
   return isAscii(sought)
-    ? sql`and instr(lower(item.text), ${sought}) > 0`
-    : sql`and length(item.text) < length(cast(item.text as blob))`
+    ? sql`and ${contains(db, sql`lower(item.text)`, sql`${sought}`)}`
+    : sql`and ${hasForeign(db, sql`item.text`)}`
 }
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text)
