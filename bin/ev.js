@@ -54,7 +54,8 @@ function keepHeapSmall() {
   const flags = isList
     ? ['--max-semi-space-size=4', '--initial-heap-size=40', '--heap-growing-percent=30']
     : ['--max-semi-space-size=16']
-  if (!(isList || rest[1] === 'serve') || !process.execve) return
+  const isLong = isList || rest[1] === 'serve' || rest[1] === 'worker'
+  if (!isLong || !process.execve) return
   if (process.execArgv.includes(flags[0])) return
   // glibc's malloc keeps an arena for each thread; two are enough for a list and hold less.
   const environment = isList ? { MALLOC_ARENA_MAX: '2', ...process.env } : process.env

@@ -1,4 +1,5 @@
 import { type ErrorCode, EvError, messageOf } from '../base/error.ts'
+import { isOutage } from '../store/postgres/faults.ts'
 
 /** What ev exits with, after sysexits.h where that has a word for it. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
@@ -28,6 +29,10 @@ export function reportError(thrown: unknown, debug: boolean): number {
 /** What befalls the database midway: a full disk, a damaged file, another writer that does not end. */
 function databaseFault(thrown: unknown): EvError | null {
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
+  if (isOutage(thrown)) {
+    const sentence = `The database cannot be used any longer: ${messageOf(thrown)}. Look whether its server runs and may be reached from here (“ev doctor” tells), and try again.`
+    return new EvError('io', sentence, { cause: thrown })
+  }
   if (!code.startsWith('SQLITE_')) return null
   const remedy = /^SQLITE_(CORRUPT|NOTADB)/.test(code)
     ? 'The file is damaged: move it away, or name another place with --data-dir.'

@@ -11,7 +11,9 @@ import { addPurge } from './command/purge.ts'
 import { addServe } from './command/serve.ts'
 import { addVerify } from './command/verify.ts'
 import { addWebhooks } from './command/webhooks.ts'
+import { addWorker } from './command/worker.ts'
 import { addWorld } from './command/world.ts'
+import { hintAtPassword } from './settings/password-hint.ts'
 import { version } from './version.ts'
 
 /** All commands with their options; each loads what it needs only when it runs. */
@@ -21,11 +23,13 @@ export function program(): Command {
     .version(version())
     .showHelpAfterError('(ev help shows what there is)')
     .exitOverride()
+    .hook('preAction', (_, action) => hintAtPassword(action.opts()))
   // A command takes over what is set here as it is added.
   for (const add of [
     addVerify,
     addBulk,
     addServe,
+    addWorker,
     addDoctor,
     addJobs,
     addConfig,

@@ -69,7 +69,14 @@ test('a size that stays the same to the reader is no news', () => {
   const purged = { dryRun: false, jobs: [], answers: 0, files: [], young: 0, traces: null }
   const service = { history: 0, deliveries: 0, replays: 0 }
   const said = (before: number, after: number) =>
-    purgeText({ ...purged, service, unfinished: 0, bytes: { before, after }, isGone: true })
+    purgeText({
+      ...purged,
+      service,
+      unfinished: 0,
+      bytes: { before, after },
+      isGone: true,
+      isShared: false,
+    })
   expect(said(1_520_000, 1_510_000)).toBe('There is nothing to remove.\n')
   expect(said(1_520_000, 1_400_000)).toContain('went from 1.5 MB to 1.4 MB.')
 })

@@ -4,7 +4,7 @@ import { systemRandom } from '../../base/random.ts'
 import { type Account, createAccount, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { openDatabase, write } from '../../store/database.ts'
-import { databaseUrl, openKept } from '../database.ts'
+import { databaseUrl, openKept, placeName } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
 import { counted } from '../text/counted.ts'
@@ -36,7 +36,7 @@ export async function listCommand(flags: AccountFlags): Promise<number> {
     const all = accounts.map((account, n) => ({ account, keys: counts[n] ?? 0 }))
     if (flags.json) print(all.map(({ account, keys }) => ({ ...accountObject(account), keys })))
     else if (all.length === 0)
-      process.stdout.write(`No accounts in ${config.dataDir}. “ev serve” makes the first.\n`)
+      process.stdout.write(`No accounts in ${placeName(config)}. “ev serve” makes the first.\n`)
     else process.stdout.write(table(COLUMNS, all.map(rowOf)))
     return 0
   } finally {

@@ -14,8 +14,9 @@ import { EvError, messageOf } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
 import { contentsOf, copyDatabase } from '../../store/care/backup.ts'
 import { lookAtDatabase } from '../../store/care/look.ts'
-import { databaseFile, databaseUrl } from '../database.ts'
+import { databaseUrl, fileOf, isShared } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
+import { useDump } from './dump.ts'
 import { backupObject, backupText } from './report.ts'
 
 export type BackupFlags = {
@@ -27,6 +28,7 @@ export type BackupFlags = {
 /** `ev backup`: gives the code to exit with. */
 export function backupCommand(target: string, flags: BackupFlags): number {
   const config = readConfig(flags)
+  if (isShared(config)) throw useDump(target, config)
   const file = resolve(target)
   refuseUnusable(config)
   refuseTaken(file, config, flags.force ?? false)
@@ -40,7 +42,7 @@ export function backupCommand(target: string, flags: BackupFlags): number {
     sync(dirname(file))
     const secretFile = config.secretFile ?? join(config.dataDir, 'secret')
     const backup = {
-      ...{ file, bytes: statSync(file).size, contents, database: databaseFile(config) },
+      ...{ file, bytes: statSync(file).size, contents, database: fileOf(databaseUrl(config)) },
       secretFile: config.secret === null && existsSync(secretFile) ? secretFile : null,
     }
     const shown = flags.json
@@ -69,7 +71,7 @@ function refuseUnusable(config: Config): void {
 
 function refuseTaken(file: string, config: Config, force: boolean): void {
   if (!existsSync(file)) return
-  if (realpathSync(file) === realpathSync(databaseFile(config))) {
+  if (realpathSync(file) === realpathSync(fileOf(databaseUrl(config)))) {
     throw new EvError('usage', `${file} is the database itself. Name another file for the copy.`)
   }
   if (!force) throw isTaken(file)

@@ -9,7 +9,7 @@ import { type Job, markWritten, readJob } from '../../store/job/jobs.ts'
 import { deleteJobsBefore } from '../../store/job/removal.ts'
 import { type Lock, listLock, lockJob } from '../../store/lock.ts'
 import { listPlan } from '../../wire.ts'
-import { databaseUrl } from '../database.ts'
+import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { forgetStdin } from '../jobs/stdin-copy.ts'
@@ -41,9 +41,17 @@ export type ResumeFlags = {
 }
 
 /** `ev bulk`: gives the code to exit with. */
-export function bulkCommand(file: string, flags: BulkFlags): Promise<number> {
+export async function bulkCommand(file: string, flags: BulkFlags): Promise<number> {
+  // That of the service may be set for all commands of a machine; as a flag it was meant for this list.
+  if (flags.database !== undefined && isShared(readConfig(flags))) throw keptInFile(flags)
   return bulk(file, flags, null)
 }
+
+const keptInFile = (flags: BulkFlags) =>
+  new EvError(
+    'usage',
+    `“ev bulk” keeps its lists in a file of this machine, ${fileOf(listsUrl(readConfig(flags)))}, and not in PostgreSQL: leave --database out, or name another file with --database sqlite:FILE. Lists for several machines go to “ev serve”, by POST /v1/verify/file.`,
+  )
 
 /** Goes on with a stopped job as its command would: gives the code to exit with. */
 export async function resumeBulk(jobId: string, flags: ResumeFlags): Promise<number> {
@@ -64,7 +72,7 @@ async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promis
   const list = await openList(file, config.dataDir, listOptions(flags, resumed))
   const hint = flags.sandbox ? null : helloHint(config)
   if (hint !== null) say(hint)
-  const database = await openDatabase(databaseUrl(config), systemClock)
+  const database = await openDatabase(listsUrl(config), systemClock)
   const locks: Lock[] = []
   try {
     const sourceKey = keyOf(list, flags)

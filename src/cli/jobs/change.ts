@@ -6,7 +6,7 @@ import { type Job, readJob } from '../../store/job/jobs.ts'
 import { deleteJob } from '../../store/job/removal.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
 import { readConfig } from '../settings/settings.ts'
-import { isAtWork, isOfService, standingOf, withJob } from './kept-job.ts'
+import { isAtWork, isOfService, standingOf, surroundingsOf, withJob } from './kept-job.ts'
 import { resumeInService } from './resume-in-service.ts'
 import { forgetStdin } from './stdin-copy.ts'
 
@@ -29,7 +29,7 @@ export async function resumeCommand(id: string, flags: Flags): Promise<number> {
 export function cancelCommand(id: string, flags: Flags): Promise<number> {
   const config = readConfig(flags)
   return withJob(config, id, async (database, job) => {
-    const wasAtWork = isAtWork(standingOf(job, config))
+    const wasAtWork = isAtWork(standingOf(job, await surroundingsOf(database, config)))
     if (!(await cancelJob(database, job.id))) {
       const done = job.state === 'completed' ? 'is finished' : `is ${job.state} already`
       throw new EvError(

@@ -4,9 +4,10 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { findJobs } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { isLocked, listLock, SERVE_LOCK } from '../../store/lock.ts'
+import { isLocked, listLock } from '../../store/lock.ts'
 import type { BulkSource } from '../bulk/list/source.ts'
-import { openKept } from '../database.ts'
+import { isServed } from '../cluster/at-work.ts'
+import { closeAll, openAll } from '../database.ts'
 import { stdinCopyOf } from './stdin-copy.ts'
 
 /**
@@ -25,21 +26,29 @@ export type Standing =
   | 'cancelled'
   | 'failed'
 
-export function standingOf(job: Job, { dataDir }: Pick<Config, 'dataDir'>): Standing {
+export function standingOf(job: Job, { dataDir, isServed }: Surroundings): Standing {
   if (job.state === 'cancelled' || job.state === 'failed') return job.state
-  if (isOfService(job)) return standingInService(job, dataDir)
+  if (isOfService(job)) return job.state === 'completed' || isServed ? job.state : 'stopped'
   if (job.written_at !== null) return 'completed'
   const isAtWork = isLocked(dataDir, listLock(job.source_key))
   if (job.state === 'completed') return isAtWork ? 'writing' : 'unwritten'
   return isAtWork ? job.state : 'stopped'
 }
 
+export type Surroundings = {
+  readonly dataDir: string
+  /** Whether a service is at work on the database that has the job. */
+  readonly isServed: boolean
+}
+
+/** Looks at what surrounds the jobs of a database. */
+export const surroundingsOf = async (
+  database: Database,
+  { dataDir }: Pick<Config, 'dataDir'>,
+): Promise<Surroundings> => ({ dataDir, isServed: await isServed(database, { dataDir }) })
+
 /** Whether it was submitted to `ev serve`, which alone works on it. */
 export const isOfService = ({ account_id }: Pick<Job, 'account_id'>) => account_id !== null
-
-function standingInService({ state }: Job, dataDir: string): Standing {
-  return state === 'completed' || isLocked(dataDir, SERVE_LOCK) ? state : 'stopped'
-}
 
 /** Whether a process may be at work on it. */
 export const isAtWork = (standing: Standing) =>
@@ -61,19 +70,30 @@ export async function withJob<T>(
   id: string,
   work: (database: Database, job: Job) => Promise<T>,
 ): Promise<T> {
-  const database = await openKept(config)
-  if (database === null) throw unknownJob(id)
+  const databases = await openAll(config)
   try {
-    return await work(database, await theJob(database, id))
+    const { database, job } = await theJob(databases, id)
+    return await work(database, job)
   } finally {
-    await database.close()
+    await closeAll(databases)
   }
 }
+
+/**
+ * Whether a job is looked for in that database. Beside a server the file has the lists of the command line alone, and
+ * the server all others, also where one was made of the other.
+ */
+export const belongsTo = (databases: readonly Database[], { dialect }: Database, job: Job) =>
+  databases.length === 1 && dialect === 'sqlite'
+    ? true
+    : isOfService(job) === (dialect === 'postgres')
 
 /** Fewer characters would name the wrong job by a slip of the finger. */
 const PREFIX_MIN = 4
 
-async function theJob(database: Database, given: string): Promise<Job> {
+type Found = { readonly database: Database; readonly job: Job }
+
+async function theJob(databases: readonly Database[], given: string): Promise<Found> {
   const prefix = /^(job|ver)_/.test(given) ? given : `job_${given}`
   if (prefix.length < 'job_'.length + PREFIX_MIN) {
     throw new EvError(
@@ -81,13 +101,22 @@ async function theJob(database: Database, given: string): Promise<Job> {
       `“${cleanText(given)}” is too short to name a job: give at least ${PREFIX_MIN} characters after “job_”.`,
     )
   }
-  const [job, another] = await findJobs(database, prefix)
-  if (job === undefined) throw unknownJob(given)
-  if (another === undefined || job.id === prefix) return job
+  const [found, another] = await findAll(databases, prefix)
+  if (found === undefined) throw unknownJob(given)
+  if (another === undefined || found.job.id === prefix) return found
   throw new EvError(
     'usage',
-    `“${cleanText(given)}” may be ${job.id} or ${another.id}. Give more of the ID.`,
+    `“${cleanText(given)}” may be ${found.job.id} or ${another.job.id}. Give more of the ID.`,
   )
+}
+
+async function findAll(databases: readonly Database[], prefix: string): Promise<Found[]> {
+  const found = databases.map(async database =>
+    (await findJobs(database, prefix))
+      .filter(job => belongsTo(databases, database, job))
+      .map(job => ({ database, job })),
+  )
+  return (await Promise.all(found)).flat()
 }
 
 const unknownJob = (given: string) =>

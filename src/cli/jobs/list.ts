@@ -1,10 +1,12 @@
+import type { Config } from '../../config/settings.ts'
+import type { Database } from '../../store/database.ts'
 import { listJobs } from '../../store/job/job-list.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
-import { openKept } from '../database.ts'
+import { closeAll, openAll, placeName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
-import { placesOf, type Standing, standingOf } from './kept-job.ts'
+import { belongsTo, placesOf, type Standing, standingOf, surroundingsOf } from './kept-job.ts'
 import { timeText } from './time-text.ts'
 
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
@@ -12,23 +14,36 @@ export type ListFlags = { readonly json?: boolean; readonly [setting: string]: u
 /** `ev jobs list`: gives the code to exit with. */
 export async function listCommand(flags: ListFlags): Promise<number> {
   const config = readConfig(flags)
-  const database = await openKept(config)
+  const databases = await openAll(config)
   try {
-    const jobs = database === null ? [] : await listJobs(database)
-    const standing = jobs.map(job => [job, standingOf(job, config)] as const)
+    const standing = await jobsOf(databases, config)
     if (flags.json) {
       const objects = standing.map(([job, state]) => jobObject(job, state))
       process.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
-    } else if (jobs.length === 0) {
-      process.stdout.write(`No lists in ${config.dataDir}. “ev bulk” makes one.\n`)
+    } else if (standing.length === 0) {
+      process.stdout.write(`No lists in ${placeName(config)}. “ev bulk” makes one.\n`)
     } else {
       process.stdout.write(table(COLUMNS, standing.map(rowOf)))
     }
     return 0
   } finally {
-    await database?.close()
+    await closeAll(databases)
   }
 }
+
+/** The latest first. */
+async function jobsOf(databases: readonly Database[], config: Config): Promise<StandingJob[]> {
+  const all = databases.map(async database => {
+    const surroundings = await surroundingsOf(database, config)
+    const jobs = await listJobs(database)
+    return jobs
+      .filter(job => belongsTo(databases, database, job))
+      .map((job): StandingJob => [job, standingOf(job, surroundings)])
+  })
+  return (await Promise.all(all)).flat().sort(([a], [b]) => b.created_at - a.created_at)
+}
+
+type StandingJob = readonly [Job, Standing]
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -44,7 +59,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'LIST' },
 ]
 
-const rowOf = ([job, standing]: readonly [Job, Standing]): string[] => [
+const rowOf = ([job, standing]: StandingJob): string[] => [
   job.id,
   standing,
   `${job.total}`,

@@ -5,7 +5,7 @@ import { accountIn } from '../../store/account/accounts.ts'
 import { type Database, write } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { creditsToResume, isResumable, type Resumed, resumeJob } from '../../work/resume.ts'
-import { isAtWork, standingOf } from './kept-job.ts'
+import { isAtWork, standingOf, surroundingsOf } from './kept-job.ts'
 
 /** Opens a job of the service that was cancelled or failed; a service that runs notices within seconds. */
 export async function resumeInService(database: Database, config: Config, job: Job): Promise<void> {
@@ -16,7 +16,7 @@ export async function resumeInService(database: Database, config: Config, job: J
   const needed = await creditsToResume(database, job, creditsPerDay)
   const o = { now: database.clock.now(), needed, creditsPerDay }
   const resumed = jobOf(await write(database, trx => resumeJob(trx, job, o)), job, plan, needed)
-  const runs = isAtWork(standingOf(resumed, config))
+  const runs = isAtWork(standingOf(resumed, await surroundingsOf(database, config)))
   process.stdout.write(
     `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
       `${runs ? 'The service goes on with it within seconds.' : 'The next “ev serve” goes on with it.'}\n`,

@@ -7,7 +7,15 @@ import { duration } from '../bulk/progress.ts'
 import { readConfig } from '../settings/settings.ts'
 import { table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
-import { isAtWork, isOfService, placesOf, type Standing, standingOf, withJob } from './kept-job.ts'
+import {
+  isAtWork,
+  isOfService,
+  placesOf,
+  type Standing,
+  standingOf,
+  surroundingsOf,
+  withJob,
+} from './kept-job.ts'
 import type { ListFlags } from './list.ts'
 import { isoTimeOrNull, timeText } from './time-text.ts'
 
@@ -15,7 +23,7 @@ import { isoTimeOrNull, timeText } from './time-text.ts'
 export async function showCommand(id: string, flags: ListFlags): Promise<number> {
   const config = readConfig(flags)
   return withJob(config, id, async (database, job) => {
-    const standing = standingOf(job, config)
+    const standing = standingOf(job, await surroundingsOf(database, config))
     const rest = await restOf(database, job.id)
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
     process.stdout.write(

@@ -4,8 +4,11 @@ import { cleanText } from '../../base/text.ts'
 import { NO_TRACES, type Traces, tracesOf } from '../../store/care/purge.ts'
 import type { Database } from '../../store/database.ts'
 
-/** Where an address stands. Throws when a list that is not finished holds it: its rows are still needed. */
-export async function findTraces(database: Database | null, given: string): Promise<Traces> {
+/**
+ * Where an address stands, in each of the databases. Throws when a list that is not finished holds it: its rows are still
+ * needed.
+ */
+export async function findTraces(databases: readonly Database[], given: string): Promise<Traces[]> {
   const { text } = cleanAddress(given)
   const address = parseAddress(text)
   if (isFault(address)) {
@@ -14,11 +17,11 @@ export async function findTraces(database: Database | null, given: string): Prom
       `“${cleanText(given)}” is no address. ${address.message} --address takes one such as ann@example.com.`,
     )
   }
-  if (database === null) return NO_TRACES
-  const traces = await tracesOf(database, { key: addressKey(address), text })
-  const unfinished = traces.items.filter(one => !one.finished)
+  const asked = { key: addressKey(address), text }
+  const all = await Promise.all(databases.map(database => tracesOf(database, asked)))
+  const unfinished = all.flatMap(({ items }) => items).filter(one => !one.finished)
   const [first] = unfinished
-  if (first === undefined) return traces
+  if (first === undefined) return all
   const more = new Set(unfinished.map(one => one.jobId)).size - 1
   const others = more === 0 ? '' : ` and ${more} more (see “ev jobs”)`
   const finish = first.ofService
@@ -30,3 +33,15 @@ export async function findTraces(database: Database | null, given: string): Prom
       `or cancel it (“ev jobs cancel ${first.jobId}”) first. Nothing was forgotten.`,
   )
 }
+
+/** What all of them have together. */
+export const sumOfTraces = (all: readonly Traces[]): Traces =>
+  all.reduce(
+    (sum, { answers, items, verifications, events }) => ({
+      answers: [...sum.answers, ...answers],
+      items: [...sum.items, ...items],
+      verifications: [...sum.verifications, ...verifications],
+      events: [...sum.events, ...events],
+    }),
+    NO_TRACES,
+  )

@@ -16,10 +16,10 @@ import type { Job } from '../../store/job/jobs.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../../store/job/removal.ts'
 import { isLocked, listLock } from '../../store/lock.ts'
 import { expire, type Retention, retentions } from '../../work/retention.ts'
-import { databaseFile, openKept } from '../database.ts'
+import { closeAll, fileOf, isShared, listsUrl, openAll } from '../database.ts'
 import { leftoverCopies } from '../jobs/stdin-copy.ts'
 import { readConfig } from '../settings/settings.ts'
-import { findTraces } from './address.ts'
+import { findTraces, sumOfTraces } from './address.ts'
 import { purgeObject, purgeText } from './report.ts'
 
 export type PurgeFlags = {
@@ -42,7 +42,9 @@ export type Purged = {
   /** Of the address that was to be forgotten. */
   readonly traces: Traces | null
   readonly unfinished: number
-  /** Of the database's file. */
+  /** Whether some of it was on a server. */
+  readonly isShared: boolean
+  /** Of the database's file; on a server nobody tells. */
   readonly bytes: { readonly before: number; readonly after: number }
   /** False: what was deleted may stand in the journal until other processes end. */
   readonly isGone: boolean
@@ -59,41 +61,60 @@ export type OfService = {
 /** `ev purge`: gives the code to exit with. */
 export async function purgeCommand(flags: PurgeFlags): Promise<number> {
   const config = readConfig(flags)
-  const database = await openKept(config)
+  const databases = await openAll(config)
   try {
-    const purged = await purge(database, config, flags)
+    const purged = await purge(databases, config, flags)
     process.stdout.write(
       flags.json ? `${JSON.stringify(purgeObject(purged), null, 2)}\n` : purgeText(purged),
     )
     return 0
   } finally {
-    await database?.close()
+    await closeAll(databases)
   }
 }
 
 async function purge(
-  database: Database | null,
+  databases: readonly Database[],
   config: Config,
   flags: PurgeFlags,
 ): Promise<Purged> {
   const dryRun = flags.dryRun ?? false
-  const traces = flags.address === undefined ? null : await findTraces(database, flags.address)
+  // Of all of them first: what is refused for one is to be forgotten by none.
+  const traces = flags.address === undefined ? null : await findTraces(databases, flags.address)
   const before = sizeOf(config)
-  const gone =
-    database === null
-      ? NOTHING
-      : await purgeDatabase(database, config, { dryRun, traces, ...flags })
-  const { files, young } = await leftoverCopies(database, config.dataDir)
+  const gone: Gone[] = []
+  for (const [n, database] of databases.entries()) {
+    const wish = { dryRun, traces: traces?.[n] ?? null, all: flags.all ?? false }
+    gone.push(await purgeDatabase(database, config, wish))
+  }
+  const lists = databases.find(({ dialect }) => dialect === 'sqlite') ?? null
+  const { files, young } = await leftoverCopies(lists, config.dataDir)
   if (!dryRun) for (const file of files) await rm(file, { force: true })
-  const unfinished = database === null ? 0 : (await unfinishedJobs(database)).length
+  const unfinished = (await Promise.all(databases.map(unfinishedJobs))).flat().length
   const bytes = { before, after: sizeOf(config) }
-  return { dryRun, files, young, traces, unfinished, bytes, ...gone }
+  const all = { ...sumOf(gone), traces: traces === null ? null : sumOfTraces(traces) }
+  return { dryRun, files, young, unfinished, bytes, isShared: isShared(config), ...all }
 }
 
 type Gone = Pick<Purged, 'jobs' | 'answers' | 'service' | 'isGone'>
 const NOTHING: Gone = {
   ...{ jobs: [], answers: 0, service: { history: 0, deliveries: 0, replays: 0 }, isGone: true },
 }
+
+const sumOf = (all: readonly Gone[]): Gone =>
+  all.reduce(
+    (sum, { jobs, answers, service, isGone }) => ({
+      jobs: [...sum.jobs, ...jobs],
+      answers: sum.answers + answers,
+      service: {
+        history: sum.service.history + service.history,
+        deliveries: sum.service.deliveries + service.deliveries,
+        replays: sum.service.replays + service.replays,
+      },
+      isGone: sum.isGone && isGone,
+    }),
+    NOTHING,
+  )
 
 type Wish = { readonly dryRun: boolean; readonly traces: Traces | null; readonly all?: boolean }
 
@@ -158,4 +179,4 @@ async function purgeService(
 }
 
 const sizeOf = (config: Config) =>
-  statSync(databaseFile(config), { throwIfNoEntry: false })?.size ?? 0
+  statSync(fileOf(listsUrl(config)), { throwIfNoEntry: false })?.size ?? 0

@@ -48,7 +48,7 @@ function tracesText(traces: NonNullable<Purged['traces']>): string[] {
   ]
 }
 
-function notes({ dryRun, young, unfinished, bytes, isGone }: Purged): string[] {
+function notes({ dryRun, young, unfinished, bytes, isGone, isShared }: Purged): string[] {
   const [before, after] = [megabytes(bytes.before), megabytes(bytes.after)]
   return [
     ...(dryRun || bytes.after >= bytes.before || before === after
@@ -58,6 +58,11 @@ function notes({ dryRun, young, unfinished, bytes, isGone }: Purged): string[] {
     ...(young === 0
       ? []
       : [`What came from stdin less than 10 minutes ago stays: ${counted(young, 'copy')}.`]),
+    ...(dryRun || !isShared
+      ? []
+      : [
+          'PostgreSQL clears up what was deleted by itself, later; its journal and your backups hold it until they are replaced.',
+        ]),
     ...(isGone
       ? []
       : [

@@ -2,14 +2,14 @@ import { messageOf } from '../../base/error.ts'
 import { EXIT_CODES } from '../exit.ts'
 import type { ServeLog } from './log.ts'
 
-/** Resolves with the first signal to end; from then on a second one ends the process at once. */
-export function untilTold(log: ServeLog): Promise<void> {
+/** Resolves with the first signal to end, and says what comes then; a second one ends the process at once. */
+export function untilTold(log: ServeLog, says: string): Promise<void> {
   return new Promise(resolve => {
     let isTold = false
     const hear = (signal: NodeJS.Signals) => {
       if (isTold) endNow(log, signal)
       isTold = true
-      log.info('stopping: what was asked is answered first', { signal })
+      log.info(`stopping: ${says}`, { signal })
       resolve()
     }
     process.on('SIGTERM', hear)
@@ -27,7 +27,7 @@ function endNow(log: ServeLog, signal: NodeJS.Signals): never {
 export function endOnFault(log: ServeLog): void {
   const end = (error: unknown) => {
     const stack = error instanceof Error ? error.stack : undefined
-    log.error('a fault inside ev ends the service', { why: messageOf(error), stack })
+    log.error('a fault inside ev ends it', { why: messageOf(error), stack })
     log.flush()
     process.exit(EXIT_CODES.internal)
   }

@@ -6,7 +6,10 @@ import { countAccounts, createAccount } from '../../store/account/accounts.ts'
 import { createKey } from '../../store/account/keys.ts'
 import { type Database, write } from '../../store/database.ts'
 
-/** Makes the first account with a key that may do everything, and gives the key's text; null: there are accounts. */
+/**
+ * Makes the first account with a key that may do everything, and gives the key's text; null: there are accounts. Of
+ * several services that begin at once one makes it.
+ */
 export async function firstKey(
   database: Database,
   plan: string,
@@ -18,15 +21,17 @@ export async function firstKey(
   const secret = newSecret(random, 'live')
   const accountId = `acc_${random.token(ID_LENGTH)}`
   const now = database.clock.now()
-  await write(database, async trx => {
+  return write(database, async trx => {
+    // Another service may have begun on the same database just now.
+    if ((await countAccounts({ db: trx })) > 0) return null
     await createAccount(trx, { id: accountId, name: 'default', plan, operator: true, now })
     await createKey(trx, {
       ...{ id: `key_${random.token(ID_LENGTH)}`, accountId, name: 'first', secret, now },
       ...{ scopes: ['*'], allowedIps: [], allowedDomains: [] },
       ...{ rateLimitPerMinute: null, expiresAt: null },
     })
+    return secret.text
   })
-  return secret.text
 }
 
 const ID_LENGTH = 16

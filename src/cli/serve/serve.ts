@@ -15,10 +15,13 @@ import {
 import { type HttpServer, type ServerParts, startServer } from '../../http/server/server.ts'
 import { type Certificate, readCertificate } from '../../http/server/tls/certificate.ts'
 import { type Renewal, watchCertificate } from '../../http/server/tls/renewal.ts'
+import { openDatabase } from '../../store/database.ts'
 import { type Lock, lockJob, SERVE_LOCK } from '../../store/lock.ts'
 import { listPlan } from '../../wire.ts'
 import { type ServiceHouse, wireService } from '../../wire-service.ts'
-import { databaseUrl } from '../database.ts'
+import { agreeOnBaseUrl } from '../cluster/base-url.ts'
+import { agreeOnSecret } from '../cluster/secret.ts'
+import { databaseUrl, isShared } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
@@ -67,7 +70,7 @@ type Parts = {
 
 async function serve(parts: Parts): Promise<void> {
   const { config, door, mailWay, certificate, flags, lists, log } = parts
-  const told = untilTold(log)
+  const told = untilTold(log, 'what was asked is answered first')
   let house: ServiceHouse | null = null
   const server = await startServer({
     ...serverParts(parts, () => house, 'app'),
@@ -76,7 +79,8 @@ async function serve(parts: Parts): Promise<void> {
   const servers = [server]
   let renewal: Renewal | null = null
   try {
-    const baseUrl = baseUrlOf(config, door, server.port)
+    const byItself = baseUrlOf(config, door, server.port)
+    const baseUrl = await agreeWithOthers(config, byItself, log)
     const notify = notifyBy(mailWay, log)
     const doors = { clock: systemClock, random: systemRandom, log, notify }
     const url = databaseUrl(config)
@@ -151,8 +155,21 @@ async function metricsServer(
   })
 }
 
-/** Two services would answer from the same data without knowing of one another's limits and lists. */
-function lockOrThrow({ dataDir }: Config): Lock {
+/** What those that share a database must have in common; gives our address for clients. */
+async function agreeWithOthers(config: Config, byItself: string, log: ServeLog): Promise<string> {
+  if (!isShared(config)) return byItself
+  const database = await openDatabase(databaseUrl(config), systemClock)
+  try {
+    await agreeOnSecret(database, config, log)
+    return await agreeOnBaseUrl(database, { given: config.baseUrl, byItself }, log)
+  } finally {
+    await database.close()
+  }
+}
+
+/** Two services would answer from the same data without knowing of one another's limits, lists and uploads. */
+function lockOrThrow(config: Config): Lock {
+  const { dataDir } = config
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (cause) {
@@ -164,8 +181,8 @@ function lockOrThrow({ dataDir }: Config): Lock {
   }
   const lock = lockJob(dataDir, SERVE_LOCK)
   if (lock !== null) return lock
-  throw new EvError(
-    'io',
-    `Another ev serve is at work in ${dataDir}. Stop that one first, or name another place with --data-dir.`,
-  )
+  const remedy = isShared(config)
+    ? 'Several may share the database, but not that directory: give each its own with --data-dir.'
+    : 'Stop that one first, or name another place with --data-dir.'
+  throw new EvError('io', `Another ev serve is at work in ${dataDir}. ${remedy}`)
 }

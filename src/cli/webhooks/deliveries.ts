@@ -3,8 +3,9 @@ import { cleanText } from '../../base/text.ts'
 import { SENT_KINDS } from '../../hook/event.ts'
 import { presentDelivery, presentDetail } from '../../http/webhooks/delivery/present.ts'
 import { deliveryPage } from '../../store/event/delivery-log.ts'
-import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
 import type { DeliveryState } from '../../store/schema.ts'
+import { isServed } from '../cluster/at-work.ts'
+import { placeName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isDeliveryId, withDelivery, withWebhook } from './chosen.ts'
 import { deliveriesText, deliveryText } from './delivery-text.ts'
@@ -37,7 +38,6 @@ function listDeliveries(id: string, flags: DeliveriesFlags): Promise<number> {
     ...(flags.event === undefined ? {} : { event: checkedEvent(flags.event) }),
   }
   const config = readConfig(flags)
-  const { dataDir } = config
   return withWebhook(config, id, async (database, webhook) => {
     const page = { webhookId: id, ...filters, before: null, max: max + 1 }
     const found = await deliveryPage(database, page)
@@ -45,8 +45,10 @@ function listDeliveries(id: string, flags: DeliveriesFlags): Promise<number> {
     if (flags.json) printJson(rows.map(row => presentDelivery(row, webhook)))
     else {
       const isFiltered = Object.keys(filters).length > 0
-      const isServed = isLocked(dataDir, SERVE_LOCK)
-      const log = { webhook, rows, isFiltered, hasMore: found.length > max, dataDir, isServed }
+      const log = {
+        ...{ webhook, rows, isFiltered, hasMore: found.length > max, place: placeName(config) },
+        isServed: await isServed(database, config, ['serve']),
+      }
       const table = rows.length === 0 ? '' : `${deliveriesText(rows, webhook)}\n`
       process.stdout.write(`${table}${logNotes(log)}`)
     }

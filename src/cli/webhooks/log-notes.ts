@@ -9,7 +9,8 @@ export type ShownLog = {
   readonly isFiltered: boolean
   /** Whether there are more than these rows. */
   readonly hasMore: boolean
-  readonly dataDir: string
+  /** The data directory or the database. */
+  readonly place: string
   /** Whether an “ev serve” is at work there. */
   readonly isServed: boolean
 }
@@ -32,7 +33,7 @@ function aboutRows({ webhook: { id, ...webhook }, rows, isFiltered, hasMore }: S
   ]
 }
 
-function aboutWaiting({ webhook, rows, dataDir, isServed }: ShownLog): string[] {
+function aboutWaiting({ webhook, rows, place, isServed }: ShownLog): string[] {
   if (!webhook.active) {
     return [
       `The webhook is off: nothing is sent to it until “ev webhooks enable ${webhook.id}”, and what happens meanwhile is not kept for it.`,
@@ -40,7 +41,7 @@ function aboutWaiting({ webhook, rows, dataDir, isServed }: ShownLog): string[] 
   }
   if (isServed || !rows.some(isOpen)) return []
   return [
-    `No “ev serve” is at work in ${dataDir}: what waits is sent by the next one that is started there.`,
+    `No “ev serve” is at work in ${place}: what waits is sent by the next one that is started there.`,
   ]
 }
 

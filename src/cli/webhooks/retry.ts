@@ -2,10 +2,11 @@ import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentDelivery } from '../../http/webhooks/delivery/present.ts'
-import { write } from '../../store/database.ts'
+import { type Database, write } from '../../store/database.ts'
 import { recoverDeliveries, retryDelivery } from '../../store/event/deliveries.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
-import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
+import { isServed } from '../cluster/at-work.ts'
+import { placeName } from '../database.ts'
 import { sinceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
 import { counted } from '../text/counted.ts'
@@ -51,7 +52,7 @@ export function recoverCommand(id: string, flags: RetryFlags): Promise<number> {
     else if (recovered === 0) process.stdout.write(`Nothing to ${id} failed since then.\n`)
     else {
       const what = `${counted(recovered, 'delivery')} to ${urlText(webhook)}`
-      process.stdout.write(`${what} will be sent once more${whenSent(config)}\n`)
+      process.stdout.write(`${what} will be sent once more${await whenSent(database, config)}\n`)
     }
     return 0
   })
@@ -71,7 +72,7 @@ function retryOne(
     if (flags.json) printJson(presentDelivery(row, webhook))
     else {
       const what = `${id} (${row.kind}) to ${urlText(webhook)}`
-      process.stdout.write(`${what} will be sent once more${whenSent(config)}\n`)
+      process.stdout.write(`${what} will be sent once more${await whenSent(database, config)}\n`)
     }
     return 0
   })
@@ -86,7 +87,7 @@ function refuseOff({ id, active }: Webhook): void {
 }
 
 /** Deliveries are carried by the service alone. */
-const whenSent = ({ dataDir }: Config) =>
-  isLocked(dataDir, SERVE_LOCK)
+const whenSent = async (database: Database, config: Config) =>
+  (await isServed(database, config, ['serve']))
     ? ', within a second.'
-    : `; no “ev serve” is at work in ${dataDir}, and the next one that is started there sends it.`
+    : `; no “ev serve” is at work in ${placeName(config)}, and the next one that is started there sends it.`

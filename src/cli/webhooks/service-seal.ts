@@ -6,12 +6,15 @@ import type { Database } from '../../store/database.ts'
 import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
 import { opensSealed } from '../../store/sealed.ts'
 import { needsSecret, readSecret } from '../../store/secret.ts'
+import { agreeOnSecret } from '../cluster/secret.ts'
+import { isShared } from '../database.ts'
 
 /**
  * The seal of signing secrets. It must be that of the service: what another one sealed it cannot sign with, and each
  * event would fail. So a secret that the service cannot have is refused, and one that it may not have is told.
  */
 export async function serviceSeal(config: Config, database: Database): Promise<Seal> {
+  if (isShared(config)) await agreeOnSecret(database, config, null)
   const { dataDir } = config
   if (needsSecret(config) && isLocked(dataDir, SERVE_LOCK)) {
     throw new EvError(

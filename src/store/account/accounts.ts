@@ -76,7 +76,8 @@ export async function setOperator(
   return numUpdatedRows === 1n
 }
 
-export async function countAccounts({ db }: Database): Promise<number> {
+/** For use inside a transaction too, as `{ db: trx }`. */
+export async function countAccounts({ db }: Pick<Database, 'db'>): Promise<number> {
   const { count } = await db
     .selectFrom('account')
     .select(eb => eb.fn.countAll<number>().as('count'))

@@ -11,7 +11,7 @@ import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../..
 import { addItems, type NewItem, queueJob } from '../../../store/job/loading.ts'
 import { deleteJob } from '../../../store/job/removal.ts'
 import type { JobState } from '../../../store/schema.ts'
-import { openKept } from '../../database.ts'
+import { openLists } from '../../database.ts'
 import { counted } from '../../text/counted.ts'
 import type { ListFile } from './file.ts'
 import { type SourceFlags, toSource } from './source.ts'
@@ -66,7 +66,7 @@ export async function takeJob(database: Database, taking: Taking): Promise<Job> 
 
 /** A job that can be gone on with, by its id. */
 export async function stoppedJob(config: Config, jobId: string): Promise<Job> {
-  const database = await openKept(config)
+  const database = await openLists(config)
   try {
     const job = database === null ? null : await findJob(database, jobId)
     if (job === null) {

@@ -1,0 +1,23 @@
+import { liveMembers, type Member } from '../../store/cluster/members.ts'
+import type { MemberRole } from '../../store/cluster/tables.ts'
+import type { Database } from '../../store/database.ts'
+import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
+import { DEAD_MS } from '../../work/cluster/membership.ts'
+
+/**
+ * Whether an `ev serve` is at work on a database: for a file, in its data directory; on a server, anywhere. There each
+ * `ev worker` is at work on jobs too.
+ */
+export async function isServed(
+  database: Database,
+  { dataDir }: { readonly dataDir: string },
+  roles: readonly MemberRole[] = ['serve', 'worker'],
+): Promise<boolean> {
+  if (database.dialect === 'sqlite') return isLocked(dataDir, SERVE_LOCK)
+  return (await membersAtWork(database)).some(({ role }) => roles.includes(role))
+}
+
+/** Those that were heard of lately. */
+export async function membersAtWork(database: Database): Promise<Member[]> {
+  return (await liveMembers(database)).filter(({ quietMs }) => quietMs < DEAD_MS)
+}

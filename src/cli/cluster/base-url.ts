@@ -1,0 +1,68 @@
+import { type Clock, SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { agreedOn, settleOn } from '../../store/cluster/settings.ts'
+import { type Database, isOfStorage } from '../../store/database.ts'
+
+export type OwnAddress = {
+  /** As the operator gave it; null: not at all. */
+  readonly given: string | null
+  /** As it follows from where we listen. */
+  readonly byItself: string
+}
+
+/**
+ * The address of the service stands in events, whoever of those that share a database writes them. One that an operator
+ * gave holds for all; else it is that of the service which began last.
+ */
+export async function agreeOnBaseUrl(
+  database: Database,
+  { given, byItself }: OwnAddress,
+  log: Log,
+): Promise<string> {
+  const held = await agreedOn(database, 'base-url')
+  if (given === null && held === null) {
+    await settleOn(database, 'base-url-by-itself', byItself)
+    return byItself
+  }
+  if (given === null || given === held) return held as string
+  await settleOn(database, 'base-url', given)
+  if (held !== null) {
+    log.warn(
+      'the address of the service has changed: others go by the new one when they start anew',
+      {
+        ...{ before: held, now: given },
+      },
+    )
+  }
+  return given
+}
+
+/** The address that services agreed upon; waits for the first of them. Null: told to stop before. */
+export async function baseUrlOfService(
+  database: Database,
+  { clock, log, stopping }: { clock: Clock; log: Log; stopping: AbortSignal },
+): Promise<string | null> {
+  for (let looks = 0; !stopping.aborted; looks++) {
+    const held = await heldAddress(database, log)
+    if (held !== null) return held
+    if (looks === 0) log.info('no “ev serve” has used this database yet: waiting for the first one')
+    await sleep(clock, LOOK_EVERY_MS, stopping)
+  }
+  return null
+}
+
+/** Whoever waits waits for a server that is away, too. */
+async function heldAddress(database: Database, log: Log): Promise<string | null> {
+  try {
+    return (
+      (await agreedOn(database, 'base-url')) ?? (await agreedOn(database, 'base-url-by-itself'))
+    )
+  } catch (error) {
+    if (!isOfStorage(error)) throw error
+    log.warn('the database cannot be asked now: trying again', { why: messageOf(error) })
+    return null
+  }
+}
+
+const LOOK_EVERY_MS = SECOND

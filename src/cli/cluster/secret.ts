@@ -1,0 +1,66 @@
+import { EvError } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { systemRandom } from '../../base/random.ts'
+import type { Config } from '../../config/settings.ts'
+import { listAccounts } from '../../store/account/accounts.ts'
+import { agreedOn, agreeOn, settleOn } from '../../store/cluster/settings.ts'
+import type { Database } from '../../store/database.ts'
+import { listWebhooks } from '../../store/event/webhooks.ts'
+import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
+import { membersAtWork } from './at-work.ts'
+
+type Place = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
+
+/**
+ * All that share a database must seal with one secret, else nobody can sign for the webhooks of the others: the first
+ * one's holds. Throws EvError('bad_config') where it is not that of `config`, and makes none then. A service, which has
+ * a `log`, may put another in place of one that nobody needs.
+ */
+export async function agreeOnSecret(
+  database: Database,
+  config: Place,
+  log: Log | null,
+): Promise<void> {
+  const held = await agreedOn(database, 'secret-mark')
+  const isFree = log !== null && held !== null && (await isUnneeded(database))
+  if (held !== null && needsSecret(config) && !isFree) throw noSecret(config)
+  const mark = markOf(readSecret(config, systemRandom))
+  if ((await agreeOn(database, 'secret-mark', mark)) === mark) return
+  if (!isFree) throw otherSecret(config)
+  await settleOn(database, 'secret-mark', mark)
+  log.warn('the secret is another than before: no webhook needs that, and nobody else goes by it')
+}
+
+/** The same for who only works on jobs, and needs none: one that is there must be the right one. */
+export async function compareSecret(database: Database, config: Place): Promise<void> {
+  if (needsSecret(config)) return
+  const held = await agreedOn(database, 'secret-mark')
+  if (held !== null && held !== markOf(readSecret(config, systemRandom))) throw otherSecret(config)
+}
+
+/** Nothing that must be read again is sealed with the earlier one, and nobody at work has it. */
+async function isUnneeded(database: Database): Promise<boolean> {
+  if ((await membersAtWork(database)).length > 0) return false
+  const accounts = await listAccounts(database)
+  const webhooks = await Promise.all(accounts.map(({ id }) => listWebhooks(database, id)))
+  return webhooks.flat().length === 0
+}
+
+const noSecret = ({ dataDir }: Place) =>
+  new EvError(
+    'bad_config',
+    `The database belongs to a service whose secret is not here, and secrets of webhooks cannot be read without. ${remedy(dataDir)}`,
+  )
+
+const otherSecret = (config: Place) =>
+  new EvError(
+    'bad_config',
+    `The secret in ${placeOf(config)} is not that of the service whose database this is: secrets of webhooks cannot be read with it. ${remedy(config.dataDir)}`,
+  )
+
+const remedy = (dataDir: string) =>
+  `Give the same on all machines, as EV_SECRET or EV_SECRET_FILE, or copy the file “secret” of the other’s data directory to ${dataDir}. ` +
+  'If it is lost for good: stop every ev on the database, and delete the webhooks (“ev webhooks delete”); then a new one holds.'
+
+const placeOf = ({ secret, secretFile, dataDir }: Place) =>
+  secret !== null ? 'EV_SECRET' : (secretFile ?? `the data directory ${dataDir}`)

@@ -1,0 +1,101 @@
+import { SECOND, systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import type { Config } from '../../config/settings.ts'
+import { type Lists, openLists } from '../../engine/lists.ts'
+import { openDatabase } from '../../store/database.ts'
+import { listPlan } from '../../wire.ts'
+import { type WorkerHouse, wireWorker } from '../../wire-work.ts'
+import { baseUrlOfService } from '../cluster/base-url.ts'
+import { compareSecret } from '../cluster/secret.ts'
+import { databaseUrl, isShared, placeName } from '../database.ts'
+import { reloadOnHangup } from '../hangup.ts'
+import { catchPrints, endOnFault, untilTold } from '../serve/ending.ts'
+import { type ServeLog, serveLog } from '../serve/log.ts'
+import { helloHint, readConfig } from '../settings/settings.ts'
+import { version } from '../version.ts'
+
+export type WorkerFlags = { readonly [setting: string]: unknown }
+
+/** How long it may take to give back what is in hand; others notice a member that is gone by then too. */
+const GRACE_MS = 15 * SECOND
+
+/** `ev worker`: gives the code to exit with. */
+export async function workerCommand(flags: WorkerFlags): Promise<number> {
+  const config = readConfig(flags)
+  if (!isShared(config)) throw notShared(config)
+  const lists = openLists(listPlan(config))
+  const log = serveLog(config)
+  try {
+    endOnFault(log)
+    catchPrints(log)
+    await work({ config, lists, flags, log })
+    return 0
+  } finally {
+    log.flush()
+  }
+}
+
+type Parts = {
+  readonly config: Config
+  readonly lists: Lists
+  readonly flags: WorkerFlags
+  readonly log: ServeLog
+}
+
+async function work({ config, lists, flags, log }: Parts): Promise<void> {
+  const stopping = new AbortController()
+  const told = untilTold(log, 'what is in hand goes back').then(() => stopping.abort())
+  const baseUrl = await agreeWithService(config, log, stopping.signal)
+  if (baseUrl !== null) {
+    const doors = { clock: systemClock, random: systemRandom, log }
+    const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
+    const house = await wireWorker(config, doors, parts)
+    const endReloads = reloadOnHangup(lists, flags, log)
+    sayStart(log, config, baseUrl)
+    await told
+    endReloads()
+    await stop(house, log)
+  }
+  log.info('stopped')
+}
+
+/** Gives the address of the service, which stands in the events of its jobs; null: told to stop before it was known. */
+async function agreeWithService(
+  config: Config,
+  log: ServeLog,
+  stopping: AbortSignal,
+): Promise<string | null> {
+  const database = await openDatabase(databaseUrl(config), systemClock)
+  try {
+    await compareSecret(database, config)
+    return await baseUrlOfService(database, { clock: systemClock, log, stopping })
+  } finally {
+    await database.close()
+  }
+}
+
+function sayStart(log: ServeLog, config: Config, baseUrl: string): void {
+  const hint = helloHint(config)
+  if (hint !== null) log.info(hint)
+  const egresses = config.egresses.map(({ name }) => name).join(', ')
+  log.info('at work', { egresses, concurrency: config.concurrency, baseUrl })
+}
+
+/** A database that is away must not keep it: others find out by themselves what it had. */
+async function stop(house: WorkerHouse, log: ServeLog): Promise<void> {
+  const cancel = systemClock.after(GRACE_MS, () => {
+    log.warn('ended before all was given back: others take it up when they notice')
+    log.flush()
+    process.exit(0)
+  })
+  house.stopSoon()
+  await house.close()
+  cancel()
+}
+
+const notShared = (config: Config) =>
+  new EvError(
+    'bad_config',
+    `A worker shares the database of “ev serve”, and ${placeName(config)} is for one process alone. Name a PostgreSQL database for both, in the environment as EV_DATABASE=postgres://USER:PASSWORD@HOST/NAME.`,
+  )
