@@ -1,51 +1,64 @@
-import { SECOND, sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { sleep } from '../../base/clock.ts'
 import type { Remembered } from '../../engine/memory.ts'
 import { memoryQueue } from '../../queue/memory-queue.ts'
-import type { NextDue, Queue } from '../../queue/queue.ts'
+import type { Lease, NextDue, Queue, Worker } from '../../queue/queue.ts'
+import { beginJob, openAmong } from '../../store/cluster/shared-jobs.ts'
 import { isOfStorage } from '../../store/database.ts'
 import { refuseCancelled, startJob } from '../../store/job/course.ts'
 import { findJob, type Job } from '../../store/job/jobs.ts'
 import { Claims } from '../probe/claim.ts'
+import { directEntries, gatheredEntries, operatorOf, probeKind } from '../probe/entries.ts'
 import { DRAIN_MS } from '../probe/farewell.ts'
-import { probeItems } from '../probe/probe-items.ts'
-import { Slots, slotOf } from '../probe/slots.ts'
+import { Slots } from '../probe/slots.ts'
 import { Recorder } from '../record/recorder.ts'
-import { type RouteWork, routeItems } from '../route/route-items.ts'
-import type { WorkerParts } from '../start-worker.ts'
-import { Lists } from './lists.ts'
+import { routeItems } from '../route/route-items.ts'
+import type { CrewMembership, WorkerParts } from '../start-worker.ts'
+import { Conversations } from './conversations.ts'
+import { type List, Lists } from './lists.ts'
+import { Looks } from './looks.ts'
 import { Resumption } from './resumption.ts'
+import { Strays } from './strays.ts'
+import { Taking } from './taking.ts'
 import { Waiters } from './waiters.ts'
 
 /** Lists that are routed at the same time; each has its share of what may be under way. */
 const ROUTES_MAX = 50
 /** A list that cannot be read so often will not be read. */
 const ROUTE_FAULTS_MAX = 3
-/** After a job could not be taken up because of the disk. */
-const RETRY_MS = SECOND
 
 /** Those who work together on all lists: one routes, others ask, one records. */
 export class Crew {
   readonly #parts: WorkerParts
-  readonly #lists = new Lists()
+  readonly #cluster: CrewMembership | null
+  readonly #lists: Lists
   readonly #waiters = new Waiters<Job>()
   readonly #queue: Queue
   readonly #slots: Slots
   readonly #recorder: Recorder
   readonly #resumption: Resumption
+  readonly #conversations: Conversations
+  readonly #taking: Taking
+  /** What others wrote is looked for; null: there are no others. */
+  readonly #looks: Looks | null
+  readonly #workers: Worker[]
   /** Lists that are being routed. */
   readonly #routing = new Set<string>()
-  /** Jobs that are being taken up. */
-  readonly #taking = new Map<string, { run: Promise<void>; dropped: boolean }>()
   readonly #stopping = new AbortController()
   readonly #abort = new AbortController()
   #stopped: Promise<void> | null = null
 
   constructor(parts: WorkerParts) {
-    const { database, log, keepsTrying = true } = parts
+    const { database, log, keepsTrying = true, cluster = null } = parts
+    const { clock } = database
+    const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
     this.#parts = parts
-    this.#queue = memoryQueue(database.clock, log)
-    this.#slots = new Slots(this.#queue, database.clock)
+    this.#cluster = cluster
+    this.#queue = parts.queue ?? memoryQueue(clock, log)
+    const find = (ids: readonly string[]) => openAmong(database, ids)
+    this.#lists = new Lists({ ...parts, clock, find: cluster === null ? null : find })
+    const entries =
+      cluster === null ? directEntries(this.#queue) : gatheredEntries(this.#queue, clock)
+    this.#slots = new Slots(entries, clock, cluster !== null)
     this.#recorder = new Recorder({
       ...parts,
       keepsTrying,
@@ -54,22 +67,31 @@ export class Crew {
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
     })
     this.#resumption = new Resumption(database, this.#slots)
-    this.#work()
+    this.#taking = new Taking({
+      ...{ database, log, keepsTrying, stopping },
+      begin: (jobId, isOver) => this.#begin(jobId, isOver),
+      onFailure: (jobId, error) => this.#giveUp(jobId, error),
+    })
+    this.#conversations = new Conversations({
+      ...{ ...parts, cluster, stopping, abort },
+      ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
+      claims: new Claims(database, this.#lists),
+      strays: cluster === null ? null : new Strays({ database, log, cluster, stopping }),
+    })
+    const look = { database, log, lists: this.#lists, waiters: this.#waiters, stopping }
+    const onEnded = (jobId: string) => this.drop(jobId)
+    this.#looks = cluster === null ? null : new Looks({ ...look, onEnded })
+    this.#workers = this.#work()
   }
 
   take(jobId: string): void {
-    if (this.#stopping.signal.aborted) return
-    if (this.#lists.get(jobId) !== undefined || this.#taking.has(jobId)) return
-    const taking = { run: Promise.resolve(), dropped: false }
-    this.#taking.set(jobId, taking)
-    taking.run = this.#begin(jobId, () => taking.dropped || this.#stopping.signal.aborted)
-      .catch(error => this.#giveUp(jobId, error))
-      .finally(() => this.#taking.delete(jobId))
+    // Where others work too, having met a list does not mean that its entry is there.
+    if (this.#cluster === null && this.#lists.get(jobId) !== undefined) return
+    this.#taking.take(jobId)
   }
 
   drop(jobId: string): void {
-    const taking = this.#taking.get(jobId)
-    if (taking !== undefined) taking.dropped = true
+    this.#taking.drop(jobId)
     this.#lists.drop(jobId)
     void findJob(this.#parts.database, jobId).then(
       job => this.#waiters.tell(jobId, job),
@@ -82,7 +104,9 @@ export class Crew {
     if (this.#stopping.signal.aborted) return null
     const next = this.#waiters.next(jobId, signal)
     const job = await findJob(this.#parts.database, jobId)
-    return job === null || job.finished_at !== null ? job : next
+    if (job === null || job.finished_at !== null) return job
+    this.#looks?.follow(job)
+    return next
   }
 
   status() {
@@ -99,49 +123,46 @@ export class Crew {
     return this.#stopped
   }
 
-  #work() {
-    const { concurrency } = this.#parts
-    this.#queue.work('route', jobId => this.#route(jobId), { concurrency: ROUTES_MAX })
-    const work = {
-      ...this.#parts,
-      ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
-      claims: new Claims(this.#parts.database, this.#lists),
-      ...{ stopping: this.#stopping.signal, abort: this.#abort.signal },
-    }
-    this.#queue.work('probe', key => probeItems(work, slotOf(key)), { concurrency })
+  #work(): Worker[] {
+    const { concurrency, egresses } = this.#parts
+    const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
+    const probes = egresses.map(egress =>
+      this.#queue.work(
+        probeKind(egress),
+        (key, lease) => this.#conversations.serve({ operator: operatorOf(key), egress }, lease),
+        { concurrency },
+      ),
+    )
+    return [this.#queue.work('route', route, { concurrency: ROUTES_MAX }), ...probes]
   }
 
-  /** What was under way when the job was last worked on is asked again. */
+  /** What was under way when the job was last worked on is asked again; what others ask about stays theirs. */
   async #begin(jobId: string, isOver: () => boolean): Promise<void> {
-    const { database, engineFor, wait } = this.#parts
-    const before = await this.#patiently(() => findJob(database, jobId), isOver)
+    const { database } = this.#parts
+    const start = this.#cluster === null ? startJob : beginJob
+    const before = await this.#taking.patiently(() => findJob(database, jobId), isOver)
     if (before === null) return
-    const job = await this.#patiently(() => startJob(database, jobId), isOver)
-    if (isOver() || job.finished_at !== null) return
-    const list = this.#lists.add(job, engineFor(job), wait(job))
+    const job = await this.#taking.patiently(() => start(database, jobId), isOver)
+    if (isOver() || job === null || job.finished_at !== null) return
+    const list = this.#lists.add(job)
     if (before.state !== 'queued') await this.#resumption.take(list)
-    await this.#queue.put('route', jobId)
+    await this.#taking.patiently(() => this.#queue.put('route', jobId), isOver)
   }
 
-  async #patiently<T>(run: () => Promise<T>, isOver: () => boolean): Promise<T> {
-    for (;;) {
-      try {
-        return await run()
-      } catch (error) {
-        const { keepsTrying = true, database, log } = this.#parts
-        if (!keepsTrying || isOver() || !isOfStorage(error)) throw error
-        log.error('a job cannot be taken up now; that is tried again', { error: messageOf(error) })
-        await sleep(database.clock, RETRY_MS, this.#stopping.signal)
-      }
-    }
-  }
-
-  async #route(jobId: string): Promise<NextDue> {
-    const list = this.#lists.get(jobId)
-    if (list === undefined) return 'done'
+  async #route(jobId: string, { lost }: Lease): Promise<NextDue> {
+    const stopping = AbortSignal.any([this.#stopping.signal, lost])
+    const list = await this.#listToRoute(jobId)
+    if (list === null) return 'done'
     this.#routing.add(jobId)
     try {
-      await routeItems(this.#routeWork, list)
+      await routeItems(
+        {
+          ...{ database: this.#parts.database, recorder: this.#recorder, routing: this.#routing },
+          stopping,
+          onFiled: (list, operator) => this.#slots.gather(list, operator),
+        },
+        list,
+      )
     } catch (error) {
       if (isOfStorage(error) || ++list.routeFaults < ROUTE_FAULTS_MAX) throw error
       await this.#recorder.fail(jobId, error)
@@ -149,15 +170,15 @@ export class Crew {
       this.#routing.delete(jobId)
     }
     await this.#slots.ripen(list)
-    return 'done'
+    // What is left of it another goes on with.
+    return stopping.aborted ? { dueAt: this.#parts.database.clock.now() } : 'done'
   }
 
-  get #routeWork(): RouteWork {
-    return {
-      ...{ database: this.#parts.database, recorder: this.#recorder },
-      ...{ stopping: this.#stopping.signal, routing: this.#routing },
-      onFiled: (list, operator) => this.#slots.gather(list, operator),
-    }
+  /** Where others work too, whoever has the entry begins the job. */
+  async #listToRoute(jobId: string): Promise<List | null> {
+    if (this.#cluster === null) return this.#lists.get(jobId) ?? null
+    const job = await beginJob(this.#parts.database, jobId)
+    return job === null ? null : this.#lists.add(job)
   }
 
   #onProgress(job: Job) {
@@ -184,16 +205,22 @@ export class Crew {
   }
 
   async #stop(): Promise<void> {
-    const { clock } = this.#parts.database
+    const { database, queue } = this.#parts
     this.#stopping.abort()
     this.#waiters.end()
     // The alarm is put away when all is quiet, or its timer would keep the process for nothing.
     const quiet = new AbortController()
-    const closing = this.#queue.close().finally(() => quiet.abort())
-    await sleep(clock, DRAIN_MS, quiet.signal)
+    // A queue that was handed in is closed by whoever made it.
+    const close = () =>
+      queue === undefined
+        ? this.#queue.close()
+        : Promise.all(this.#workers.map(worker => worker.stop()))
+    const closing = close().finally(() => quiet.abort())
+    await sleep(database.clock, DRAIN_MS, quiet.signal)
     this.#abort.abort()
     await closing
-    await Promise.all([...this.#taking.values()].map(({ run }) => run))
+    this.#conversations.end()
+    await this.#taking.idle()
     await this.#recorder.stop()
   }
 }

@@ -1,3 +1,5 @@
+import { type Clock, SECOND } from '../../base/clock.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Job } from '../../store/job/jobs.ts'
 
@@ -17,22 +19,62 @@ export type List = {
   routeFaults: number
 }
 
+export type ListsParts = {
+  readonly clock: Clock
+  readonly engineFor: (job: Job) => Engine
+  readonly wait: (job: Job) => boolean
+  /** Looks up those of these jobs that are worked on; null: only what is added here is. */
+  readonly find: ((ids: readonly string[]) => Promise<readonly Job[]>) | null
+}
+
+/** Of a job that is not worked on, as one that was cancelled; it may be resumed. */
+const ABSENT_MS = 2 * SECOND
+const ABSENT_MAX = 20_000
+
 /** The lists of a worker. */
 export class Lists {
+  readonly #parts: ListsParts
   readonly #lists = new Map<string, { list: List; end: AbortController }>()
+  readonly #absent: TtlMap<object>
+
+  constructor(parts: ListsParts) {
+    this.#parts = parts
+    this.#absent = new TtlMap({ sizeMax: ABSENT_MAX, clock: parts.clock })
+  }
 
   get size(): number {
     return this.#lists.size
+  }
+
+  get ids(): readonly string[] {
+    return [...this.#lists.keys()]
   }
 
   get(jobId: string): List | undefined {
     return this.#lists.get(jobId)?.list
   }
 
-  add(job: Job, engine: Engine, wait: boolean): List {
+  /** Those of these that are worked on, in their order: where others work too, one that is met first is looked up. */
+  async meet(ids: readonly string[]): Promise<List[]> {
+    const { find } = this.#parts
+    const unknown = ids.filter(id => !this.#lists.has(id) && this.#absent.get(id) === undefined)
+    if (find !== null && unknown.length > 0) {
+      for (const job of await find(unknown)) this.add(job)
+      for (const id of unknown) if (!this.#lists.has(id)) this.#absent.set(id, {}, ABSENT_MS)
+    }
+    return ids.flatMap(id => this.get(id) ?? [])
+  }
+
+  /** One that is there already stays as it is. */
+  add(job: Job): List {
+    const known = this.get(job.id)
+    if (known !== undefined) return known
+    this.#absent.delete(job.id)
+    const { engineFor, wait } = this.#parts
     const end = new AbortController()
     const kept = { operators: new Set<string>(), faults: new Map<number, number>() }
-    const list = { id: job.id, engine, wait, over: end.signal, routeFaults: 0, ...kept }
+    const its = { engine: engineFor(job), wait: wait(job), over: end.signal }
+    const list = { id: job.id, ...its, routeFaults: 0, ...kept }
     this.#lists.set(job.id, { list, end })
     return list
   }

@@ -20,6 +20,11 @@ export class Waiters<T> {
     })
   }
 
+  /** What somebody waits for. */
+  get keys(): readonly string[] {
+    return [...this.#waiting.keys()]
+  }
+
   tell(key: string, value: T | null): void {
     for (const over of [...(this.#waiting.get(key) ?? [])]) over(value)
   }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Database } from '../../store/database.ts'
 import { type ClaimedItem, claimItems, jobsWaitingFor } from '../../store/job/claims.ts'
 import type { List, Lists } from '../crew/lists.ts'
-import type { Slot } from './slots.ts'
+import type { Slot } from './entries.ts'
 
 /** An item, and whose it is. */
 export type Claimed = ClaimedItem & { readonly list: List }
@@ -25,7 +25,7 @@ export class Claims {
   /** The lists that have items waiting for an operator, in the order of their IDs. */
   async waitingFor(operator: string): Promise<List[]> {
     const ids = await jobsWaitingFor(this.#database, operator)
-    return ids.flatMap(id => this.#lists.get(id) ?? [])
+    return this.#lists.meet(ids)
   }
 
   /** Takes up to `max` items of these lists: each gets its share, and what is left over goes to those with more. */

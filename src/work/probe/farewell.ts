@@ -16,10 +16,14 @@ type Ends = {
   readonly database: { readonly clock: Clock }
   readonly stopping: AbortSignal
   readonly abort: AbortSignal
+  readonly lost: AbortSignal
 }
 
-/** A conversation ends with the worker, or when nobody wants to know any more: all whose items it has are over. */
-export function farewell({ database, stopping, abort }: Ends, lists: ReadonlySet<List>): Farewell {
+/** A conversation ends with the worker, at once when others have what it asks about, or when nobody wants to know any more: all whose items it has are over. */
+export function farewell(
+  { database, stopping, abort, lost }: Ends,
+  lists: ReadonlySet<List>,
+): Farewell {
   const drain = new AbortController()
   const end = new AbortController()
   let cancelTimer = () => {}
@@ -33,6 +37,7 @@ export function farewell({ database, stopping, abort }: Ends, lists: ReadonlySet
   const heard: [AbortSignal, () => void][] = [
     [stopping, onStop],
     [abort, onAbort],
+    [lost, onAbort],
     ...[...lists].map(({ over }): [AbortSignal, () => void] => [over, onOver]),
   ]
   for (const [signal, call] of heard) {

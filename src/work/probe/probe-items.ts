@@ -4,10 +4,12 @@ import type { NextDue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { nextDueAt } from '../../store/job/claims.ts'
 import type { List, Lists } from '../crew/lists.ts'
+import type { Strays } from '../crew/strays.ts'
 import type { Recorder } from '../record/recorder.ts'
 import { ask } from './ask.ts'
-import type { Claims } from './claim.ts'
-import type { Slot, Slots } from './slots.ts'
+import type { Claimed, Claims } from './claim.ts'
+import type { Slot } from './entries.ts'
+import type { Slots } from './slots.ts'
 
 export type ProbeWork = {
   readonly database: Database
@@ -19,6 +21,12 @@ export type ProbeWork = {
   readonly stopping: AbortSignal
   /** Ends every conversation at once. */
   readonly abort: AbortSignal
+  /** Ends this conversation at once: others may have its items, so nothing of it is recorded. */
+  readonly lost: AbortSignal
+  /** The member of the cluster that claims items; null: there is no cluster. */
+  readonly holder: string | null
+  /** Null: there is no cluster. */
+  readonly strays: Strays | null
   readonly greylistDelayMs: number | null
 }
 
@@ -30,7 +38,7 @@ const PATIENCE_MS = SECOND
  * the time at which the slot is due again.
  */
 export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> {
-  const { database, recorder, claims, slots } = work
+  const { database, recorder, claims, slots, holder } = work
   const { clock } = database
   const { operator, egress } = slot
   const ripeAt = slots.ripeAt(operator)
@@ -46,13 +54,43 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   const max = pace.row.recipientsPerSession
   // Whoever does not wait hears of the pause at once.
   const asking = isPaused ? lists.filter(({ wait }) => !wait) : lists
-  const claimed = await claims.take(asking, { ...slot, max, now: clock.now() })
+  const claimed = await take(work, asking, { ...slot, max, now: clock.now(), holder })
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : whenDue(work, slot)
   }
   if (claimed.length === max) await slots.putAll(engine, operator)
-  await ask(work, slot, claimed)
+  await converse(work, slot, claimed)
   return { dueAt: clock.now() }
+}
+
+/** A claim whose answer is lost may be there nevertheless. */
+async function take(
+  { claims, strays }: ProbeWork,
+  ...args: Parameters<Claims['take']>
+): Promise<Claimed[]> {
+  try {
+    return await claims.take(...args)
+  } catch (error) {
+    strays?.suspect()
+    throw error
+  }
+}
+
+/** Asks; what came to nothing goes back to all who work with us, as nobody else takes it while we live. */
+async function converse(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]): Promise<void> {
+  const { strays, recorder, lost } = work
+  if (strays === null) return ask(work, slot, claimed)
+  const held = claimed.map(({ list, position }) => ({ jobId: list.id, position }))
+  strays.take(held)
+  let isWhole = false
+  try {
+    await ask(work, slot, claimed)
+    isWhole = !lost.aborted && !claimed.some(({ list }) => list.over.aborted)
+  } finally {
+    if (!isWhole) await recorder.flushed().catch(() => {})
+    strays.release(held)
+    if (!isWhole) await strays.giveBack(held, work.holder)
+  }
 }
 
 /** Nothing is due: when something will be. */
@@ -72,15 +110,15 @@ async function whenDue({ database, recorder, claims }: ProbeWork, slot: Slot): P
  * hear of it at once, unasked, and so go over to the others too.
  */
 async function standBack(work: ProbeWork, slot: Slot, engine: Engine): Promise<NextDue> {
-  const { database, recorder, claims, slots } = work
+  const { database, recorder, claims, slots, holder } = work
   const { operator, egress } = slot
   // What was put back and is not durable yet counts too.
   await recorder.flushed()
   const max = engine.pace(operator, egress).row.recipientsPerSession
-  const own = { ...slot, ownOnly: true, max, now: Number.MAX_SAFE_INTEGER }
-  const claimed = await claims.take(await claims.waitingFor(operator), own)
+  const own = { ...slot, ownOnly: true, max, holder, now: Number.MAX_SAFE_INTEGER }
+  const claimed = await take(work, await claims.waitingFor(operator), own)
   if (claimed.length > 0) {
-    await ask(work, slot, claimed)
+    await converse(work, slot, claimed)
     return { dueAt: database.clock.now() }
   }
   await slots.put({ operator, egress: engine.fleet.firstFor(operator) })

@@ -1,10 +1,10 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { Queue } from '../../queue/queue.ts'
 import type { List } from '../crew/lists.ts'
+import type { Entries, Slot } from './entries.ts'
 
-/** One connection that an operator allows to one egress. */
-export type Slot = { readonly operator: string; readonly egress: string }
+export type { Slot } from './entries.ts'
 
 /**
  * How long items of an operator gather before a connection is opened for fewer than it takes, while a list is
@@ -13,34 +13,57 @@ export type Slot = { readonly operator: string; readonly egress: string }
 const GATHER_MS = 5 * SECOND
 /** Operators that may gather at the same time; beyond it they are asked as they are. */
 const COUNTED_MAX = 20_000
+/** Where others take the entries away, one that is there is put again so often, and no oftener. */
+const AGAIN_MS = SECOND
 
-/** The entries of the queue for operators: one for each connection that they allow to an egress. */
+type Gathering = { count: number; readonly since: number; putAt: number }
+
+/** Which entries of the queue there must be for operators: one for each connection that they allow to an egress. */
 export class Slots {
-  readonly #queue: Queue
+  readonly #entries: Entries
   readonly #clock: Clock
+  readonly #isShared: boolean
   /** Operators with fewer items filed since they were last asked than fill a connection, and since when. */
-  readonly #gathering = new Map<string, { count: number; readonly since: number }>()
+  readonly #gathering = new Map<string, Gathering>()
+  /** Operators all of whose slots were put lately. */
+  readonly #putAll: TtlMap<object>
 
-  constructor(queue: Queue, clock: Clock) {
-    this.#queue = queue
+  /** `isShared`: others work on the entries too, and putting one takes time. */
+  constructor(entries: Entries, clock: Clock, isShared: boolean) {
+    this.#entries = entries
     this.#clock = clock
+    this.#isShared = isShared
+    this.#putAll = new TtlMap({ sizeMax: COUNTED_MAX, clock })
   }
 
   /** One more item was filed: its operator is asked when a connection can be filled, or after a while. */
-  gather({ engine, operators }: List, operator: string): Promise<void> {
+  async gather({ engine, operators }: List, operator: string): Promise<void> {
     const egress = engine.fleet.firstFor(operator)
     if (operators.size < COUNTED_MAX) operators.add(operator)
     if (this.#gathering.size >= COUNTED_MAX) this.#gathering.clear()
-    const gathered = this.#gathering.get(operator) ?? { count: 0, since: this.#clock.now() }
+    const now = this.#clock.now()
+    const gathered = this.#gatheringOf(operator, now)
     gathered.count++
-    this.#gathering.set(operator, gathered)
-    const isFull = gathered.count >= engine.pace(operator, egress).row.recipientsPerSession
+    const isFull = gathered.count >= engine.fleet.row(operator).recipientsPerSession
     if (isFull) this.#gathering.delete(operator)
-    return this.put({ operator, egress }, isFull ? undefined : gathered.since + GATHER_MS)
+    else if (this.#isShared && now - gathered.putAt < AGAIN_MS) return
+    gathered.putAt = now
+    await this.put({ operator, egress }, isFull ? undefined : gathered.since + GATHER_MS)
+  }
+
+  #gatheringOf(operator: string, now: number): Gathering {
+    const known = this.#gathering.get(operator)
+    // Where others may have asked for it, nobody here does, and notices that it has gathered for long enough.
+    if (known !== undefined && !(this.#isShared && known.since + GATHER_MS <= now)) return known
+    const begun = { count: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
+    this.#gathering.set(operator, begun)
+    return begun
   }
 
   /** When the items of an operator have gathered long enough, epoch ms; what gathers next counts anew. */
   ripeAt(operator: string): number {
+    // An entry that others may have put is due when it says so.
+    if (this.#isShared) return Number.NEGATIVE_INFINITY
     const ripeAt = (this.#gathering.get(operator)?.since ?? 0) + GATHER_MS
     if (ripeAt <= this.#clock.now()) this.#gathering.delete(operator)
     return ripeAt
@@ -48,34 +71,29 @@ export class Slots {
 
   /** Nothing more of a list will gather: its operators are asked now. What was too much to be counted comes due by itself. */
   async ripen({ engine, operators }: List): Promise<void> {
-    for (const operator of operators) {
+    const put = (operator: string) => {
       this.#gathering.delete(operator)
-      await this.put({ operator, egress: engine.fleet.firstFor(operator) })
+      return this.put({ operator, egress: engine.fleet.firstFor(operator) })
     }
+    await Promise.all([...operators].map(put))
     operators.clear()
   }
 
   /** All of them, for every egress that may ask; an entry that is there stays as it is. */
   async putAll({ fleet }: Engine, operator: string): Promise<void> {
+    if (this.#isShared && this.#putAll.get(operator) !== undefined) return
+    this.#putAll.set(operator, {}, AGAIN_MS)
     const willing = fleet.willing(operator)
-    for (const egress of willing.length > 0 ? willing : fleet.inOrder(operator)) {
-      const { sessionsMax } = fleet.prober(egress).pace(operator).row
-      for (let number = 0; number < sessionsMax; number++) {
-        await this.#queue.put('probe', keyOf({ operator, egress }, number))
-      }
-    }
+    const { sessionsMax } = fleet.row(operator)
+    const asking = willing.length > 0 ? willing : fleet.inOrder(operator)
+    const put = asking.map(egress => this.#entries.putAll({ operator, egress }, sessionsMax))
+    // Whoever found that there is so much to do need not wait for others to hear of it.
+    if (!this.#isShared) await Promise.all(put)
+    else for (const entered of put) entered.catch(() => this.#putAll.delete(operator))
   }
 
   /** The first slot of an egress; whoever finds as many items as one connection takes adds all others. */
   put(slot: Slot, dueAt?: number): Promise<void> {
-    return this.#queue.put('probe', keyOf(slot, 0), dueAt)
+    return this.#entries.put(slot, dueAt)
   }
-}
-
-const keyOf = ({ operator, egress }: Slot, number: number) => `${operator}|${egress}#${number}`
-
-/** The name of an egress has neither of the two marks. */
-export function slotOf(key: string): Slot {
-  const bar = key.lastIndexOf('|')
-  return { operator: key.slice(0, bar), egress: key.slice(bar + 1, key.lastIndexOf('#')) }
 }

@@ -127,13 +127,13 @@ test('a list that is over claims nothing: whoever goes on with the job would wai
   const job = await submit('job_1', ['ann@a.test'])
   const filed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
   await write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
-  const lists = new Lists()
-  const before = lists.add(job, engine, true)
+  const lists = new Lists({ clock, engineFor: () => engine, wait: () => true, find: null })
+  const before = lists.add(job)
   lists.drop('job_1')
   const claims = new Claims(database, lists)
   const slot = { operator: 'op', egress: 'default', max: 5, now: clock.now() }
   expect(await claims.take([before], slot)).toEqual([])
-  const now = lists.add(job, engine, true)
+  const now = lists.add(job)
   expect(await claims.take([before, now], slot)).toMatchObject([{ position: 1, list: now }])
 })
 

@@ -1,0 +1,79 @@
+import { SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { giveBack, type HeldItem, itemsHeldBy } from '../../store/cluster/held-items.ts'
+import type { Database } from '../../store/database.ts'
+import type { CrewMembership } from '../start-worker.ts'
+
+/** Longer than any statement takes: what nobody here knows of in two looks is in nobody's hand. */
+const LOOK_MS = 15 * SECOND
+
+export type StrayParts = {
+  readonly database: Database
+  readonly log: Log
+  readonly cluster: CrewMembership
+  readonly stopping: AbortSignal
+}
+
+/**
+ * Items that this member has claimed, as the store says, and that nobody asks about: the answer to the claim was lost
+ * with its connection. Nobody else would take them while the member lives.
+ */
+export class Strays {
+  readonly #parts: StrayParts
+  readonly #inHand = new Set<string>()
+  #seen: ReadonlySet<string> = new Set()
+  #isSuspected = false
+
+  constructor(parts: StrayParts) {
+    this.#parts = parts
+    void this.#run()
+  }
+
+  /** A claim failed, or items could not be given back. */
+  suspect(): void {
+    this.#isSuspected = true
+  }
+
+  take(items: readonly HeldItem[]): void {
+    for (const item of items) this.#inHand.add(keyOf(item))
+  }
+
+  release(items: readonly HeldItem[]): void {
+    for (const item of items) this.#inHand.delete(keyOf(item))
+  }
+
+  /** Where that fails now, it is done later. */
+  async giveBack(items: readonly HeldItem[], holder: string | null): Promise<void> {
+    if (holder === null) return
+    await giveBack(this.#parts.database, holder, items).catch(() => this.suspect())
+  }
+
+  async #run(): Promise<void> {
+    const { database, log, stopping } = this.#parts
+    for (;;) {
+      await sleep(database.clock, LOOK_MS, stopping)
+      if (stopping.aborted) return
+      if (!this.#isSuspected) continue
+      await this.#look().catch(error =>
+        log.error('items that nobody asks about cannot be looked for', { why: messageOf(error) }),
+      )
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { database, cluster, log } = this.#parts
+    const holder = cluster.id
+    const held = await itemsHeldBy(database, holder)
+    const strays = held.filter(item => !this.#inHand.has(keyOf(item)))
+    const twice = strays.filter(item => this.#seen.has(keyOf(item)))
+    if (twice.length > 0) {
+      await giveBack(database, holder, twice)
+      log.info('items that nobody asked about are given back', { items: twice.length })
+    }
+    this.#seen = new Set(strays.map(keyOf))
+    this.#isSuspected = strays.length > twice.length
+  }
+}
+
+const keyOf = ({ jobId, position }: HeldItem) => `${jobId} ${position}`

@@ -1,0 +1,67 @@
+import { SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import { type Database, isOfStorage } from '../../store/database.ts'
+
+/** After a job could not be taken up because of the disk. */
+const RETRY_MS = SECOND
+
+export type TakingParts = {
+  readonly database: Database
+  readonly log: Log
+  /** False: what cannot be stored now is not tried again. */
+  readonly keepsTrying: boolean
+  /** Takes a job up; `isOver` tells when that is not wanted any more. */
+  readonly begin: (jobId: string, isOver: () => boolean) => Promise<void>
+  readonly onFailure: (jobId: string, error: unknown) => void
+  readonly stopping: AbortSignal
+}
+
+/** Jobs that are being taken up, each once at a time. */
+export class Taking {
+  readonly #parts: TakingParts
+  readonly #runs = new Map<string, { run: Promise<void>; dropped: boolean }>()
+
+  constructor(parts: TakingParts) {
+    this.#parts = parts
+  }
+
+  get size(): number {
+    return this.#runs.size
+  }
+
+  take(jobId: string): void {
+    const { stopping, begin, onFailure } = this.#parts
+    if (stopping.aborted || this.#runs.has(jobId)) return
+    const taking = { run: Promise.resolve(), dropped: false }
+    this.#runs.set(jobId, taking)
+    const isOver = () => taking.dropped || stopping.aborted
+    taking.run = begin(jobId, isOver)
+      .catch(error => onFailure(jobId, error))
+      .finally(() => this.#runs.delete(jobId))
+  }
+
+  drop(jobId: string): void {
+    const taking = this.#runs.get(jobId)
+    if (taking !== undefined) taking.dropped = true
+  }
+
+  /** Runs one step of it, again and again while that cannot be stored. */
+  async patiently<T>(run: () => Promise<T>, isOver: () => boolean): Promise<T> {
+    const { keepsTrying, database, log, stopping } = this.#parts
+    for (;;) {
+      try {
+        return await run()
+      } catch (error) {
+        if (!keepsTrying || isOver() || !isOfStorage(error)) throw error
+        log.error('a job cannot be taken up now; that is tried again', { error: messageOf(error) })
+        await sleep(database.clock, RETRY_MS, stopping)
+      }
+    }
+  }
+
+  /** Resolves when none is being taken up. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map(({ run }) => run))
+  }
+}
