@@ -1,14 +1,16 @@
-import { SECOND, sleep } from '../../base/clock.ts'
+import { type Clock, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
-import type { NewMember } from '../../store/cluster/members.ts'
 import {
   beat,
   buryDead,
+  clampMembers,
   joinCluster,
   leaveCluster,
   liveMembers,
+  type NewMember,
+  returnOrphans,
 } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
 
@@ -16,9 +18,17 @@ import type { Database } from '../../store/database.ts'
 export const BEAT_MS = 3 * SECOND
 /** Who was not heard of for so long is dead. */
 export const DEAD_MS = 10 * SECOND
-/** So often each looks for dead ones. */
+/** So often each looks for those who are. */
 const LOOK_MS = 2 * SECOND
-/** Heard of less often than this, a member cannot tell who is dead. */
+/** What is not done after this time is tried again beside it: its connection may be dead, and another alive. */
+const PATIENCE_MS = 2 * SECOND
+/** What failed is tried again soon: after an outage nobody is to be taken for dead for want of a beat. */
+const RETRY_MS = SECOND / 2
+/**
+ * A member that was itself heard of less often than this cannot tell who is dead: the database may have heard of nobody.
+ * With a beat this is less than DEAD_MS, so that whoever beats as it should is not taken for dead for what shorter trouble
+ * there was.
+ */
 const TOUCH_MS = 5 * SECOND
 
 export type MembershipParts = Omit<NewMember, 'id'> & {
@@ -31,66 +41,154 @@ export type MembershipParts = Omit<NewMember, 'id'> & {
 export interface Membership {
   /** Under which it claims items and holds credits; another after it was buried. */
   readonly id: string
-  /** Calls when the process finds itself buried: others have what it had in hand. Gives the function that ends that. */
+  /** Calls once whenever the process finds itself buried: others have what it had in hand. Gives the function that ends that. */
   onLost(call: () => void): () => void
-  /** Names of the egresses that some member asks by, as they were at the last look. */
+  /** Names of the egresses that some member asks by, in alphabetical order, as at the last look. */
   egresses(): readonly string[]
-  /** Leaves: what it had in hand others may take at once. May be called twice. */
+  /**
+   * Leaves: what it had in hand others may take at once, and nothing that was claimed under its ID is written any more.
+   * May be called twice.
+   */
   stop(): Promise<void>
 }
 
-/** Joins; resolves when it may claim items. */
+/** Joins; resolves when this process may claim items. */
 export async function startMembership(parts: MembershipParts): Promise<Membership> {
-  const { database, random, log, role, name, version, egresses } = parts
-  const { clock } = database
-  const stopping = new AbortController()
-  const listeners = new Set<() => void>()
-  const newId = () => `mem_${random.token(20)}`
-  const join = async () => {
-    const member = { id: newId(), role, name, version, egresses }
-    const at = await joinCluster(database, member)
-    return { id: member.id, since: at, heardAt: at }
+  const member = new LivingMember(parts)
+  await member.join()
+  return member.live()
+}
+
+/** 103 bits of chance, as IDs of events have. */
+const ID_LENGTH = 20
+
+class LivingMember {
+  readonly #parts: MembershipParts
+  readonly #clock: Clock
+  readonly #stopping = new AbortController()
+  readonly #listeners = new Set<() => void>()
+  #id = ''
+  /** It has not joined yet, or was buried and has not joined anew. */
+  #isLost = true
+  /** When it was last heard of, and since when without a gap; both by the database's clock. */
+  #heardAt = 0
+  #since = 0
+  #egresses: readonly string[]
+  /** What fails now: it is told of once. */
+  readonly #failing = new Set<string>()
+
+  constructor(parts: MembershipParts) {
+    this.#parts = parts
+    this.#clock = parts.database.clock
+    this.#egresses = parts.egresses.toSorted()
   }
-  let me = await join()
-  let names: readonly string[] = egresses
-  const isOver = () => stopping.signal.aborted
-  const beatOnce = async () => {
-    const at = await beat(database, me.id)
-    if (at === null) {
-      log.warn('taken for dead; joining anew', { member: me.id })
-      for (const call of [...listeners]) call()
-      me = await join()
-    } else {
-      const since = at - me.heardAt > TOUCH_MS ? at : me.since
-      me = { ...me, since, heardAt: at }
+
+  async join(): Promise<void> {
+    const { database, random, role, name, version, egresses } = this.#parts
+    const id = `mem_${random.token(ID_LENGTH)}`
+    const at = await joinCluster(database, { id, role, name, version, egresses })
+    // It was tried again meanwhile, and succeeded; or nobody wants to join any more.
+    if (!this.#isLost || this.#stopping.signal.aborted) return leaveCluster(database, id)
+    this.#id = id
+    this.#isLost = false
+    this.#heardAt = at
+    this.#since = at
+  }
+
+  live(): Membership {
+    const running = Promise.all([
+      this.#often('beat', BEAT_MS, () => this.#beat()),
+      this.#often('look', LOOK_MS, () => this.#look()),
+    ])
+    const id = () => this.#id
+    let stopped: Promise<void> | null = null
+    return {
+      get id() {
+        return id()
+      },
+      onLost: call => {
+        this.#listeners.add(call)
+        return () => void this.#listeners.delete(call)
+      },
+      egresses: () => this.#egresses,
+      stop: () => {
+        stopped ??= this.#stop(running)
+        return stopped
+      },
     }
   }
-  const look = async () => {
-    names = [...new Set((await liveMembers(database)).flatMap(member => member.egresses))].sort()
-    const o = { by: me.id, since: me.since, deadMs: DEAD_MS, freshMs: TOUCH_MS }
-    for (const member of await buryDead(database, o)) log.warn('a member is dead', { member })
+
+  async #beat(): Promise<void> {
+    if (this.#isLost) return this.join()
+    const id = this.#id
+    const at = await beat(this.#parts.database, id)
+    // One that was sent before may be answered later.
+    if (id !== this.#id || this.#isLost || this.#stopping.signal.aborted) return
+    if (at === null) return this.#lose()
+    if (at < this.#heardAt || at - this.#heardAt > TOUCH_MS) this.#since = at
+    this.#heardAt = at
   }
-  const every = async (ms: number, run: () => Promise<void>) => {
-    while (!isOver()) {
-      await run().catch(error => log.error('membership', { why: messageOf(error) }))
-      await sleep(clock, ms, stopping.signal)
+
+  #lose(): Promise<void> {
+    this.#isLost = true
+    this.#parts.log.warn('taken for dead by others: what was under way ends', { member: this.#id })
+    for (const call of [...this.#listeners]) call()
+    return this.join()
+  }
+
+  async #look(): Promise<void> {
+    const { database, log, egresses } = this.#parts
+    const members = await liveMembers(database)
+    const names = new Set([...egresses, ...members.flatMap(member => member.egresses)])
+    this.#egresses = [...names].sort()
+    if (members.some(({ quietMs }) => quietMs < 0)) await clampMembers(database)
+    if (members.some(({ quietMs }) => quietMs > DEAD_MS)) {
+      const o = { by: this.#id, since: this.#since, deadMs: DEAD_MS, freshMs: TOUCH_MS }
+      for (const member of await buryDead(database, o)) log.warn('a member is dead', { member })
+    }
+    await returnOrphans(database)
+  }
+
+  async #often(what: string, everyMs: number, run: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const isDone = await this.#soon(this.#telling(what, run))
+      await sleep(this.#clock, isDone ? everyMs : RETRY_MS, signal)
     }
   }
-  await look()
-  const running = Promise.all([every(BEAT_MS, beatOnce), every(LOOK_MS, look)])
-  return {
-    get id() {
-      return me.id
-    },
-    onLost(call) {
-      listeners.add(call)
-      return () => listeners.delete(call)
-    },
-    egresses: () => names,
-    async stop() {
-      stopping.abort()
-      await running
-      await leaveCluster(database, me.id)
-    },
+
+  /** False: it failed, or is not done yet. */
+  async #soon(done: Promise<boolean>): Promise<boolean> {
+    const either = new AbortController()
+    const signal = AbortSignal.any([either.signal, this.#stopping.signal])
+    const late = sleep(this.#clock, PATIENCE_MS, signal)
+    try {
+      return await Promise.race([done, late.then(() => false)])
+    } finally {
+      either.abort()
+    }
+  }
+
+  async #telling(what: string, run: () => Promise<void>): Promise<boolean> {
+    try {
+      await run()
+      this.#failing.delete(what)
+      return true
+    } catch (error) {
+      if (!this.#failing.has(what)) {
+        this.#parts.log.error('membership: cannot be kept up now; that is tried again', {
+          ...{ what, why: messageOf(error) },
+        })
+      }
+      this.#failing.add(what)
+      return false
+    }
+  }
+
+  async #stop(running: Promise<unknown>): Promise<void> {
+    this.#stopping.abort()
+    await running
+    // Where that fails the others find out by themselves.
+    await this.#telling('leave', () => leaveCluster(this.#parts.database, this.#id))
   }
 }
