@@ -1,10 +1,10 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { EvError } from '../../base/error.ts'
 import { releaseLostHolds } from '../account/credits.ts'
 import { type Database, type Trx, write } from '../database.ts'
 import { encodeJson } from '../postgres/text-codec.ts'
 import { type Schema, TABLES } from '../schema.ts'
-import { isBehind, keyOf } from './primary-key.ts'
+import { eachPage } from './pages.ts'
 
 /**
  * What is copied, in this order. Members, their holds and paces are of who works on a database just now; domains that
@@ -47,19 +47,27 @@ export async function copyDatabase(
   onProgress: (progress: CopyProgress) => void = () => {},
 ): Promise<Copied> {
   if (from.dialect !== 'sqlite' || to.dialect !== 'postgres') throw wrongWay()
-  return write(from, source =>
-    write(to, async target => {
+  return write(from, async source => {
+    // Before the other transaction begins: a server ends those that stand still for ten seconds.
+    const held = await heldBy(source)
+    return write(to, async target => {
       await sql`lock table ${tableList(TABLES)} in exclusive mode`.execute(target)
       await refuseFull(target)
-      const rows = {} as Record<CopiedTable, number>
-      for (const table of COPIED)
-        rows[table] = await copyTable({ source, target, table, onProgress })
+      for (const table of COPIED) {
+        await copyTable({ source, target, table, all: held.rows[table], onProgress })
+      }
       const probingItems = await askAgain(target)
       await releaseLostHolds(target)
-      await compareCounts(target, rows)
-      return { rows, probingItems, loadingJobs: await countLoading(source) }
-    }),
-  )
+      await compareCounts(target, held.rows)
+      return { ...held, probingItems }
+    })
+  })
+}
+
+async function heldBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
+  const rows = {} as Record<CopiedTable, number>
+  for (const table of COPIED) rows[table] = await countRows(source, table, isWhole(table))
+  return { rows, loadingJobs: await countRows(source, 'job', sql<boolean>`state = 'loading'`) }
 }
 
 const tableList = (tables: readonly string[]) => sql.join(tables.map(name => sql.table(name)))
@@ -70,13 +78,13 @@ const wrongWay = () =>
 async function refuseFull(target: Trx): Promise<void> {
   const found: string[] = []
   for (const table of TABLES) {
-    const count = await countRows(target, table, sql<boolean>`1 = 1`)
-    if (count > 0) found.push(`${count} × ${table}`)
+    const count = await countRows(target, table, ALL)
+    if (count > 0) found.push(`${count} of ${table}`)
   }
   if (found.length === 0) return
   throw new EvError(
     'usage',
-    `The PostgreSQL database is not empty: it holds ${found.join(', ')}. Nothing was copied. Stop whatever works on it, and name an empty database.`,
+    `The PostgreSQL database is not empty: it has ${found.join(', ')}. Nothing was copied. Stop whatever works on it, and name one that is empty.`,
   )
 }
 
@@ -84,39 +92,56 @@ type TableCopy = {
   readonly source: Trx
   readonly target: Trx
   readonly table: CopiedTable
+  readonly all: number
   readonly onProgress: (progress: CopyProgress) => void
 }
 
-/** A few MB of the longest rows; beyond that larger pages are no faster. */
-const PAGE_ROWS = 1_000
-
-async function copyTable({ source, target, table, onProgress }: TableCopy): Promise<number> {
-  const all = await countRows(source, table, isWhole(table))
+async function copyTable({ source, target, table, all, onProgress }: TableCopy): Promise<void> {
   let copied = 0
-  let last: object | null = null
-  while (copied < all) {
-    const { rows }: { rows: object[] } = await sql<object>`
-      select * from ${sql.table(table)} where ${isBehind(table, last)} and ${isWhole(table)}
-      order by ${keyOf(table)} limit ${PAGE_ROWS}`.execute(source)
-    await insertRows(target, table, rows)
-    copied += rows.length
-    last = rows.at(-1) ?? null
+  for await (const page of pagesOf(source, table)) {
+    await insertRows(target, table, page)
+    copied += page.length
     onProgress({ table, copied, all })
   }
-  return copied
 }
+
+/** Rows in one statement: with more it is no faster. */
+const PAGE_ROWS = 2_000
+/** Where rows are long, by characters. */
+const PAGE_LENGTH = 1024 * 1024
+
+/** The file is read row by row, so that no more of it is in memory than one page. */
+async function* pagesOf(source: Trx, table: CopiedTable): AsyncGenerator<object[]> {
+  let page: object[] = []
+  let length = 0
+  for await (const row of source.selectFrom(table).selectAll().where(isWhole(table)).stream()) {
+    page.push(row)
+    length += lengthOf(row)
+    if (page.length < PAGE_ROWS && length < PAGE_LENGTH) continue
+    yield page
+    page = []
+    length = 0
+  }
+  if (page.length > 0) yield page
+}
+
+function lengthOf(row: object): number {
+  let length = 0
+  for (const value of Object.values(row)) length += typeof value === 'string' ? value.length : 8
+  return length
+}
+
+const ALL = sql<boolean>`1 = 1`
 
 /** What a list that was never stored whole left behind is of use to nobody. */
-function isWhole(table: keyof Schema) {
-  if (table === 'job') return sql<boolean>`job.state <> 'loading'`
-  if (table === 'item') {
-    return sql<boolean>`item.job_id not in (select id from job where state = 'loading')`
-  }
-  return sql<boolean>`1 = 1`
+function isWhole(table: CopiedTable): RawBuilder<boolean> {
+  if (table === 'job') return sql<boolean>`state <> 'loading'`
+  if (table !== 'item') return ALL
+  return sql<boolean>`job_id not in (select id from job where state = 'loading')`
 }
 
-/** The database itself takes the rows apart, by the names and types of its columns: four times as fast as a parameter for each. */
-async function insertRows(target: Trx, table: CopiedTable, rows: readonly object[]): Promise<void> {
+/** The database takes the rows apart by the names and types of its columns: several times as fast as a parameter for each value. */
+async function insertRows(target: Trx, table: CopiedTable, rows: object[]): Promise<void> {
   const name = sql.table(table)
   await sql`
     insert into ${name}
@@ -132,12 +157,13 @@ async function askAgain(target: Trx): Promise<number> {
   return Number(numAffectedRows ?? 0)
 }
 
-async function compareCounts(
-  target: Trx,
-  rows: Readonly<Record<CopiedTable, number>>,
-): Promise<void> {
+/** Page by page, as a server ends statements that take long. */
+async function compareCounts(target: Trx, rows: Copied['rows']): Promise<void> {
   for (const table of COPIED) {
-    const there = await countRows(target, table, sql<boolean>`1 = 1`)
+    const counts = await eachPage(target, table, async within => [
+      await countRows(target, table, within),
+    ])
+    const there = counts.reduce((sum, count) => sum + count, 0)
     if (there === rows[table]) continue
     throw new EvError(
       'io',
@@ -146,12 +172,10 @@ async function compareCounts(
   }
 }
 
-const countLoading = (source: Trx) => countRows(source, 'job', sql<boolean>`state = 'loading'`)
-
 async function countRows(
   trx: Trx,
   table: keyof Schema,
-  which: ReturnType<typeof isWhole>,
+  which: RawBuilder<boolean>,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*) as count from ${sql.table(table)} where ${which}`.execute(trx)

@@ -8,7 +8,7 @@ const PAGE_ROWS = 50_000
 /** Asks for something among all rows of a table, page by page in the order of its primary key, and gives all that was found. */
 export async function eachPage<Found>(
   db: Kysely<Schema>,
-  table: 'item' | 'verification' | 'event',
+  table: keyof Schema,
   look: (within: RawBuilder<boolean>) => Promise<Found[]>,
   pageRows = PAGE_ROWS,
 ): Promise<Found[]> {
@@ -26,7 +26,7 @@ export async function eachPage<Found>(
 /** Null: what is left is less than a page. */
 async function lastOfPage(
   db: Kysely<Schema>,
-  table: 'item' | 'verification' | 'event',
+  table: keyof Schema,
   behind: RawBuilder<boolean>,
   pageRows: number,
 ): Promise<object | null> {
