@@ -13,25 +13,35 @@ export type QueueBench = {
 }
 
 /** Short for a real clock, long beside the jitter of one. */
-const WAIT_MS = 1_000
+const WAIT_MS = 500
 
 /** What every queue promises; each implementation runs it over itself. */
 export function queueConformance(name: string, makeQueue: () => Promise<QueueBench>): void {
   describe(`the queue ${name}`, () => {
     let bench: QueueBench
     let queue: Queue
+    let desks: Desk[] = []
+    const newDesk = () => {
+      const desk = new Desk()
+      desks.push(desk)
+      return desk
+    }
 
     beforeEach(async () => {
       bench = await makeQueue()
       queue = bench.queue
+      desks = []
     })
 
     afterEach(async () => {
+      const closing = queue.close()
+      for (const desk of desks) desk.endAll()
+      await bench.until(closing)
       await bench.dispose()
     })
 
     test('an entry put is worked on once, and done with', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       await queue.put('k', 'a')
       await bench.until(desk.begun('a'))
@@ -41,7 +51,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('entries that were put before anybody works wait for a worker', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       await queue.put('k', 'a')
       await bench.pass(WAIT_MS)
       queue.work('k', desk.handler, { concurrency: 1 })
@@ -49,7 +59,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('a key that waits is not put a second time', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       for (let n = 0; n < 3; n++) await queue.put('k', 'a')
       queue.work('k', desk.handler, { concurrency: 5 })
       await bench.until(desk.begun('a'))
@@ -59,7 +69,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('a key never runs twice at once, and what is put while it runs makes it run once more', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       await queue.put('k', 'a')
       await bench.until(desk.begun('a'))
@@ -75,7 +85,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('the same key of two kinds is two entries', async () => {
-      const [one, other] = [new Desk(), new Desk()]
+      const [one, other] = [newDesk(), newDesk()]
       queue.work('k', one.handler, { concurrency: 1 })
       queue.work('l', other.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -84,7 +94,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('nothing is worked on before its time', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       const dueAt = bench.now() + 2 * WAIT_MS
       await queue.put('k', 'later', dueAt)
@@ -97,7 +107,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('of two times for one key the earlier wins, whichever comes first', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 5 })
       const [soon, late] = [bench.now() + WAIT_MS, bench.now() + 3_600_000]
       await queue.put('k', 'a', late)
@@ -110,7 +120,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('a handler names the time at which its entry is due again', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await bench.until(desk.begun('a'))
@@ -123,7 +133,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('of the time a handler names and that of a put meanwhile the earlier wins', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await bench.until(desk.begun('a'))
@@ -135,7 +145,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('no more run at once than the concurrency says, and all get their turn', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       const keys = Array.from({ length: 10 }, (_, n) => `key${n}`)
       for (const key of keys) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 3 })
@@ -148,7 +158,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('who was put first is served first', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       const keys = Array.from({ length: 8 }, (_, n) => `key${(n * 5) % 8}`)
       for (const key of keys) await queue.put('k', key)
       queue.work('k', desk.handler, { concurrency: 1 })
@@ -159,8 +169,120 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(desk.order).toEqual(keys)
     })
 
+    test('many keys are put at once, and each is worked on once', async () => {
+      const desk = newDesk()
+      const keys = Array.from({ length: 30 }, (_, n) => `key${n}`)
+      await queue.put('k', 'key3')
+      await queue.putAll('k', [...keys, 'key5'])
+      await queue.putAll('k', [])
+      queue.work('k', desk.handler, { concurrency: 50 })
+      await bench.until(desk.count(30))
+      for (const key of keys) desk.end(key, 'done')
+      await bench.pass(WAIT_MS)
+      expect(desk.order.toSorted()).toEqual(keys.toSorted())
+    })
+
+    test('many keys are put with a time, and those that waited keep the earlier one', async () => {
+      const desk = newDesk()
+      const [soon, late] = [bench.now() + WAIT_MS, bench.now() + 3_600_000]
+      await queue.put('k', 'a', soon)
+      await queue.put('k', 'b', late)
+      await queue.putAll('k', ['a', 'b', 'c'], late)
+      await queue.putAll('k', ['b'], soon)
+      queue.work('k', desk.handler, { concurrency: 5 })
+      await bench.until(Promise.all([desk.begun('a'), desk.begun('b')]))
+      await bench.pass(WAIT_MS)
+      expect(desk.order.toSorted()).toEqual(['a', 'b'])
+      expect(bench.now()).toBeGreaterThanOrEqual(soon)
+    })
+
+    test('what waits for an hour is due now when it is put so', async () => {
+      const desk = newDesk()
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await queue.put('k', 'a', bench.now() + 3_600_000)
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+    })
+
+    test('keys of any characters are given back as they were put', async () => {
+      const desk = newDesk()
+      const keys = [
+        'google.com|a#3',
+        ' ',
+        'ü“\u{1f600}',
+        `'"\\%_;--`,
+        '\0',
+        '\ud800',
+        'x'.repeat(300),
+      ]
+      const kinds = ['k', 'probe/egress a', 'probe/ä_#']
+      for (const kind of kinds) {
+        await queue.putAll(kind, keys)
+        queue.work(kind, (key, lease) => desk.handler(`${kind}: ${key}`, lease), { concurrency: 9 })
+      }
+      await bench.until(desk.count(keys.length * kinds.length))
+      const wanted = kinds.flatMap(kind => keys.map(key => `${kind}: ${key}`))
+      expect(desk.order.toSorted()).toEqual(wanted.toSorted())
+    })
+
+    test('an entry that is due again at once stands behind those that wait', async () => {
+      const desk = newDesk()
+      for (const key of ['a', 'b', 'c']) await queue.put('k', key)
+      queue.work('k', desk.handler, { concurrency: 1 })
+      for (const key of ['a', 'b', 'c', 'a']) {
+        await bench.until(desk.begun(key, key === 'a' && desk.order.length > 2 ? 2 : 1))
+        desk.end(key, { dueAt: bench.now() })
+      }
+      await bench.until(desk.count(5))
+      expect(desk.order).toEqual(['a', 'b', 'c', 'a', 'b'])
+    })
+
+    test('while one that failed waits, the others go on', async () => {
+      const desk = newDesk()
+      for (const key of ['a', 'b', 'c']) await queue.put('k', key)
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await bench.until(desk.begun('a'))
+      desk.fail('a')
+      for (const key of ['b', 'c']) {
+        await bench.until(desk.begun(key))
+        desk.end(key, 'done')
+      }
+      await bench.until(desk.begun('a', 2))
+      expect(desk.order).toEqual(['a', 'b', 'c', 'a'])
+    })
+
+    test('the lease of an entry that nobody else has is not lost', async () => {
+      let lost: boolean | null = null
+      const desk = newDesk()
+      queue.work(
+        'k',
+        async (key, lease) => {
+          const next = await desk.handler(key, lease)
+          lost = lease.lost.aborted
+          return next
+        },
+        { concurrency: 1 },
+      )
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      await bench.pass(WAIT_MS)
+      desk.end('a', 'done')
+      await bench.pass(WAIT_MS)
+      expect(lost).toBe(false)
+    })
+
+    test('what is put after the close is no fault', async () => {
+      const desk = newDesk()
+      queue.work('k', desk.handler, { concurrency: 1 })
+      await bench.until(queue.close())
+      await queue.put('k', 'a')
+      await queue.putAll('l', ['a', 'b'])
+      await bench.pass(WAIT_MS)
+      expect(desk.order).toEqual([])
+    })
+
     test('an entry whose handler throws is tried again', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await bench.until(desk.begun('a'))
@@ -172,7 +294,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('stop tells what runs, waits for it, and takes nothing new', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       const worker = queue.work('k', desk.handler, { concurrency: 1 })
       await queue.put('k', 'a')
       await queue.put('k', 'b')
@@ -191,7 +313,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('stop may be called twice, and before anything ran', async () => {
-      const desk = new Desk()
+      const desk = newDesk()
       const worker = queue.work('k', desk.handler, { concurrency: 1 })
       await bench.until(Promise.all([worker.stop(), worker.stop()]))
       await bench.until(worker.stop())
@@ -201,7 +323,7 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
     })
 
     test('close stops the workers of all kinds', async () => {
-      const [one, other] = [new Desk(), new Desk()]
+      const [one, other] = [newDesk(), newDesk()]
       queue.work('k', one.handler, { concurrency: 1 })
       queue.work('l', other.handler, { concurrency: 1 })
       await queue.put('k', 'a')
@@ -226,11 +348,13 @@ export class Desk {
   runningMax = 0
   readonly #running = new Map<string, { end(next: NextDue): void; fail(error: Error): void }>()
   #watchers: (() => void)[] = []
+  #isOver = false
 
   readonly handler: Handler = (key, { stopping }) => {
     if (this.#running.has(key)) this.twiceAtOnce.push(key)
     this.order.push(key)
     stopping.addEventListener('abort', () => this.#running.has(key) && this.told.push(key))
+    if (this.#isOver) return Promise.resolve('done')
     const run = new Promise<NextDue>((end, fail) => this.#running.set(key, { end, fail }))
     this.runningMax = Math.max(this.runningMax, this.#running.size)
     for (const look of [...this.#watchers]) look()
@@ -243,6 +367,12 @@ export class Desk {
 
   fail(key: string): void {
     this.#take(key).fail(new Error('the handler failed'))
+  }
+
+  /** Everything that runs ends, and whatever begins later ends at once. */
+  endAll(): void {
+    this.#isOver = true
+    for (const key of this.running) this.end(key, 'done')
   }
 
   /** When the key has begun to run for the `times`-th time. */

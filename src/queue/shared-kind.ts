@@ -1,0 +1,265 @@
+import { type Clock, SECOND, sleep } from '../base/clock.ts'
+import { messageOf } from '../base/error.ts'
+import type { LogFields } from '../base/log.ts'
+import { Alarm } from './alarm.ts'
+import type { Claim, Ended, Entries, Wanted } from './entries.ts'
+import { Gather } from './gather.ts'
+import type { Handler, NextDue, Worker, WorkOptions } from './queue.ts'
+
+/** After a handler threw, or the entries could not be had: long enough not to spin. */
+const RETRY_MS = SECOND
+/** Claimed, or said to be done with, by one statement. */
+const BATCH_MAX = 500
+/** How often claims are kept. */
+const TOUCH_MS = 3 * SECOND
+/** A claim that was not kept for so long is let go of here; others may have it a second later. */
+const ALIVE_MS = 9 * SECOND
+
+export type SharedKindParts = {
+  readonly entries: Entries
+  readonly clock: Clock
+  /** Tells of trouble; whoever does so sees to it that this is not too often. */
+  readonly complain: (message: string, fields: LogFields) => void
+}
+
+type Run = {
+  readonly claim: Claim
+  readonly lost: AbortController
+  /** By the clock's ticks: until then nobody else has it. */
+  aliveUntil: number
+  /** Put again here while it ran: when it is due, in ticks. */
+  againAt: number | null
+  over: Promise<void>
+}
+
+/** An end that is to be written, with its time in ticks: it may have to wait for the database. */
+type Ending = { readonly run: Run; readonly dueAt: number | null }
+
+/** Works on the entries of one kind that many processes share. */
+export class SharedKind {
+  readonly #entries: Entries
+  readonly #clock: Clock
+  readonly #complain: SharedKindParts['complain']
+  readonly #puts: Gather<{ key: string; dueAt: number }>
+  readonly #alarm: Alarm
+  readonly #stopping = new AbortController()
+  readonly #runs = new Set<Run>()
+  /** The newest run of each key. */
+  readonly #byKey = new Map<string, Run>()
+  #handler: Handler | null = null
+  #concurrency = 0
+  /** Something may be due. */
+  #wanted = true
+  #taking: Promise<void> | null = null
+  #endings: Ending[] = []
+  #writing: Promise<void> | null = null
+  #touching = false
+  #touchedAt = Number.NEGATIVE_INFINITY
+  #stopped: Promise<void> | null = null
+
+  constructor({ entries, clock, complain }: SharedKindParts) {
+    this.#entries = entries
+    this.#clock = clock
+    this.#complain = complain
+    this.#alarm = new Alarm(clock, () => this.wake())
+    this.#puts = new Gather(batch => this.#store(batch))
+  }
+
+  /** What runs here is only marked; everything else is written, together with what others put meanwhile. */
+  async put(keys: readonly string[], waitMs: number): Promise<void> {
+    const dueAt = this.#clock.ticks() + waitMs
+    const others = keys.filter(key => !this.#mark(key, dueAt))
+    if (others.length > 0) await this.#puts.add(others.map(key => ({ key, dueAt })))
+  }
+
+  work(handler: Handler, options: WorkOptions): Worker {
+    this.#handler = handler
+    this.#concurrency = options.concurrency
+    this.wake()
+    return { stop: () => this.stop() }
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  /** When all puts are written, or failed. */
+  quiet(): Promise<void> {
+    return this.#puts.quiet()
+  }
+
+  /** Something may be due now. */
+  wake(): void {
+    this.#wanted = true
+    this.#look()
+  }
+
+  /** Once a second or so: looks for what came due, keeps the claims, and lets go of those that could not be kept. */
+  beat(): void {
+    const now = this.#clock.ticks()
+    for (const run of this.#runs) if (now >= run.aliveUntil) run.lost.abort()
+    if (this.#runs.size > 0 && !this.#touching && now - this.#touchedAt >= TOUCH_MS) {
+      void this.#touch()
+    }
+    this.wake()
+  }
+
+  /** True when a run of this process will see to it: it runs once more afterwards, or has not begun yet. */
+  #mark(key: string, dueAt: number): boolean {
+    const run = this.#byKey.get(key)
+    if (run === undefined || run.lost.signal.aborted) return false
+    run.againAt = Math.min(run.againAt ?? dueAt, dueAt)
+    return true
+  }
+
+  async #store(batch: readonly { key: string; dueAt: number }[]): Promise<void> {
+    const now = this.#clock.ticks()
+    const earliest = new Map<string, number>()
+    for (const { key, dueAt } of batch) {
+      const waitMs = Math.max(0, dueAt - now)
+      earliest.set(key, Math.min(earliest.get(key) ?? waitMs, waitMs))
+    }
+    const wanted: Wanted[] = [...earliest].map(([key, waitMs]) => ({ key, waitMs }))
+    await this.#entries.put(wanted)
+    for (const { waitMs } of wanted) this.#expect(waitMs)
+  }
+
+  #expect(waitMs: number) {
+    if (waitMs <= 0) this.wake()
+    else if (this.#handler !== null && !this.#stopping.signal.aborted) this.#alarm.set(waitMs)
+  }
+
+  #look() {
+    const isFree = this.#wanted && this.#taking === null && this.#runs.size < this.#concurrency
+    if (!isFree || this.#handler === null || this.#stopping.signal.aborted) return
+    this.#taking = this.#take(this.#handler).finally(() => {
+      this.#taking = null
+      this.#look()
+    })
+  }
+
+  async #take(handler: Handler): Promise<void> {
+    const max = Math.min(this.#concurrency - this.#runs.size, BATCH_MAX)
+    const since = this.#clock.ticks()
+    this.#wanted = false
+    try {
+      const claims = await this.#entries.take(max)
+      if (claims.length === max) this.#wanted = true
+      for (const claim of claims) this.#begin(handler, claim, since)
+    } catch (error) {
+      this.#wanted = true
+      this.#complain('work cannot be fetched now; that is tried again', {
+        error: messageOf(error),
+      })
+      await sleep(this.#clock, RETRY_MS, this.#stopping.signal)
+    }
+  }
+
+  #begin(handler: Handler, claim: Claim, since: number) {
+    const before = this.#byKey.get(claim.key)
+    const run: Run = {
+      ...{ claim, lost: new AbortController(), aliveUntil: since + ALIVE_MS },
+      ...{ againAt: null, over: Promise.resolve() },
+    }
+    this.#runs.add(run)
+    this.#byKey.set(claim.key, run)
+    run.over = this.#run(handler, run, before?.over)
+  }
+
+  /** A run of this process that lost the same entry ends first: nothing runs twice at once. */
+  async #run(handler: Handler, run: Run, before: Promise<void> | undefined): Promise<void> {
+    await before
+    const { key } = run.claim
+    let next: NextDue = { dueAt: this.#clock.now() }
+    if (!this.#stopping.signal.aborted) {
+      try {
+        const signals = { stopping: this.#stopping.signal, lost: run.lost.signal }
+        next = await handler(key, signals)
+      } catch (error) {
+        this.#complain('work failed and is tried again', { key, error: messageOf(error) })
+        next = { dueAt: this.#clock.now() + RETRY_MS }
+      }
+    }
+    this.#runs.delete(run)
+    if (this.#byKey.get(key) === run) this.#byKey.delete(key)
+    this.#end(run, next)
+    this.#look()
+  }
+
+  #end(run: Run, next: NextDue) {
+    const { now, ticks } = { now: this.#clock.now(), ticks: this.#clock.ticks() }
+    const asked = next === 'done' ? null : ticks + next.dueAt - now
+    const times = [asked, run.againAt].filter(at => at !== null)
+    this.#endings.push({ run, dueAt: times.length === 0 ? null : Math.min(...times) })
+    this.#writing ??= this.#writeEndings().finally(() => {
+      this.#writing = null
+    })
+  }
+
+  async #writeEndings(): Promise<void> {
+    while (this.#endings.length > 0) {
+      const batch = this.#endings.splice(0, BATCH_MAX)
+      try {
+        await this.#write(batch)
+      } catch (error) {
+        this.#complain('what was done cannot be written now; that is tried again', {
+          error: messageOf(error),
+        })
+        // Nobody waits for the database when the process ends: the entries run elsewhere soon.
+        if (this.#stopping.signal.aborted) return
+        this.#endings.unshift(...batch)
+        await sleep(this.#clock, RETRY_MS, this.#stopping.signal)
+      }
+    }
+  }
+
+  async #write(batch: readonly Ending[]): Promise<void> {
+    const now = this.#clock.ticks()
+    const ended: Ended[] = batch.map(({ run, dueAt }) => ({
+      claim: run.claim,
+      waitMs: dueAt === null ? null : Math.max(0, dueAt - now),
+    }))
+    const held = await this.#entries.end(ended)
+    for (const { run } of batch) {
+      const waitMs = held.get(run.claim.id)
+      if (waitMs !== undefined) {
+        if (waitMs !== null) this.#expect(waitMs)
+      } else if (run.againAt !== null) this.#putAgain(run.claim.key, run.againAt)
+    }
+  }
+
+  /** It was another's already when it was put here, and that run may be over. */
+  #putAgain(key: string, dueAt: number) {
+    this.#puts.add([{ key, dueAt }]).catch(error => {
+      this.#complain('work cannot be put back now', { key, error: messageOf(error) })
+    })
+  }
+
+  async #touch(): Promise<void> {
+    const since = this.#clock.ticks()
+    const runs = [...this.#runs]
+    this.#touching = true
+    this.#touchedAt = since
+    try {
+      const held = await this.#entries.touch(runs.map(({ claim }) => claim))
+      for (const run of runs) {
+        if (held.has(run.claim.id)) run.aliveUntil = Math.max(run.aliveUntil, since + ALIVE_MS)
+        // What ended meanwhile is held by nobody.
+        else if (this.#runs.has(run)) run.lost.abort()
+      }
+    } catch (error) {
+      this.#touchedAt = Number.NEGATIVE_INFINITY
+      this.#complain('work that runs cannot be kept now', { error: messageOf(error) })
+    }
+    this.#touching = false
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort()
+    this.#alarm.cancel()
+    await this.#taking
+    await Promise.all([...this.#runs].map(({ over }) => over))
+    await this.#writing
+  }
+}
