@@ -3,7 +3,7 @@ import { breathe } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
 import { creditsLeft, holdCredits } from '../store/account/credits.ts'
 import type { Database, Trx } from '../store/database.ts'
-import { createJob, findJob, type Job } from '../store/job/jobs.ts'
+import { createJob, type Job } from '../store/job/jobs.ts'
 import {
   addItems,
   type NewItem,
@@ -108,8 +108,7 @@ export async function queueLoaded(
 
 /** Takes away a job that did not come to be queued. One whose commit failed may be durable all the same: it stays. */
 export async function dropLoading(database: Database, jobId: string): Promise<void> {
-  const job = await findJob(database, jobId)
-  if (job?.state === 'loading') await deleteJob(database, jobId)
+  await deleteJob(database, jobId, job => job.state === 'loading')
 }
 
 /** 103 bits of chance: an id is no secret, but nobody should come upon one. */

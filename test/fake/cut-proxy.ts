@@ -14,6 +14,8 @@ export type CutProxy = {
   cutAfterCommit(containing?: RegExp): Promise<void>
   /** The same before the COMMIT has reached the server: nothing of the transaction stays. */
   cutBeforeCommit(containing?: RegExp): Promise<void>
+  /** Resets the connection of the statement with this number, counted from 0 over all from now on, before it has reached the server. */
+  cutBeforeStatement(number: number): Promise<void>
   /** Resets the connection over which the server sends the byte with this number, counted over all from now on. */
   cutAfterBytes(bytes: number): Promise<void>
   /** Resets every connection that is open. */
@@ -31,7 +33,7 @@ export type CutProxy = {
 
 type Cut = {
   readonly when: 'before' | 'after'
-  readonly containing: RegExp
+  readonly fits: (statement: Statement) => boolean
   readonly done: () => void
 }
 
@@ -52,8 +54,8 @@ export async function cutProxy(target: string): Promise<CutProxy> {
     const statements = statementReader()
     let isCutting: Cut | null = null
     client.on('data', (chunk: Buffer) => {
-      for (const text of statements(chunk)) {
-        if (cut === null || !text.isCommit || !cut.containing.test(text.before)) continue
+      for (const statement of statements(chunk)) {
+        if (cut === null || !cut.fits(statement)) continue
         isCutting = cut
         cut = null
       }
@@ -79,17 +81,25 @@ export async function cutProxy(target: string): Promise<CutProxy> {
   const reset = () => {
     for (const pair of pairs) pair.reset()
   }
-  const cutAt = (when: Cut['when'], containing = /(?:)/) =>
+  const cutAt = (when: Cut['when'], fits: Cut['fits']) =>
     new Promise<void>(done => {
-      cut = { when, containing, done }
+      cut = { when, fits, done }
     })
+  const commitOf =
+    (containing = /(?:)/): Cut['fits'] =>
+    ({ text, before }) =>
+      /^commit/i.test(text) && containing.test(before)
   return {
     ...{ url: url.href, port, reset },
     get open() {
       return pairs.size
     },
-    cutAfterCommit: containing => cutAt('after', containing),
-    cutBeforeCommit: containing => cutAt('before', containing),
+    cutAfterCommit: containing => cutAt('after', commitOf(containing)),
+    cutBeforeCommit: containing => cutAt('before', commitOf(containing)),
+    cutBeforeStatement(number) {
+      let left = number
+      return cutAt('before', () => left-- === 0)
+    },
     cutAfterBytes: left =>
       new Promise<void>(done => {
         bytes = { left, done }
@@ -138,16 +148,22 @@ function join(client: Socket, server: Socket) {
   }
 }
 
+type Statement = {
+  readonly text: string
+  /** What its transaction had before it. */
+  readonly before: string
+}
+
 /**
  * Reads what a client says: messages of a type, a length and, in Query and Parse, a statement (PostgreSQL 18 §54.7).
- * Gives the statements of a chunk, each with those that its transaction had before it.
+ * Gives the statements of a chunk.
  */
 function statementReader() {
   let rest = Buffer.alloc(0)
   let isStarted = false
   let before = ''
-  return (chunk: Buffer): { isCommit: boolean; before: string }[] => {
-    const found = []
+  return (chunk: Buffer): Statement[] => {
+    const found: Statement[] = []
     rest = Buffer.concat([rest, chunk])
     for (;;) {
       // The first message has no type.
@@ -162,7 +178,7 @@ function statementReader() {
       if (type !== 'Q' && type !== 'P') continue
       const text = type === 'Q' ? body : body.slice(body.indexOf('\0') + 1)
       if (/^(begin|start transaction)/i.test(text)) before = ''
-      found.push({ isCommit: /^commit/i.test(text), before })
+      found.push({ text, before })
       before += `${text}\n`
     }
   }

@@ -19,6 +19,9 @@ export type PostgresServer = {
   readonly pid: number
   /** As its host's power would be cut: no connection is ended in an orderly way. It comes back at the same port. */
   restart(mode?: 'fast' | 'immediate'): Promise<void>
+  /** The two halves of a restart. */
+  down(mode?: 'fast' | 'immediate'): Promise<void>
+  up(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -26,6 +29,8 @@ export type PostgresOptions = {
   /** Settings such as `max_connections: '10'`. */
   readonly settings?: Readonly<Record<string, string>>
 }
+
+const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 /** PostgreSQL refuses to run as root. */
 const NOBODY = 65_534
@@ -87,9 +92,11 @@ export async function startPostgres({
       return url(database)
     },
     async restart(mode = 'immediate') {
-      await end(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
+      await end(SIGNALS[mode])
       await start()
     },
+    down: (mode = 'immediate') => end(SIGNALS[mode]),
+    up: start,
   }
 }
 

@@ -1,0 +1,131 @@
+import { onTestFinished } from 'vitest'
+import { newSecret } from '../../../src/account/key.ts'
+import { IP_LIMITS, PLANS } from '../../../src/account/plan.ts'
+import type { Scope } from '../../../src/account/scope.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import type { LogFields } from '../../../src/base/log.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { createSeal } from '../../../src/base/seal.ts'
+import { createDashboard } from '../../../src/dashboard/dashboard.ts'
+import type { HealthSource } from '../../../src/dashboard/health/source.ts'
+import { firstKeys } from '../../../src/dashboard/session/welcome.ts'
+import { closeApp, createApp } from '../../../src/http/app.ts'
+import type { Env } from '../../../src/http/context.ts'
+import type { Service, ServiceSettings } from '../../../src/http/service.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { createKey, type NewKey } from '../../../src/store/account/keys.ts'
+import { type Database, openDatabase, write } from '../../../src/store/database.ts'
+import { serverLimits } from '../../../src/store/limit/server-limits.ts'
+import { createBooks } from '../../../src/work/books/books.ts'
+import { idleHealth } from '../../dashboard/idle-health.ts'
+import { house as engineHouse } from '../../engine/house.ts'
+import { fakePost } from '../../fake/post.ts'
+import { underContract } from '../../http/contract/contract.ts'
+import { idleWorker, type RequestOptions } from '../../http/house.ts'
+import { tempFolder } from '../../store/temp-database.ts'
+
+type ServerOptions = {
+  readonly settings?: Partial<ServiceSettings>
+  readonly engine?: Parameters<typeof engineHouse>[0]
+  /** What stands in for parts of the service. */
+  readonly parts?: (database: Database) => Partial<Service>
+  readonly health?: Partial<HealthSource>
+}
+
+/** One `ev serve` without a port, on a PostgreSQL and by the time of this machine. Nobody works on its jobs unless that is handed in. */
+export async function server(url: string, given: ServerOptions = {}) {
+  const [clock, random] = [systemClock, systemRandom]
+  const database = await openDatabase(url, clock)
+  const { log, lines } = noted()
+  const plans = new Map(PLANS.map(one => [one.name, one]))
+  const { engine } = engineHouse({ ...given.engine, engine: { clock, ...given.engine?.engine } })
+  const limits = serverLimits(database, { clock, log })
+  const books = createBooks({ database, clock, random, log, plans })
+  const dataDir = tempFolder()
+  const service: Service = {
+    ...{ clock, random, log, database, engine, books, limits },
+    ...{ worker: idleWorker(), post: fakePost(), resolver: engineHouse().zone },
+    deliveries: {
+      wake: () => {},
+      status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
+    },
+    seal: createSeal('a secret of tests', random),
+    settings: {
+      ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS, dataDir },
+      ...{ limits: true, trustProxy: [], webhookAllowRanges: [], metricsToken: null },
+      ...given.settings,
+    },
+    isStopping: () => false,
+    ...given.parts?.(database),
+  }
+  const pages = createDashboard({
+    ...{ clock, random, log, database, firstKeys: firstKeys(clock, random) },
+    app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
+    settings: service.settings,
+    health: { ...idleHealth(), ...given.health },
+  })
+  const app = createApp(service, pages)
+  underContract(app, service)
+  onTestFinished(async () => {
+    await service.books.stop()
+    await closeApp(service)
+    await limits.close()
+    await engine.close()
+    await database.close()
+  })
+
+  /** Asks as a client at 192.0.2.1 would. */
+  async function request(path: string, o: RequestOptions = {}): Promise<Response> {
+    const { method = o.body === undefined ? 'GET' : 'POST', ip = '192.0.2.1' } = o
+    const headers = new Headers(o.headers)
+    if (typeof o.key === 'string') headers.set('Authorization', `Bearer ${o.key}`)
+    if (o.body !== undefined && !(o.body instanceof FormData)) {
+      headers.set('Content-Type', 'application/json')
+    }
+    const body = o.body instanceof FormData ? o.body : JSON.stringify(o.body)
+    const init = { method, headers, ...(o.body !== undefined && { body }) }
+    return app.request(path, init, {
+      incoming: { socket: { remoteAddress: ip } },
+    })
+  }
+  return { service, database, app, lines, request }
+}
+
+export type Server = Awaited<ReturnType<typeof server>>
+
+/** An account, and a key of it that may do everything. */
+export async function account(
+  database: Database,
+  {
+    id = 'acc_1',
+    plan = 'enterprise',
+    ...key
+  }: { id?: string; plan?: string } & Partial<NewKey> = {},
+): Promise<string> {
+  const now = systemClock.now()
+  const secret = newSecret(systemRandom, 'live')
+  await write(database, async trx => {
+    await createAccount(trx, { id, name: id, plan, now })
+    await createKey(trx, {
+      ...{ id: `key_of_${id}`, accountId: id, name: 'test', secret, now },
+      ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
+      ...{ rateLimitPerMinute: null, expiresAt: null },
+      ...key,
+    })
+  })
+  return secret.text
+}
+
+type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
+
+export function noted() {
+  const lines: Line[] = []
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) =>
+      void lines.push({ level, message, fields })
+  return {
+    lines,
+    log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
+  }
+}
