@@ -20,6 +20,7 @@ import { type Database, write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
 import { deleteLoadingJobs } from './store/job/loading.ts'
 import { openLimits } from './store/limit/file-limits.ts'
+import { serverLimits } from './store/limit/server-limits.ts'
 import { readSecret } from './store/secret.ts'
 import { type Doors, wireResolver } from './wire.ts'
 import { wireDoctor } from './wire-doctor.ts'
@@ -57,9 +58,12 @@ export async function wireService(
   const { dataDir } = config
   const ca = readAuthority(config)
   const seal = createSeal(readSecret(config, random), random)
-  const work = await wireWork(config, doors, parts)
+  const work = await wireWork(config, doors, { ...parts, role: 'serve' })
   const { database, books, engine, worker, plans } = work
-  const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
+  const limits =
+    database.dialect === 'postgres'
+      ? serverLimits(database, { clock, log })
+      : openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const { resolver, close: closeResolver } = wireResolver(config, doors.resolver, clock)
   const post = doors.post ?? wirePost(config, { clock, resolver, ca })
   let isStopping = false
@@ -128,8 +132,10 @@ export async function wireService(
 /** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
 async function takeUp(database: Database, { worker, log, settings }: Service): Promise<void> {
   clearUploads(settings.dataDir)
-  await deleteLoadingJobs(database)
   await write(database, releaseLostHolds)
+  // Others may be storing lists just now, and go on with jobs; what nobody does is found by looking for it.
+  if (database.dialect === 'postgres') return
+  await deleteLoadingJobs(database)
   const open = await openJobs(database)
   for (const { id } of open) worker.take(id)
   if (open.length > 0) log.info('open jobs go on', { jobs: open.length })

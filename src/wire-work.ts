@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { type Plan, plansWith } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
 import { systemRandom } from './base/random.ts'
@@ -5,17 +6,21 @@ import type { Config } from './config/settings.ts'
 import type { Engine } from './engine/engine.ts'
 import type { Lists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
+import { bossQueue } from './queue/boss-queue.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
 import type { Queue } from './queue/queue.ts'
+import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
 import { type Doors, wireEngine } from './wire.ts'
 import { type Books, createBooks } from './work/books/books.ts'
+import { type Membership, startMembership } from './work/cluster/membership.ts'
+import { startReconcile } from './work/cluster/reconcile.ts'
 import { startWorker } from './work/start-worker.ts'
 import { watchWithdrawals } from './work/withdrawal.ts'
 import type { JobWorker } from './work/worker.ts'
 
 export type WorkParts = {
-  /** `sqlite:FILE` or `postgres://…` */
+  /** `sqlite:FILE`, or `postgres://…` where others work too. */
   readonly databaseUrl: string
   /** Our address for clients, without a slash at its end. */
   readonly baseUrl: string
@@ -29,7 +34,7 @@ export interface WorkerHouse {
   readonly worker: JobWorker
   /** Begins nothing new from now on; what is under way comes to its end. */
   stopSoon(): void
-  /** Ends work, writes what is not written yet, and closes everything. */
+  /** Ends work, writes what is not written yet, gives back what it had in hand, and closes everything. */
   close(): Promise<void>
 }
 
@@ -45,21 +50,26 @@ export interface WorkHouse extends WorkerHouse {
 
 /** `ev worker`: works on the jobs of accounts, and answers nobody. */
 export function wireWorker(config: Config, doors: Doors, parts: WorkParts): Promise<WorkerHouse> {
-  return wireWork(config, doors, parts)
+  return wireWork(config, doors, { ...parts, role: 'worker' })
 }
 
 /** Builds from settings and doors what works on jobs. */
-export async function wireWork(config: Config, doors: Doors, parts: WorkParts): Promise<WorkHouse> {
+export async function wireWork(
+  config: Config,
+  doors: Doors,
+  parts: WorkParts & { readonly role: MemberRole },
+): Promise<WorkHouse> {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { lists, baseUrl } = parts
   const plans = plansWith(config.plans)
   const database = await openDatabase(parts.databaseUrl, clock)
+  const shared = await joinOthers(database, config, doors, parts)
   const books = createBooks({ database, clock, random, log, plans })
   const sandbox = wireEngine(config, doors, { sandbox: true, lists })
   const worker = startWorker({
-    ...{ database, log, random, books, baseUrl },
+    ...{ database, log, random, books, baseUrl, ...shared },
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
-    egresses: config.egresses.map(({ name }) => name),
+    egresses: namesOf(config),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => true,
@@ -73,21 +83,64 @@ export async function wireWork(config: Config, doors: Doors, parts: WorkParts): 
     },
   }
   const engine = wireEngine(config, doors, { lists, ...(config.cache ? { memory } : {}) })
-  const endWatch = watchWithdrawals(database, worker, log)
+  const { fleet } = engine
+  const watch =
+    shared === null
+      ? watchAlone(database, worker, doors)
+      : startReconcile({
+          ...{ database, queue: shared.queue, fleet, random, log },
+          egresses: () => shared.cluster.egresses(),
+        })
   return {
     ...{ database, plans, books, engine, worker },
-    queue: memoryQueue(clock, log),
+    queue: shared?.queue ?? memoryQueue(clock, log),
     stopSoon() {
       isStopping = true
+      void watch.stop()
       void worker.stop()
     },
     async close() {
       isStopping = true
-      endWatch()
-      await worker.stop()
+      await Promise.all([watch.stop(), worker.stop()])
       await books.stop()
       await Promise.all([engine.close(), sandbox.close()])
+      await shared?.queue.close()
+      await shared?.cluster.stop()
       await database.close()
     },
   }
+}
+
+/** What this process has in common with others that work on the same database. */
+type Shared = { readonly queue: Queue; readonly cluster: Membership }
+
+/** A file is worked on by one process, which needs none of it. */
+async function joinOthers(
+  database: Database,
+  config: Config,
+  { clock = systemClock, random = systemRandom, log }: Doors,
+  { role, version, databaseUrl }: WorkParts & { readonly role: MemberRole },
+): Promise<Shared | null> {
+  if (database.dialect === 'sqlite') return null
+  try {
+    const queue = await bossQueue({ url: databaseUrl, clock, log, random })
+    const name = `${hostname()}:${process.pid}`
+    const egresses = namesOf(config)
+    const member = { database, random, log, role, name, version, egresses }
+    const cluster = await startMembership(member).catch(async error => {
+      await queue.close()
+      throw error
+    })
+    return { queue, cluster }
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+const namesOf = ({ egresses }: Config) => egresses.map(({ name }) => name)
+
+function watchAlone(database: Database, worker: JobWorker, { log }: Doors) {
+  const end = watchWithdrawals(database, worker, log)
+  return { stop: async () => end() }
 }

@@ -1,0 +1,137 @@
+import { breathe, type Clock, MINUTE, SECOND, sleep } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import type { Random } from '../../base/random.ts'
+import type { Fleet } from '../../probe/egress/fleet.ts'
+import type { Queue } from '../../queue/queue.ts'
+import {
+  type Bound,
+  isOurRound,
+  overdueBound,
+  overdueOperators,
+  unroutedJobs,
+} from '../../store/cluster/missing.ts'
+import type { Database } from '../../store/database.ts'
+import { freeItems, type Waiting } from '../../store/job/claims.ts'
+import { probeKind, type Slot, slotKey } from '../probe/entries.ts'
+import { EgressAbsence } from './egress-absence.ts'
+
+export type ReconcileParts = {
+  readonly database: Database
+  readonly queue: Queue
+  readonly fleet: Fleet
+  /** Names of the egresses that some living member asks by. */
+  readonly egresses: () => readonly string[]
+  readonly random: Random
+  readonly log: Log
+}
+
+/** How often each member looks, in the mean 12.5 s; one of them does so in ten seconds. */
+const LOOK_MIN_MS = 10 * SECOND
+const LOOK_SPREAD_MS = 5 * SECOND
+/** What has been due for longer should have been taken by somebody. */
+const OVERDUE_MS = 10 * SECOND
+/** Items of an egress that nobody has had for so long are anybody's. */
+const ABSENT_MS = 5 * MINUTE
+/** Pairs of operator and job that are read together, and in one round; the next one goes on behind them. */
+const PAGE_MAX = 1_000
+const PAGES_MAX = 10
+
+/**
+ * Puts into the queue what is missing there: the store tells what there is to do, and an entry may be lost with the
+ * process that was about to put it.
+ */
+export function startReconcile(parts: ReconcileParts): { stop(): Promise<void> } {
+  const { database, random, log } = parts
+  const { clock } = database
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const round = new Round(parts)
+  const run = async () => {
+    while (!signal.aborted) {
+      await round
+        .run(signal)
+        .catch(error =>
+          log.error('what is missing cannot be looked for', { why: messageOf(error) }),
+        )
+      await sleep(clock, LOOK_MIN_MS + random.below(LOOK_SPREAD_MS), signal)
+    }
+  }
+  const running = run()
+  return {
+    stop() {
+      stopping.abort()
+      return running
+    },
+  }
+}
+
+class Round {
+  readonly #parts: ReconcileParts
+  readonly #clock: Clock
+  readonly #absence: EgressAbsence
+  /** Where the last round ended. */
+  #after: Waiting = BEGINNING
+
+  constructor(parts: ReconcileParts) {
+    this.#parts = parts
+    this.#clock = parts.database.clock
+    this.#absence = new EgressAbsence(this.#clock)
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { database, queue, egresses } = this.#parts
+    this.#absence.note(egresses())
+    if (!(await isOurRound(database, LOOK_MIN_MS))) return
+    await queue.putAll('route', await unroutedJobs(database))
+    await this.#putOperators(signal)
+    await this.#putBound()
+  }
+
+  async #putOperators(signal: AbortSignal): Promise<void> {
+    const { database, fleet } = this.#parts
+    const dueBefore = this.#dueBefore
+    for (let pages = 0; pages < PAGES_MAX && !signal.aborted; pages++) {
+      const page = { after: this.#after, max: PAGE_MAX, dueBefore }
+      const { operators, next } = await overdueOperators(database, page)
+      await this.#put(operators.map(operator => ({ operator, egress: fleet.firstFor(operator) })))
+      this.#after = next ?? BEGINNING
+      if (next === null) return
+      await breathe()
+    }
+  }
+
+  async #putBound(): Promise<void> {
+    const { database, fleet } = this.#parts
+    const bound = await overdueBound(database, this.#dueBefore)
+    for (const one of bound.filter(each => this.#isFree(each))) {
+      await freeItems(database, one)
+      await this.#put([{ operator: one.operator, egress: fleet.firstFor(one.operator) }])
+    }
+    await this.#put(bound.filter(each => this.#isAsked(each)))
+  }
+
+  /** Nobody asks by its egress any more, or not that operator. */
+  #isFree({ operator, egress }: Bound): boolean {
+    if (this.#absence.isPresent(egress))
+      return !this.#parts.fleet.inOrder(operator).includes(egress)
+    return this.#absence.ofMs(egress) >= ABSENT_MS
+  }
+
+  #isAsked(bound: Bound): boolean {
+    return this.#absence.isPresent(bound.egress) && !this.#isFree(bound)
+  }
+
+  get #dueBefore(): number {
+    return this.#clock.now() - OVERDUE_MS
+  }
+
+  async #put(slots: readonly Slot[]): Promise<void> {
+    for (const [egress, its] of Map.groupBy(slots, slot => slot.egress)) {
+      const keys = new Set(its.map(({ operator }) => slotKey(operator, 0)))
+      await this.#parts.queue.putAll(probeKind(egress), [...keys])
+    }
+  }
+}
+
+const BEGINNING: Waiting = { operator: '', jobId: '' }
