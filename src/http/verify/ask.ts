@@ -71,7 +71,8 @@ async function settled(
   const released = hold?.amount ?? 0
   return orGiveBack(c, service, hold, () =>
     commit(c, service, async trx => {
-      const entries = { ...origin, source: 'single' as const, jobId: null, period, released }
+      const held = { period, released, member: hold?.member ?? null }
+      const entries = { ...origin, source: 'single' as const, jobId: null, ...held }
       await service.books.record(trx, { ...entries, entries: [entry] })
       return { status: 200, body }
     }),

@@ -78,7 +78,8 @@ export async function releaseHolds(trx: Trx, members: readonly string[]): Promis
   }
 }
 
-async function lockCredit(trx: Trx, { accountId, period }: CreditsOf): Promise<void> {
+/** Nobody else holds, settles or tells of these credits before the transaction ends. */
+export async function lockCredit(trx: Trx, { accountId, period }: CreditsOf): Promise<void> {
   await locking(trx, trx.selectFrom('credit').select('held'))
     .where('account_id', '=', accountId)
     .where('period_start', '=', period)

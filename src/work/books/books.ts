@@ -3,9 +3,14 @@ import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
-import { holdCredits, readCredit, settleCredits } from '../../store/account/credits.ts'
-import { hasVerification } from '../../store/account/history.ts'
-import { type Database, isOfStorage, type Trx, write, writeLoosely } from '../../store/database.ts'
+import { holdCredits, readCredit } from '../../store/account/credits.ts'
+import {
+  type Database,
+  isOfStorage,
+  type Trx,
+  writeBeside,
+  writeLoosely,
+} from '../../store/database.ts'
 import type { JobType } from '../../store/schema.ts'
 import {
   type Entries,
@@ -15,6 +20,7 @@ import {
   writeEntries,
 } from './entries.ts'
 import { createGroups } from './groups.ts'
+import { type Slip, slipWriter } from './slips.ts'
 import { tallyEntries } from './tally.ts'
 
 export type { Entry } from './entries.ts'
@@ -25,6 +31,8 @@ export type Hold = {
   readonly period: number
   /** 0 where the plan knows no limit: nothing need be set aside then. */
   readonly amount: number
+  /** The member of the cluster that holds it: with its end it goes back. Left out: there is no cluster. */
+  readonly member?: string
 }
 
 /** A single verification that has ended with a result. */
@@ -62,6 +70,8 @@ export type BooksParts = {
   readonly log: Log
   /** By name. */
   readonly plans: ReadonlyMap<string, Plan>
+  /** As which member of the cluster this process holds credits; null, or left out: there is no cluster. */
+  readonly member?: () => string | null
 }
 
 /** Verifications that wait to be written while the disk is full, 2 KB each: with more nothing new is begun. */
@@ -74,7 +84,7 @@ export function createBooks(parts: BooksParts): Books {
   const { database, clock, log, random } = parts
   const groups = createGroups<Slip>({
     clock,
-    write: (group, again) => writeSlips(parts, group, again),
+    write: slipWriter(parts),
     onFailure(error, group, tries) {
       const goesOn = isOfStorage(error) || tries < TRIES_MAX
       const said = goesOn ? 'books: not written, tried again' : 'books: not written, lost'
@@ -91,11 +101,12 @@ export function createBooks(parts: BooksParts): Books {
       if (groups.waiting >= WAITING_MAX && groups.fault !== null) throw groups.fault
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }
+      const member = parts.member?.() ?? null
       // A hold that a power cut undoes is one that the next start would give back.
       const isHeld = await writeLoosely(database, db =>
-        holdCredits(db, { accountId, period, amount, limit }),
+        holdCredits(db, { accountId, period, amount, limit, member }),
       )
-      if (isHeld) return { period, amount }
+      if (isHeld) return member === null ? { period, amount } : { period, amount, member }
       await refuse(parts, { accountId, period, limit })
       return null
     },
@@ -121,54 +132,6 @@ export function createBooks(parts: BooksParts): Books {
   }
 }
 
-/** What the books take later on: a verification, or a hold that goes back. */
-type Slip =
-  | (Settled & { readonly at: number; readonly entry: Required<Entry> })
-  | { readonly accountId: string; readonly hold: Hold; readonly entry: null }
-
-type Done = Extract<Slip, { at: number }>
-
-async function writeSlips(
-  parts: BooksParts,
-  slips: readonly Slip[],
-  again: boolean,
-): Promise<void> {
-  const done = slips.filter((slip): slip is Done => slip.entry !== null)
-  await write(parts.database, async trx => {
-    const [first] = done
-    // A commit that failed may be durable nevertheless; its first verification tells.
-    if (again && first !== undefined && (await isWritten(trx, first))) return
-    for (const { at, ...entries } of entriesOf(done)) {
-      tallyEntries(parts.database, entries)
-      await writeEntries(trx, parts, entries, at)
-    }
-    for (const { accountId, hold, entry } of slips) {
-      if (entry !== null) continue
-      const { period, amount } = hold
-      await settleCredits(trx, { accountId, period, released: amount, used: 0 })
-    }
-  })
-}
-
-const isWritten = (trx: Trx, { accountId, sandbox, at, entry }: Done) =>
-  hasVerification(trx, { accountId, sandbox, createdAt: at, id: entry.id })
-
-/** Verifications of the same origin together: what they cost is counted once for all of them. */
-function entriesOf(done: readonly Done[]): (Entries & { at: number })[] {
-  const groups = Map.groupBy(done, ({ accountId, keyId, source, sandbox, hold }) =>
-    JSON.stringify([accountId, keyId, source, sandbox, hold?.period ?? null]),
-  )
-  return [...groups.values()].map(group => {
-    const { accountId, keyId, source, sandbox, hold, at } = group[0] as Done
-    const released = group.reduce((sum, slip) => sum + (slip.hold?.amount ?? 0), 0)
-    const entries = group.map(({ entry }) => entry)
-    return {
-      ...{ accountId, keyId, source, sandbox, released, entries, at },
-      ...{ jobId: null, period: hold?.period ?? null },
-    }
-  })
-}
-
 /** An account that is refused again and again writes nothing for it. A refusal stays one where it cannot be told of. */
 async function refuse(
   parts: BooksParts,
@@ -177,7 +140,7 @@ async function refuse(
   const { used, held, warned } = await readCredit(parts.database, o.accountId, o.period)
   if (warned >= 100 || used + held < o.limit) return
   try {
-    await write(parts.database, trx => tellExhausted(trx, parts, o, parts.clock.now()))
+    await writeBeside(parts.database, trx => tellExhausted(trx, parts, o, parts.clock.now()))
   } catch (error) {
     parts.log.warn('books: used up, and nobody told', { why: messageOf(error) })
   }

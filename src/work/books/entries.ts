@@ -8,6 +8,7 @@ import { noteWarned, readCredit, settleCredits } from '../../store/account/credi
 import { addHistory, type Verification } from '../../store/account/history.ts'
 import type { CreditTable } from '../../store/account/tables.ts'
 import { countUsage, type Usage } from '../../store/account/usage.ts'
+import { lockCredit, takeHold } from '../../store/cluster/holds.ts'
 import type { Trx } from '../../store/database.ts'
 import { emit } from '../../store/event/events.ts'
 import type { JobType } from '../../store/schema.ts'
@@ -31,6 +32,8 @@ export type Entries = {
   readonly period: number | null
   /** Credits that are set aside for these and no longer needed. */
   readonly released: number
+  /** The member of the cluster that holds them; null or left out: there is none, or a job holds them. */
+  readonly member?: string | null
   readonly entries: readonly Entry[]
 }
 
@@ -51,13 +54,23 @@ export async function writeEntries(
     o.entries.map(entry => toVerification(entry, o, parts.random, now)),
   )
   if (o.sandbox) return
-  await countUsage(trx, usageOf(o, now))
   const used = o.entries.reduce((sum, { result }) => sum + creditsFor(result), 0)
-  if (used === 0 && o.released === 0) return
-  const { accountId, released } = o
-  const period = o.period ?? periodStart(now)
-  const credit = await settleCredits(trx, { accountId, period, released, used })
-  if (used > 0) await warn(trx, parts, credit, now)
+  // The credits are locked before the usage, wherever both are written.
+  const credit = await settle(trx, o, used, now)
+  await countUsage(trx, usageOf(o, now))
+  if (credit !== null && used > 0) await warn(trx, parts, credit, now)
+}
+
+async function settle(
+  trx: Trx,
+  { accountId, period: begun, member = null, released: amount }: Entries,
+  used: number,
+  now: number,
+): Promise<CreditTable | null> {
+  if (used === 0 && amount === 0) return null
+  const period = begun ?? periodStart(now)
+  const released = await takeHold(trx, { accountId, period, member, amount })
+  return settleCredits(trx, { accountId, period, released, used })
 }
 
 /** Tells an account that was refused for want of credits that they are used up, once in a period. */
@@ -67,6 +80,7 @@ export async function tellExhausted(
   { accountId, period, limit }: { accountId: string; period: number; limit: number },
   now: number,
 ): Promise<void> {
+  await lockCredit(trx, { accountId, period })
   const credit = await readCredit(trx, accountId, period)
   // What is set aside is as good as used for whoever wants more.
   const used = credit.used + credit.held
@@ -112,7 +126,7 @@ function usageOf({ accountId, keyId, entries }: Entries, now: number): Usage[] {
     usage.credits += creditsFor(result)
     byClass.set(name, usage)
   }
-  return [...byClass.values()]
+  return [...byClass.values()].sort((a, b) => (a.class < b.class ? -1 : 1))
 }
 
 /** One event for each threshold that was reached, once in a period. */

@@ -106,6 +106,7 @@ function store(
     await service.books.record(trx, {
       ...owner,
       ...{ source: 'bulk', jobId, period: hold?.period ?? null, released: hold?.amount ?? 0 },
+      member: hold?.member ?? null,
       entries: anew.map(result => ({ result })),
     })
     return { status: 200, body: presentInstant(jobId, results) }
