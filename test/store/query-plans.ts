@@ -1,7 +1,10 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
 import type { Database } from '../../src/store/database.ts'
 
-/** The query plans of all that runs on the database meanwhile. */
+/**
+ * The query plans of all that runs on the database meanwhile, line by line. What PostgreSQL says hangs on how many rows
+ * there are, and on what it knows of them (`analyze`).
+ */
 export async function plansOf(
   database: Database,
   run: (database: Database) => Promise<unknown>,
@@ -14,19 +17,29 @@ export async function plansOf(
     },
     transformResult: async ({ result }) => result,
   }
-  const [db, reader] = [database.db, database.reader].map(one => one.withPlugin(spy))
-  await run({ ...database, ...(db && reader && { db, reader }) })
+  const [db, reader, loose] = [database.db, database.reader, database.loose].map(one =>
+    one.withPlugin(spy),
+  )
+  await run({ ...database, ...(db && reader && loose && { db, reader, loose }) })
   const plans: string[] = []
   for (const node of nodes) {
-    const { sql, parameters } = database.db
-      .getExecutor()
-      .compileQuery(node, { queryId: 'plan' } as never)
-    if (/^\s*pragma/i.test(sql)) continue
-    // Without their values: a plan that hangs on one is made anew for each.
-    const nothing = parameters.map(() => null)
-    const explain = CompiledQuery.raw(`explain query plan ${sql}`, nothing)
-    const { rows } = await database.db.executeQuery<{ detail: string }>(explain)
-    plans.push(...rows.map(({ detail }) => detail))
+    const query = database.db.getExecutor().compileQuery(node, { queryId: 'plan' } as never)
+    if (/^\s*(pragma|set|select pg_advisory)/i.test(query.sql)) continue
+    plans.push(...(await planOf(database, query)))
   }
   return plans
+}
+
+async function planOf({ db, dialect }: Database, { sql, parameters }: CompiledQuery) {
+  if (dialect === 'postgres') {
+    const explain = CompiledQuery.raw(`explain (costs off) ${sql}`, [...parameters])
+    const { rows } = await db.executeQuery<{ 'QUERY PLAN': string }>(explain)
+    return rows.map(row => row['QUERY PLAN'])
+  }
+  // Without their values: a plan that hangs on one is made anew for each.
+  const nothing = parameters.map(() => null)
+  const { rows } = await db.executeQuery<{ detail: string }>(
+    CompiledQuery.raw(`explain query plan ${sql}`, nothing),
+  )
+  return rows.map(({ detail }) => detail)
 }

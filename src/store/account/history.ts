@@ -79,7 +79,7 @@ export async function deleteHistoryBefore(
   const { numAffectedRows = 0n } = await sql`
     delete from verification where (account_id, sandbox, created_at, id) in (
       select account_id, sandbox, created_at, id from verification
-      where created_at < ${before} order by created_at limit ${max})`.execute(trx)
+      where created_at < ${before} and id <> '' order by created_at limit ${max})`.execute(trx)
   return Number(numAffectedRows)
 }
 

@@ -7,7 +7,7 @@ import { serverTime } from './server-time.ts'
 // What the queue must have an entry for, as the store tells it. States that choose rows are literals, so that the
 // partial indexes are used.
 
-const isOpen = sql`job.account_id is not null and job.state in ('queued', 'processing')`
+const isOpen = sql`job.finished_at is null and job.account_id is not null and job.state in ('queued', 'processing')`
 
 /** Jobs of accounts that have items which nobody looked at yet, or that nobody began. */
 export async function unroutedJobs({ reader }: Database): Promise<string[]> {

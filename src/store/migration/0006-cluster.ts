@@ -10,6 +10,12 @@ export async function cluster(db: Kysely<unknown>): Promise<void> {
     .where(sql.ref('holder'), 'is not', null)
     .execute()
   await db.schema
+    .createIndex('job_open')
+    .on('job')
+    .columns(['created_at', 'id'])
+    .where(sql.ref('finished_at'), 'is', null)
+    .execute()
+  await db.schema
     .createTable('member')
     .addColumn('id', 'text', column => column.primaryKey())
     .addColumn('role', 'text', column => column.notNull())

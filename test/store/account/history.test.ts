@@ -11,7 +11,7 @@ import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { newRow } from '../../../src/store/job/jobs.ts'
 import { plansOf } from '../query-plans.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { onPostgres, tempDatabase } from '../temp-database.ts'
 
 const ROW: Verification = {
   ...{ id: 'ver_a', account_id: 'acc_a', key_id: 'key_a', email: 'Ann@good.test' },
@@ -171,18 +171,23 @@ describe('the history', () => {
       ])
     })
 
-    test('by its key alone: nothing is sorted, and nothing read outside of a piece', async () => {
-      const database = await many(10)
-      const before = { createdAt: 3, id: 'ver_000009' }
-      const plan = await plansOf(database, db =>
-        historyPage(db, { ...QUERY, before, search: 'sought', classes: ['risky'], since: 1 }),
-      )
-      expect(plan).toHaveLength(2)
-      for (const line of plan) {
-        expect(line).toMatch(/SEARCH verification USING PRIMARY KEY .*account_id=\? AND sandbox=\?/)
-        expect(line).toMatch(/<\(\?,\?\)/)
-      }
-    })
+    test.skipIf(onPostgres)(
+      'by its key alone: nothing is sorted, and nothing read outside of a piece',
+      async () => {
+        const database = await many(10)
+        const before = { createdAt: 3, id: 'ver_000009' }
+        const plan = await plansOf(database, db =>
+          historyPage(db, { ...QUERY, before, search: 'sought', classes: ['risky'], since: 1 }),
+        )
+        expect(plan).toHaveLength(2)
+        for (const line of plan) {
+          expect(line).toMatch(
+            /SEARCH verification USING PRIMARY KEY .*account_id=\? AND sandbox=\?/,
+          )
+          expect(line).toMatch(/<\(\?,\?\)/)
+        }
+      },
+    )
   })
 
   test('written again stays as it was', async () => {

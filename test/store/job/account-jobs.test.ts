@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { HOUR } from '../../../src/base/clock.ts'
 import { resultOfFailure } from '../../../src/engine/result/conclude.ts'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
@@ -14,7 +15,8 @@ import {
 } from '../../../src/store/job/loading.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { resultPage } from '../../../src/store/job/results.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { fakeClock } from '../../fake/clock.ts'
+import { onPostgres, tempDatabase } from '../temp-database.ts'
 
 type Owner = NonNullable<NewJob['owner']>
 
@@ -88,17 +90,36 @@ describe('jobs of an account', () => {
     expect((await openJobs(database)).map(({ id }) => id)).toEqual(['job_1', 'ver_1'])
   })
 
-  test('that never became queued go at the next start; lists of the command line stay', async () => {
-    const database = await tempDatabase()
+  test.skipIf(onPostgres)(
+    'that never became queued go at the next start; lists of the command line stay',
+    async () => {
+      const database = await tempDatabase()
+      await createJob(database, owned('job_loading'))
+      await addItems(database, 'job_loading', [{ position: 1, text: 'a', dedupeKey: 'a' }])
+      await createJob(database, { id: 'list', sourceKey: 's', source: '{}' })
+      await queued(database, 'job_1')
+      await deleteLoadingJobs(database)
+      expect(await findJob(database, 'job_loading')).toBeNull()
+      const items = await database.db.selectFrom('item').select('job_id').execute()
+      expect(items).toEqual([{ job_id: 'job_1' }])
+      expect(await findJob(database, 'list')).not.toBeNull()
+    },
+  )
+
+  test('that never became queued go after an hour, where another process may be loading them', async () => {
+    const clock = fakeClock()
+    const database = await tempDatabase({ clock })
+    await createJob(database, owned('job_left'))
+    await addItems(database, 'job_left', [{ position: 1, text: 'a', dedupeKey: 'a' }])
+    await clock.advance(HOUR)
     await createJob(database, owned('job_loading'))
-    await addItems(database, 'job_loading', [{ position: 1, text: 'a', dedupeKey: 'a' }])
-    await createJob(database, { id: 'list', sourceKey: 's', source: '{}' })
-    await queued(database, 'job_1')
-    await deleteLoadingJobs(database)
-    expect(await findJob(database, 'job_loading')).toBeNull()
-    const items = await database.db.selectFrom('item').select('job_id').execute()
-    expect(items).toEqual([{ job_id: 'job_1' }])
-    expect(await findJob(database, 'list')).not.toBeNull()
+    await clock.advance(1)
+    const deleted = await (onPostgres
+      ? deleteLoadingJobs(database)
+      : deleteLoadingJobs(database, clock.now() - HOUR))
+    expect(deleted).toBe(1)
+    expect(await findJob(database, 'job_left')).toBeNull()
+    expect(await findJob(database, 'job_loading')).not.toBeNull()
   })
 })
 

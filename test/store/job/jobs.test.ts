@@ -8,7 +8,7 @@ import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
 import { reopenJob } from '../../../src/store/job/reopening.ts'
 import { listLock, lockJob } from '../../../src/store/lock.ts'
-import { addJob, queuedJob, tempDatabase, tempFolder } from '../temp-database.ts'
+import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../temp-database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 
@@ -209,15 +209,18 @@ describe('jobs that go', () => {
     expect(await readJob(database, 'resumed')).toMatchObject({ state: 'queued' })
   })
 
-  test('are not those that a process holds: it may be about to write them', async () => {
-    const { database, clock, job } = await queuedJob([], 'held')
-    await addJob(database, [], 'free')
-    await clock.advance(1_000)
-    const folder = tempFolder()
-    const lock = lockJob(folder, listLock(job.source_key))
-    const deleted = await deleteJobsBefore(database, folder, clock.now())
-    expect(deleted.map(({ id }) => id)).toEqual(['free'])
-    lock?.release()
-    expect(await deleteJobsBefore(database, folder, clock.now())).toMatchObject([{ id: 'held' }])
-  })
+  test.skipIf(onPostgres)(
+    'are not those that a process holds: it may be about to write them',
+    async () => {
+      const { database, clock, job } = await queuedJob([], 'held')
+      await addJob(database, [], 'free')
+      await clock.advance(1_000)
+      const folder = tempFolder()
+      const lock = lockJob(folder, listLock(job.source_key))
+      const deleted = await deleteJobsBefore(database, folder, clock.now())
+      expect(deleted.map(({ id }) => id)).toEqual(['free'])
+      lock?.release()
+      expect(await deleteJobsBefore(database, folder, clock.now())).toMatchObject([{ id: 'held' }])
+    },
+  )
 })

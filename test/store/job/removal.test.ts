@@ -1,10 +1,13 @@
-import { describe, expect, test } from 'vitest'
-import type { Database } from '../../../src/store/database.ts'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { type Database, openDatabase } from '../../../src/store/database.ts'
 import { accountJob, openJobs } from '../../../src/store/job/account-jobs.ts'
+import { cancelJob } from '../../../src/store/job/course.ts'
 import { createJob, findJob, openJobIn } from '../../../src/store/job/jobs.ts'
 import { addItems, deleteLoadingJobs, queueJob } from '../../../src/store/job/loading.ts'
-import { deleteJob } from '../../../src/store/job/removal.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
+import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../temp-database.ts'
 
 const ROWS = 9_000
 
@@ -33,7 +36,7 @@ describe('a long list that is deleted', () => {
     expect(await rowsLeft(database)).toBe(0)
   })
 
-  test('goes at the next start when a crash left some of it', async () => {
+  test('goes later on when a crash left some of it', async () => {
     const database = await loaded()
     const crash = new Error('power cut')
     let writes = 0
@@ -50,14 +53,63 @@ describe('a long list that is deleted', () => {
     await expect(deleteJob(failing, 'j')).rejects.toBe(crash)
     expect(await rowsLeft(database)).toBeGreaterThan(0)
     expect(await accountJob(database, 'acc_a', 'j')).toBeNull()
-    await deleteLoadingJobs(database)
+    await deleteLoadingJobs(database, database.clock.now() + 1)
     expect(await findJob(database, 'j')).toBeNull()
     expect(await rowsLeft(database)).toBe(0)
   })
 })
 
+describe('a job that several remove', () => {
+  test('at once is gone when each of them says so, and nobody is in the way of the other', async () => {
+    const [one, other] = await twoOf(await loadedAt())
+    await Promise.all([deleteJob(one, 'j'), deleteJob(other, 'j')])
+    expect(await findJob(one, 'j')).toBeNull()
+    expect(await rowsLeft(one)).toBe(0)
+  })
+
+  test('as it is old is removed by one of them, which tells it', async () => {
+    const [one, other] = await twoOf(await loadedAt())
+    await cancelJob(one, 'j')
+    const folder = tempFolder()
+    const before = one.clock.now() + 1
+    const removed = await Promise.all(
+      [one, other].map(database => deleteJobsBefore(database, folder, before)),
+    )
+    expect(removed.flat().map(({ id }) => id)).toEqual(['j'])
+    expect(await rowsLeft(one)).toBe(0)
+  })
+
+  test('stays when it is none any more that is meant', async () => {
+    const database = await loaded()
+    expect(await deleteJob(database, 'j', ({ state }) => state === 'loading')).toBe(false)
+    expect(await deleteJob(database, 'no such job')).toBe(false)
+    expect(await rowsLeft(database)).toBe(ROWS)
+  })
+})
+
+/** A database with a list, and another way to it, as another process has. */
+const loadedAt = async () => {
+  const url = onPostgres ? await tempPostgres() : `sqlite:${join(tempFolder(), 'ev.sqlite')}`
+  const database = await opened(url)
+  await load(database)
+  return url
+}
+
+const twoOf = async (url: string) => [await opened(url), await opened(url)] as const
+
+async function opened(url: string): Promise<Database> {
+  const database = await openDatabase(url, systemClock)
+  onTestFinished(() => database.close())
+  return database
+}
+
 async function loaded(): Promise<Database> {
   const database = await tempDatabase()
+  await load(database)
+  return database
+}
+
+async function load(database: Database): Promise<void> {
   const owner = { accountId: 'acc_a', keyId: 'key_a', type: 'batch' as const, name: null }
   await createJob(database, {
     ...{ id: 'j', sourceKey: 'j', source: '{}' },
@@ -69,7 +121,6 @@ async function loaded(): Promise<Database> {
   })
   await addItems(database, 'j', items)
   await queueJob(database, 'j')
-  return database
 }
 
 async function rowsLeft({ db }: Database): Promise<number> {
