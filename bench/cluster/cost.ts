@@ -19,9 +19,10 @@ async function measure(rows: number, onPostgres: boolean) {
   const list = { rows, domains: 300 }
   const stand = await openStand(onPostgres, {
     scenario: worldOf(list, 0),
+    serverArgs: ['--limits', 'off', '--plan', 'enterprise'],
     args: [
-      ...['--limits', 'off', '--cache', 'off', '--sessions-per-second', '1000'],
-      ...['--recipients-per-session', '20', '--concurrency', '50', '--plan', 'enterprise'],
+      ...['--cache', 'off', '--sessions-per-second', '1000'],
+      ...['--recipients-per-session', '20', '--concurrency', '50'],
     ],
   })
   try {

@@ -17,9 +17,9 @@ export async function siegeOf(
   const stand = await openStand(true, {
     scenario: worldOf(list, 50),
     config: { plans: { team: { requests: 1_000, per: 'second', 'credits-per-day': 10_000_000 } } },
+    serverArgs: ['--plan', 'team', '--limits', 'off', '--webhook-allow-ranges', '127.0.0.0/8'],
     args: [
-      ...['--plan', 'team', '--limits', 'off', '--concurrency', '40'],
-      ...['--webhook-allow-ranges', '127.0.0.0/8'],
+      ...['--concurrency', '40'],
       ...['--sessions-per-operator', `${SESSIONS_MAX}`, '--recipients-per-session', '20'],
       // So slow that the killing is over before the list is.
       ...['--sessions-per-second', '0.25'],

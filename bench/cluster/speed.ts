@@ -32,10 +32,11 @@ async function measure(rows: number, workers: number): Promise<number> {
   const list = { rows, domains: 300 }
   const stand = await openStand(workers > 0, {
     scenario: worldOf(list, ROUND_TRIP_MS),
+    serverArgs: ['--limits', 'off', '--plan', 'enterprise'],
     args: [
-      ...['--limits', 'off', '--cache', 'off', '--sessions-per-second', '1000'],
+      ...['--cache', 'off', '--sessions-per-second', '1000'],
       ...['--sessions-per-operator', '2', '--recipients-per-session', '20'],
-      ...['--concurrency', `${CONCURRENCY}`, '--plan', 'enterprise'],
+      ...['--concurrency', `${CONCURRENCY}`],
     ],
   })
   try {

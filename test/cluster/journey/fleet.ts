@@ -34,6 +34,8 @@ export type FleetOptions = {
   readonly scenario: Scenario
   /** Settings that all have. */
   readonly args?: readonly string[]
+  /** Settings of servers alone. */
+  readonly serverArgs?: readonly string[]
   /** Values of the config file that all have. */
   readonly config?: Readonly<Record<string, unknown>>
 }
@@ -43,7 +45,7 @@ export class Fleet {
   readonly databaseUrl: string
   readonly world: WorldProcess
   readonly home: string
-  readonly #args: readonly string[]
+  readonly #options: FleetOptions
   readonly #units = new Set<Unit>()
   #key = ''
 
@@ -51,24 +53,22 @@ export class Fleet {
     databaseUrl: string,
     world: WorldProcess,
     home: string,
-    args: readonly string[],
+    options: FleetOptions,
   ) {
     this.databaseUrl = databaseUrl
     this.world = world
     this.home = home
-    this.#args = args
+    this.#options = options
   }
 
   /** An empty URL: each server has a file of its own, as without a cluster. */
-  static async open(
-    databaseUrl: string,
-    { scenario, args = [], config = {} }: FleetOptions,
-  ): Promise<Fleet> {
+  static async open(databaseUrl: string, options: FleetOptions): Promise<Fleet> {
+    const { scenario, config = {} } = options
     const home = mkdtempSync(join(tmpdir(), 'ev-fleet-'))
     const file = join(home, 'world.json')
     writeFileSync(file, JSON.stringify(scenario))
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(config))
-    return new Fleet(databaseUrl, await startWorldProcess(file), home, args)
+    return new Fleet(databaseUrl, await startWorldProcess(file), home, options)
   }
 
   /** The first key of the service: that of the server which started first. */
@@ -87,10 +87,12 @@ export class Fleet {
     args: readonly string[] = [],
     databaseUrl = this.databaseUrl,
   ): Unit {
-    const own = role === 'serve' ? ['--listen', '127.0.0.1:0', '--base-url', BASE_URL] : []
+    const { args: common = [], serverArgs = [] } = this.#options
+    const listen = ['--listen', '127.0.0.1:0', '--base-url', BASE_URL]
+    const own = role === 'serve' ? [...listen, ...serverArgs] : []
     const data = join(this.home, name)
     mkdirSync(data, { recursive: true })
-    const all = [role, '--data-dir', data, ...own, ...this.#towards(), ...this.#args, ...args]
+    const all = [role, '--data-dir', data, ...own, ...this.#towards(), ...common, ...args]
     const child = spawn(process.execPath, [PROGRAM, ...all], {
       cwd: this.home,
       env: {

@@ -18,8 +18,9 @@ test('servers and workers on one PostgreSQL that are killed with -9 one after th
   const fleet = await Fleet.open(await tempPostgres(), {
     scenario: worldOf(LIST, 30),
     config: CONFIG,
+    serverArgs: ['--plan', 'team', '--webhook-allow-ranges', '127.0.0.0/8'],
     args: [
-      ...['--plan', 'team', '--concurrency', '20', '--webhook-allow-ranges', '127.0.0.0/8'],
+      ...['--concurrency', '20'],
       ...['--sessions-per-operator', '2', '--recipients-per-session', '10'],
       ...['--sessions-per-second', '10'],
     ],
