@@ -4,6 +4,7 @@ import { except } from 'hono/combine'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { messageOf } from '../base/error.ts'
+import { isOfStorage } from '../store/database.ts'
 import { ApiProblem } from './api.ts'
 import { assetRoutes } from './asset.ts'
 import { healthRoutes } from './health/health.ts'
@@ -93,23 +94,42 @@ function pageHeaders({ settings }: DashboardParts): MiddlewareHandler<Env> {
 async function answerError(
   c: Context<Env>,
   { log }: DashboardParts,
-  error: Error,
+  thrown: Error,
 ): Promise<Response> {
+  const isAway = isOfStorage(thrown)
+  const error = isAway ? new Refusal(503, AWAY) : thrown
   const isKnown = error instanceof Refusal || error instanceof ApiProblem
-  if (!isKnown) {
-    log.error('a page failed', { requestId: c.get('requestId'), why: messageOf(error) })
+  if (!isKnown || isAway) {
+    log.error('a page failed', { requestId: c.get('requestId'), why: messageOf(thrown) })
   }
   const status = (isKnown ? error.status : 500) as ContentfulStatusCode
   const sentence = isKnown ? remedied(error) : failure(c.get('requestId'))
   const body = notice('bad', sentence)
   if (c.req.header('HX-Request') === 'true') return aboveAll(c, body, status)
   const title = TITLES[status] ?? 'That did not work'
+  if (status === 503) {
+    c.header('Retry-After', RETRY_S)
+    // What every page has would fail as well, and take its time.
+    return barePage(c, { title, body: html`${body} ${tryAgain(c)}`, status })
+  }
   // What failed may be what every page has.
   if (!isKnown || c.get('user') === undefined) return barePage(c, { title, body, status })
   return page(c, { title, body: html`${body} ${wayBack(c)}`, status })
 }
 
-const TITLES: Readonly<Record<number, string>> = { 403: 'Not allowed', 404: 'Not found' }
+const TITLES: Readonly<Record<number, string>> = {
+  ...{ 403: 'Not allowed', 404: 'Not found', 503: 'Not now' },
+}
+
+const AWAY =
+  'ev cannot reach its database now, or store anything in it. Nothing of yours is lost, and you stay signed in: try again in a moment.'
+const RETRY_S = '5'
+
+/** What was sent is still in the form of the page before. */
+const tryAgain = ({ req }: Context) =>
+  req.method === 'GET'
+    ? html`<p><a class="button" href="${req.path}">Try again</a></p>`
+    : html`<p>What you sent was not taken: go back and send it again.</p>`
 
 /** As a note above the page: what was to be changed stays as it was, and can be tried again. */
 function aboveAll(c: Context<Env>, body: Html, status: ContentfulStatusCode) {

@@ -9,6 +9,7 @@ export const idleHealth = (): HealthSource => ({
   workers: async () => ({
     ...{ concurrency: 200, requestsUnderWay: 0, deliveriesOpen: 0, noticesOpen: 0 },
   }),
+  members: async () => [],
   process: async () => ({
     ...{ version: '0.0.0', upMs: 0, memoryBytes: 0, databaseBytes: null, freeBytes: null },
   }),

@@ -3,13 +3,14 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { type DoctorWorld, examine } from '../../doctor/doctor.ts'
 import { thisMachine } from '../../doctor/machine/machine.ts'
+import { liveMembers } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
 import { countOpenDeliveries } from '../../store/event/deliveries.ts'
 import { countNotices } from '../../store/event/notices.ts'
 import type { Deliveries } from '../../work/deliver/deliveries.ts'
 import type { JobWorker } from '../../work/worker.ts'
 import { createExaminer } from './examiner.ts'
-import { type OperatorsParts, operatorsStatus } from './operators.ts'
+import { type OperatorsParts, operatorsStatus } from './operator/operators.ts'
 import type { HealthSource, ProcessStatus } from './source.ts'
 import { createTrouble } from './trouble.ts'
 
@@ -58,6 +59,7 @@ export function createHealth(parts: HealthParts): HealthSource & { close(): Prom
       deliveriesOpen: await countOpenDeliveries(database),
       noticesOpen: await countNotices(database),
     }),
+    members: () => liveMembers(database),
     process: () => processStatus(parts, clock.ticks() - startedAt),
     close: () => examiner.close(),
   }

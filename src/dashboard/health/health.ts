@@ -8,7 +8,8 @@ import { Refusal } from '../page/refusal.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { findings } from './findings.ts'
-import { operatorsTable } from './operators-table.ts'
+import { membersTable } from './members.ts'
+import { operatorsTable } from './operator/table.ts'
 import type { HealthSource } from './source.ts'
 import { figures } from './standing.ts'
 
@@ -52,4 +53,5 @@ const standing = async (health: HealthSource, now: number): Promise<Html> => htm
   <div id="standing" hx-get="/doctor/standing" hx-trigger="every 5s" hx-swap="outerHTML">
     ${operatorsTable(health.operators(), now)}
     ${await figures(health)}
+    ${membersTable(await health.members())}
   </div>`

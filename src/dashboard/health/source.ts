@@ -1,5 +1,6 @@
 import type { Check } from '../../doctor/doctor.ts'
 import type { PaceStatus } from '../../probe/pace-status.ts'
+import type { Member } from '../../store/cluster/members.ts'
 import type { Html } from '../page/html.ts'
 
 /** What whoever runs the service should know; built in `wire-service.ts`. Nothing of it is looked up before it is asked for. */
@@ -12,6 +13,8 @@ export interface HealthSource {
   operators(): OperatorsStatus
   queue(): QueueStatus
   workers(): Promise<WorkerStatus>
+  /** The processes that share the database; none where it cannot be shared. */
+  members(): Promise<readonly Member[]>
   process(): Promise<ProcessStatus>
   /** A sentence for every page of the operator: what is in trouble now; null: nothing. Cheap. */
   trouble(): Html | null

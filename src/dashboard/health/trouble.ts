@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { type Clock, SECOND } from '../../base/clock.ts'
 import type { Html } from '../page/html.ts'
 import { number, time } from '../page/text.ts'
-import { isShutOut } from './operators.ts'
+import { isShutOut } from './operator/operators.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
 
 /** Every page of the operator asks; a sentence that comes so much late is early enough. */

@@ -6,7 +6,7 @@ import { csrfOf, hashOfToken } from '../../account/session.ts'
 import { MINUTE } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { findSession, touchSession } from '../../store/account/sessions.ts'
-import { write } from '../../store/database.ts'
+import { writeBeside } from '../../store/database.ts'
 import { apiFor } from '../api.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { sessionToken } from './cookie.ts'
@@ -55,7 +55,7 @@ export async function userOf(
   if (!ipAllowed(key, c.get('ip'))) return null
   if (isByHand(c) && now - session.lastSeenAt > TOUCH_EVERY_MS) {
     // Nobody should wait for it, nor be turned away where the disk is full.
-    write(database, trx => touchSession(trx, session.id, now)).catch(error =>
+    writeBeside(database, trx => touchSession(trx, session.id, now)).catch(error =>
       log.warn('the last use of a session could not be noted', { why: messageOf(error) }),
     )
   }

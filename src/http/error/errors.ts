@@ -4,6 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { EvError, messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { isOfStorage } from '../../store/database.ts'
+import { isOutage } from '../../store/postgres/faults.ts'
 import type { Env } from '../context.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
 
@@ -21,10 +22,8 @@ export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof HTTPException) return ofHono(thrown)
   const cause = { cause: thrown }
   if (isOfStorage(thrown)) {
-    return new ApiError('service_unavailable', 'The service cannot store anything now: try again', {
-      ...cause,
-      retryAfterS: STORE_RETRY_S,
-    })
+    const sentence = isOutage(thrown) ? AWAY : 'The service cannot store anything now: try again'
+    return new ApiError('service_unavailable', sentence, { ...cause, retryAfterS: STORE_RETRY_S })
   }
   if (thrown instanceof EvError && thrown.code === 'bad_input') {
     return new ApiError('invalid_request', thrown.message, cause)
@@ -52,6 +51,8 @@ export function tellError(c: Context<Env>, log: Log, thrown: unknown) {
   if (STATUS[error.code] >= 500) report(log, error, requestId)
   return { error, body: errorBody(error.code, error.message, requestId) }
 }
+
+const AWAY = 'The service cannot reach its database now: try again'
 
 /** A disk that is full or a database that is busy is seldom so for long. */
 const STORE_RETRY_S = 5

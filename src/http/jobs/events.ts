@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { SECOND, sleep } from '../../base/clock.ts'
+import { isOfStorage } from '../../store/database.ts'
 import { accountJob } from '../../store/job/account-jobs.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
@@ -70,11 +71,19 @@ async function* course(
     if (text !== told) yield { event: 'progress', data }
     told = text
     await nextChange(service, job.id, over)
-    const now = await accountJob(database, job.account_id ?? '', job.id)
+    const now = await unlessAway(accountJob(database, job.account_id ?? '', job.id))
+    if (now === undefined) continue
     // One that was deleted was cancelled first.
     last = now ?? { ...last, state: 'cancelled', finished_at: clock.now() }
   }
 }
+
+/** A database that cannot be had for a while is no end: whoever listens hears more when it is there again. */
+const unlessAway = <T>(read: Promise<T>): Promise<T | undefined> =>
+  read.catch(error => {
+    if (isOfStorage(error)) return undefined
+    throw error
+  })
 
 async function nextChange(service: Service, jobId: string, over: AbortSignal): Promise<void> {
   const { clock } = service

@@ -5,10 +5,12 @@ import { ApiError } from '../error/api-error.ts'
 import { newRouter } from '../router.ts'
 import { ErrorBody, json } from '../schema/answers.ts'
 import type { Service } from '../service.ts'
+import { inTime } from './in-time.ts'
 
 /** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
 export function healthRoutes(service: Service) {
   const { settings, isStopping, worker } = service
+  const checkStore = storeCheck(service)
   return newRouter()
     .openapi(livez, c => c.json({ status: 'ok' as const }))
     .openapi(readyz, async c => {
@@ -16,11 +18,11 @@ export function healthRoutes(service: Service) {
         const sentence = 'The service is stopping'
         throw new ApiError('service_unavailable', sentence, { retryAfterS: 5 })
       }
-      await checkStore(service)
+      await checkStore()
       return c.json({ status: 'ok' as const }, 200)
     })
     .openapi(health, async c => {
-      const store = await checkStore(service).then(
+      const store = await checkStore().then(
         () => 'ok' as const,
         () => 'failing' as const,
       )
@@ -30,13 +32,20 @@ export function healthRoutes(service: Service) {
     })
 }
 
-async function checkStore({ database, log }: Service): Promise<void> {
-  try {
-    await ping(database)
-  } catch (error) {
-    log.error('the database does not answer', { why: messageOf(error) })
-    const sentence = 'The database does not answer'
-    throw new ApiError('service_unavailable', sentence, { retryAfterS: 5, cause: error })
+/** Throws where the database does not answer in time. One question at a time, however many look. */
+function storeCheck({ database, clock, log }: Service): () => Promise<void> {
+  let asking: Promise<unknown> | null = null
+  return async () => {
+    asking ??= ping(database).finally(() => {
+      asking = null
+    })
+    try {
+      await inTime(clock, asking)
+    } catch (error) {
+      log.error('the database does not answer', { why: messageOf(error) })
+      const sentence = 'The database does not answer'
+      throw new ApiError('service_unavailable', sentence, { retryAfterS: 5, cause: error })
+    }
   }
 }
 

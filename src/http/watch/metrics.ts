@@ -1,10 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { messageOf } from '../../base/error.ts'
 import { totalUsage } from '../../store/account/usage-total.ts'
+import { liveMembers } from '../../store/cluster/members.ts'
+import type { Database } from '../../store/database.ts'
 import { countOpenDeliveries } from '../../store/event/deliveries.ts'
 import { tallyOf } from '../../work/books/tally.ts'
 import type { LimitKind } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
+import { inTime } from './in-time.ts'
 
 /** What the service counts about itself, for Prometheus. */
 export interface Metrics {
@@ -61,6 +65,7 @@ export function createMetrics(service: Service): Metrics {
 /** What is looked up when somebody asks. */
 function gauges(service: Service, registers: Registry[]): void {
   const { worker, database } = service
+  const stored = storedReader(service)
   new Gauge({
     name: 'ev_verifications_in_flight',
     help: 'Requests that verify something now',
@@ -103,15 +108,40 @@ function gauges(service: Service, registers: Registry[]): void {
     labelNames: ['class', 'cached'] as const,
     registers,
     async collect() {
-      for (const { class: ofClass, verifications, cached } of await totalUsage(database)) {
+      this.reset()
+      for (const { class: ofClass, verifications, cached } of await stored(totalUsage, [])) {
         this.set({ class: ofClass, cached: 'true' }, cached)
         this.set({ class: ofClass, cached: 'false' }, verifications - cached)
       }
     },
   })
+  new Gauge({
+    name: 'ev_members',
+    help: 'Processes that share the database and are alive, by role; none where it is one that cannot be shared',
+    labelNames: ['role'] as const,
+    registers,
+    async collect() {
+      this.reset()
+      for (const { role } of await stored(liveMembers, [])) this.inc({ role })
+    },
+  })
 }
 
-function webhookMetrics({ deliveries, database }: Service, registers: Registry[]): void {
+/** Reads what is stored; while that cannot be had, all the rest is told nevertheless. */
+function storedReader({ database, clock, log }: Service) {
+  return async <T>(read: (database: Database) => Promise<T>, otherwise: T): Promise<T> => {
+    try {
+      return await inTime(clock, read(database))
+    } catch (error) {
+      log.warn('metrics of what is stored are left out', { why: messageOf(error) })
+      return otherwise
+    }
+  }
+}
+
+function webhookMetrics(service: Service, registers: Registry[]): void {
+  const { deliveries } = service
+  const stored = storedReader(service)
   new Counter({
     name: 'ev_webhook_attempts_total',
     help: 'Requests to webhooks since the start, by what came of them: the event arrived, is sent again later, or was given up',
@@ -138,7 +168,9 @@ function webhookMetrics({ deliveries, database }: Service, registers: Registry[]
     help: 'Events that are still to arrive at a webhook, each counted for each of them; with those that wait until theirs is switched on',
     registers,
     async collect() {
-      this.set(await countOpenDeliveries(database))
+      const open = await stored<number | null>(countOpenDeliveries, null)
+      if (open === null) this.remove()
+      else this.set(open)
     },
   })
 }

@@ -51,6 +51,21 @@ describe('health', () => {
     expect((await house.get('/sessions')).text).not.toContain('href="/doctor"')
   })
 
+  test('shows the members of a cluster, and of none where there is none', async () => {
+    const member = { name: 'mail-1 (412)', version: '1.2.3', joinedAt: Date.UTC(2026, 5, 1, 11) }
+    const text = await words({
+      members: async () => [
+        { ...member, id: 'mem_a', role: 'serve', egresses: ['default'], quietMs: 1_200 },
+        { ...member, id: 'mem_b', role: 'worker', egresses: ['a', 'b'], quietMs: 8_000 },
+      ],
+    })
+    expect(text).toContain(
+      'mail-1 (412)answers and works default1.2.3 2026-06-01 11:00:00 UTC1 s ago',
+    )
+    expect(text).toContain('works a, b1.2.3 2026-06-01 11:00:00 UTC8 s ago')
+    expect(await words({})).not.toContain('Members')
+  })
+
   test('shows what is under way, with units', async () => {
     const text = await words({
       queue: () => ({ jobs: 1, waiting: 1_234, running: 2 }),

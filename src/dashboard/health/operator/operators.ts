@@ -1,7 +1,7 @@
-import type { Fleet } from '../../probe/egress/fleet.ts'
-import type { Pace } from '../../probe/pace.ts'
-import type { Prober } from '../../probe/probe.ts'
-import type { OperatorStatus, OperatorsStatus } from './source.ts'
+import type { Fleet } from '../../../probe/egress/fleet.ts'
+import type { Pace } from '../../../probe/pace.ts'
+import type { Prober } from '../../../probe/probe.ts'
+import type { OperatorStatus, OperatorsStatus } from '../source.ts'
 
 export type OperatorsParts = {
   readonly fleet: Fleet

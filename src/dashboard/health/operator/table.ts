@@ -1,10 +1,10 @@
 import { html } from 'hono/html'
-import { type Html, NOTHING } from '../page/html.ts'
-import { notice } from '../page/notice.ts'
-import { count, number, time } from '../page/text.ts'
-import { mark } from './mark.ts'
-import { said, stateOf } from './operator-text.ts'
-import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
+import { type Html, NOTHING } from '../../page/html.ts'
+import { notice } from '../../page/notice.ts'
+import { count, number, time } from '../../page/text.ts'
+import { mark } from '../mark.ts'
+import type { EgressStatus, OperatorStatus, OperatorsStatus } from '../source.ts'
+import { said, stateOf } from './text.ts'
 
 /** Whether mail servers can be reached, and how each operator takes us. */
 export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: number): Html {

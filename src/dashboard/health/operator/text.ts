@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
-import { cleanText } from '../../base/text.ts'
-import type { CheckName } from '../../doctor/doctor.ts'
-import type { Pause, Refusal } from '../../probe/pace-status.ts'
-import type { Answer, RefusedWhy } from '../../smtp/answer.ts'
-import { type Html, NOTHING } from '../page/html.ts'
-import { count, time } from '../page/text.ts'
-import type { State } from './mark.ts'
-import type { OperatorStatus } from './source.ts'
+import { cleanText } from '../../../base/text.ts'
+import type { CheckName } from '../../../doctor/doctor.ts'
+import type { Pause, Refusal } from '../../../probe/pace-status.ts'
+import type { Answer, RefusedWhy } from '../../../smtp/answer.ts'
+import { type Html, NOTHING } from '../../page/html.ts'
+import { count, time } from '../../page/text.ts'
+import type { State } from '../mark.ts'
+import type { OperatorStatus } from '../source.ts'
 
 /** How an operator takes us, in a word. */
 export function stateOf(one: OperatorStatus, now: number): { state: State; word: string } {

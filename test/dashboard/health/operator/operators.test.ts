@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE } from '../../../src/base/clock.ts'
-import { OPERATORS_SHOWN, operatorsStatus } from '../../../src/dashboard/health/operators.ts'
-import { CatchAllMemory } from '../../../src/probe/catch-all.ts'
-import { Fleet } from '../../../src/probe/egress/fleet.ts'
-import { Prober } from '../../../src/probe/probe.ts'
-import type { Answer } from '../../../src/smtp/answer.ts'
-import { house, knows, ROW } from '../../probe/house.ts'
+import { MINUTE } from '../../../../src/base/clock.ts'
+import {
+  OPERATORS_SHOWN,
+  operatorsStatus,
+} from '../../../../src/dashboard/health/operator/operators.ts'
+import { CatchAllMemory } from '../../../../src/probe/catch-all.ts'
+import { Fleet } from '../../../../src/probe/egress/fleet.ts'
+import { Prober } from '../../../../src/probe/probe.ts'
+import type { Answer } from '../../../../src/smtp/answer.ts'
+import { house, knows, ROW } from '../../../probe/house.ts'
 
 const REFUSAL: Answer = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
