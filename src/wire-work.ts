@@ -64,7 +64,8 @@ export async function wireWork(
   const plans = plansWith(config.plans)
   const database = await openDatabase(parts.databaseUrl, clock)
   const shared = await joinOthers(database, config, doors, parts)
-  const books = createBooks({ database, clock, random, log, plans })
+  const member = () => shared?.cluster.id ?? null
+  const books = createBooks({ database, clock, random, log, plans, member })
   const sandbox = wireEngine(config, doors, { sandbox: true, lists })
   const worker = startWorker({
     ...{ database, log, random, books, baseUrl, ...shared },

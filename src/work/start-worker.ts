@@ -7,6 +7,7 @@ import { recallAnswers } from '../store/answers.ts'
 import type { Database } from '../store/database.ts'
 import type { Job } from '../store/job/jobs.ts'
 import type { Books } from './books/books.ts'
+import type { Membership } from './cluster/membership.ts'
 import { Crew } from './crew/crew.ts'
 import type { JobWorker } from './worker.ts'
 
@@ -40,15 +41,8 @@ export type WorkerParts = {
   readonly onFailure?: (jobId: string, error: unknown) => void
 }
 
-/** How this process stands among those that share its database. */
-export type CrewMembership = {
-  /** Under which it claims items; another one after it was lost. */
-  readonly id: string
-  /** `call` is run when the others took this process for dead: what it claimed is theirs. Gives the function that ends that. */
-  onLost(call: () => void): () => void
-  /** Names of all egresses that some living member asks by. */
-  egresses(): readonly string[]
-}
+/** What a crew needs to know of how this process stands among those that share its database. */
+export type CrewMembership = Pick<Membership, 'id' | 'onLost'>
 
 /** Works on jobs; and remembers answers, written together with the results that they belong to. */
 export type JobWorkerWithMemory = JobWorker & { readonly memory: ResultMemory }

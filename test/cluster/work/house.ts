@@ -1,0 +1,152 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import { newSecret } from '../../../src/account/key.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import type { Log } from '../../../src/base/log.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { type RawSettings, toConfig } from '../../../src/config/config.ts'
+import { openLists } from '../../../src/engine/lists.ts'
+import { toEntry } from '../../../src/job/submission.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { createKey } from '../../../src/store/account/keys.ts'
+import { type Database, openDatabase, write } from '../../../src/store/database.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { createJob, type Job, type NewJob, readJob } from '../../../src/store/job/jobs.ts'
+import { addItems, queueJobIn } from '../../../src/store/job/loading.ts'
+import { resultPage } from '../../../src/store/job/results.ts'
+import type { Result } from '../../../src/verdict/verdict.ts'
+import { listPlan } from '../../../src/wire.ts'
+import { wireWorker } from '../../../src/wire-work.ts'
+import { mail } from '../../engine/house.ts'
+import { type MxScript, scriptedMx } from '../../fake/mx.ts'
+import { zone } from '../../fake/zone.ts'
+import { tempFolder, tempPostgres } from '../../store/temp-database.ts'
+
+export type Mail = {
+  readonly script: MxScript | NonNullable<MxScript['answer']>
+  /** Domains with an exchanger of their own: `d0.test`, `d1.test` … */
+  readonly domains: number
+}
+
+/** A PostgreSQL of its own, and the mail that all who work on it meet. */
+export async function cluster({ script, domains }: Mail) {
+  const url = await tempPostgres()
+  const database = await openDatabase(url, systemClock)
+  onTestFinished(() => database.close())
+  await createOwner(database)
+  const names = Array.from({ length: domains }, (_, n) => mail(`d${n}.test`, `192.0.2.${n + 1}`))
+  const resolver = zone(Object.assign({}, ...names))
+  const mx = scriptedMx(script)
+  const complaints: string[] = []
+  const log: Log = {
+    ...{ debug() {}, info() {}, warn() {} },
+    error: (message, fields) => void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`),
+  }
+
+  /** One more that works, as `ev worker` does; `dialled` are its connections. */
+  async function join(
+    flags: Readonly<Record<string, string>> = {},
+    structures: NonNullable<RawSettings['structures']> = {},
+  ) {
+    const config = toConfig({
+      flags: {
+        ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
+        ...{ sessionsPerSecond: '1000', dataDir: tempFolder(), ...flags },
+      },
+      environment: {},
+      file: null,
+      structures,
+    })
+    const dialled: string[] = []
+    const dial = {
+      ...mx,
+      connect(to: Parameters<typeof mx.connect>[0], signal?: AbortSignal) {
+        dialled.push(to.host)
+        return mx.connect(to, signal)
+      },
+    }
+    const house = await wireWorker(
+      config,
+      { resolver, dial, log },
+      {
+        ...{ databaseUrl: url, baseUrl: 'https://ev.test', version: '0.0.0' },
+        lists: openLists(listPlan(config)),
+      },
+    )
+    let closed: Promise<void> | null = null
+    const close = () => {
+      closed ??= house.close()
+      return closed
+    }
+    onTestFinished(close)
+    return { ...house, dialled, close }
+  }
+
+  /** A queued job of these texts, of the account. */
+  async function submit(id: string, texts: readonly string[]): Promise<Job> {
+    const owner = { accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false }
+    return queued({ id, owner: { ...owner, type: 'batch' } }, texts)
+  }
+
+  async function queued(job: Pick<NewJob, 'id' | 'owner'>, texts: readonly string[]): Promise<Job> {
+    await createJob(database, { ...job, sourceKey: job.id, source: '{}' })
+    const items = texts.map((text, n) => ({ position: n + 1, ...toEntry(text) }))
+    await addItems(database, job.id, items)
+    return write(database, trx => queueJobIn(trx, job.id, { now: systemClock.now() }))
+  }
+
+  /** Waits until the job is so far. */
+  async function until(id: string, isSo: (job: Job) => boolean): Promise<Job> {
+    for (;;) {
+      const job = await readJob(database, id)
+      if (isSo(job)) return job
+      await wait(50)
+    }
+  }
+
+  return {
+    ...{ url, database, mx, complaints, join, submit, until },
+    /** The same as `ev bulk` has it. */
+    submitAlone: (id: string, texts: readonly string[]) => queued({ id }, texts),
+    finished: (id: string) => until(id, job => job.finished_at !== null),
+    reasons: (id: string) => reasonsOf(database, id),
+    /** Who was asked about, as often as that was done; the unguessable ones aside. */
+    asked: (texts: readonly string[]) => {
+      const real = new Set(texts)
+      return mx.lines().flatMap(line => {
+        const to = /^RCPT TO:<(.*)>$/.exec(line)?.[1]
+        return to !== undefined && real.has(to) ? [to] : []
+      })
+    },
+    events: () => database.db.selectFrom('event').select(['kind', 'body']).execute(),
+    usage: () => database.db.selectFrom('usage').select(['class', 'verifications']).execute(),
+    history: async () =>
+      (await database.db.selectFrom('verification').select('email').execute()).map(
+        ({ email }) => email,
+      ),
+  }
+}
+
+async function createOwner(database: Database): Promise<void> {
+  const now = systemClock.now()
+  const secret = newSecret(systemRandom, 'live')
+  await write(database, async trx => {
+    await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
+    await createKey(trx, {
+      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, scopes: ['*'], now },
+      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+    })
+    await createWebhook(trx, {
+      ...{ id: 'wh_1', accountId: 'acc_1', url: 'https://hook.test/', active: true },
+      ...{ events: ['batch.completed'], description: null, secret: 'sealed', secretHint: '' },
+      createdAt: now,
+    })
+  })
+}
+
+async function reasonsOf(database: Database, jobId: string): Promise<(string | null)[]> {
+  const rows = await resultPage(database, { jobId, after: 0, max: 100_000 })
+  return rows.map(({ result }) =>
+    result === null ? null : (JSON.parse(result) as Result).verdict.reason,
+  )
+}
