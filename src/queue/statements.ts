@@ -10,19 +10,23 @@ export const SCHEMA = 'ev_boss'
 
 /**
  * $1 queue, $2 keys, $3 in how many ms, $4 the channel that wakes others, empty when there is none. Gives the keys that
- * are seen to: they are due early enough, or were made so. Those that it does not give are not there any more.
+ * are seen to: they are due early enough, or were made so. Those that it does not give are not there any more. The limit
+ * keeps each key looked up by the index, whatever the database thinks of the size of the table.
  */
 export const SOONER = `
   with wanted as (
     select key, now() + wait * interval '1 millisecond' as due_at
     from unnest($2::text[], $3::float8[]) as w (key, wait)
   ), found as (
-    select j.id, w.key, w.due_at,
-      case when j.state = 'active' then to_timestamp((j.data->>'again')::float8)
-        else j.start_after end as has_at
-    from wanted w
-    join ${SCHEMA}.job j on j.name = $1 and coalesce(j.singleton_key, '') = w.key
-      and j.state <= 'active' and j.policy = 'exclusive'
+    select j.id, w.key, w.due_at, j.has_at
+    from wanted w cross join lateral (
+      select id, case when state = 'active' then to_timestamp((data->>'again')::float8)
+        else start_after end as has_at
+      from ${SCHEMA}.job
+      where name = $1 and coalesce(singleton_key, '') = w.key
+        and state <= 'active' and policy = 'exclusive'
+      limit 1
+    ) j
   ), moved as (
     update ${SCHEMA}.job j set
       start_after = case when j.state = 'active' then j.start_after

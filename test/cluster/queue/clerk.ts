@@ -1,0 +1,38 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import { systemClock } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { bossQueue } from '../../../src/queue/boss-queue.ts'
+
+// A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
+// hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.
+const [url = '', concurrency, runMs] = process.argv.slice(2)
+const log = {
+  ...silentLog,
+  error: (message: string, fields: object = {}) => console.error(message, fields),
+}
+const ledger = new pg.Pool({ connectionString: url })
+const queue = await bossQueue({ url, clock: systemClock, random: systemRandom, log })
+
+queue.work(
+  'k',
+  async (key, { lost }) => {
+    lost.addEventListener('abort', () => process.send?.({ lost: key }))
+    const { rows } = await ledger.query(
+      `insert into ledger (key, pid, began_at) values ($1, $2, clock_timestamp()) returning id`,
+      [key, process.pid],
+    )
+    await wait(Number(runMs))
+    await ledger.query('update ledger set ended_at = clock_timestamp() where id = $1', [rows[0].id])
+    return 'done'
+  },
+  { concurrency: Number(concurrency) },
+)
+process.send?.({ ready: true })
+
+process.on('message', async () => {
+  await queue.close()
+  await ledger.end()
+  process.disconnect()
+})

@@ -1,0 +1,70 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { ask } from '../../fake/postgres-server.ts'
+import { emptyPostgres } from './bench.ts'
+
+export type Clerk = {
+  readonly child: ChildProcess
+  /** Keys whose lease it knows to be lost. */
+  readonly lost: string[]
+  /** Closes its queue and ends. */
+  end(): Promise<void>
+}
+
+/** A database with an empty ledger in it. */
+export async function emptyLedger(): Promise<string> {
+  const url = await emptyPostgres()
+  await ask(
+    url,
+    `create table ledger (id serial primary key, key text not null, pid integer not null,
+      began_at timestamptz not null, ended_at timestamptz)`,
+  )
+  onTestFinished(() => ask(url, 'drop table ledger').then(() => {}))
+  return url
+}
+
+/** A process of its own that works on kind `k`; it has begun when this resolves. */
+export async function startClerk(
+  url: string,
+  { concurrency, runMs }: { concurrency: number; runMs: number },
+): Promise<Clerk> {
+  const file = join(import.meta.dirname, 'clerk.ts')
+  const child = fork(file, [url, String(concurrency), String(runMs)], { execArgv: [] })
+  const lost: string[] = []
+  child.on('message', (message: { lost?: string }) => {
+    if (message.lost !== undefined) lost.push(message.lost)
+  })
+  const end = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.send('close')
+    await exited
+  }
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  })
+  await once(child, 'message')
+  return { child, lost, end }
+}
+
+export type Line = { readonly key: string; readonly pid: number; readonly open: boolean }
+
+export const ledgerOf = (url: string) =>
+  ask<Line>(url, 'select key, pid, ended_at is null as open from ledger order by id')
+
+/** Pairs of runs of one key that overlap; a run that never ended lasted until its process did. */
+export const twiceAtOnce = (url: string, ends: ReadonlyMap<number, Date> = new Map()) =>
+  ask<{ key: string }>(
+    url,
+    `with run as (
+      select id, key, began_at, coalesce(ended_at, e.at, 'infinity') as ended_at from ledger
+      left join unnest($1::integer[], $2::timestamptz[]) as e (pid, at) on e.pid = ledger.pid)
+    select a.key from run a join run b on a.key = b.key and a.id < b.id
+    where a.began_at < b.ended_at and b.began_at < a.ended_at`,
+    [[...ends.keys()], [...ends.values()]],
+  )

@@ -1,0 +1,123 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Log, silentLog } from '../../../src/base/log.ts'
+import { isOfStorage } from '../../../src/store/database.ts'
+import { ask, type PostgresServer, startPostgres } from '../../fake/postgres-server.ts'
+import { Desk } from '../../queue/conformance.ts'
+import { entriesIn, openQueue, until } from './bench.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+}, 30_000)
+afterAll(() => server.stop())
+
+/** A log that remembers when each line was said. */
+function timedLog(): { log: Log; lines: { at: number; message: string }[] } {
+  const lines: { at: number; message: string }[] = []
+  const error = (message: string) => void lines.push({ at: performance.now(), message })
+  return { log: { ...silentLog, error }, lines }
+}
+
+describe('the queue while PostgreSQL is away', () => {
+  test('work goes on by itself when it is back, nothing is lost, and few lines are said', async () => {
+    const { log, lines } = timedLog()
+    const url = await server.create('restarted')
+    const queue = await openQueue(url, log)
+    const done: string[] = []
+    const handler = async (key: string) => {
+      await wait(20)
+      done.push(key)
+      return 'done' as const
+    }
+    queue.work('k', handler, { concurrency: 5 })
+    const keys = Array.from({ length: 400 }, (_, n) => `key${n}`)
+    await queue.putAll('k', keys)
+    for (let restart = 1; restart <= 3; restart++) {
+      await until(() => done.length >= restart * 80)
+      await server.restart()
+    }
+    const backAt = performance.now()
+    await until(() => new Set(done).size === keys.length)
+    expect(performance.now() - backAt).toBeLessThan(10_000)
+    await until(async () => (await entriesIn(url)).length === 0)
+    // What ran when the server was cut off may run again: its end could not be written.
+    expect(done.length - keys.length).toBeLessThanOrEqual(3 * 2 * 5)
+    expect(lines.length).toBeGreaterThan(0)
+    const gaps = lines.slice(1).map((line, n) => line.at - (lines[n]?.at ?? 0))
+    expect(Math.min(1_000, ...gaps)).toBeGreaterThanOrEqual(999)
+  }, 60_000)
+
+  test('a put fails as an outage of the storage does, and may be tried again', async () => {
+    const url = await server.create('refusing')
+    const queue = await openQueue(url)
+    await queue.put('k', 'before')
+    const restarting = server.restart()
+    const faults: unknown[] = []
+    await until(async () => {
+      await queue.putAll('k', ['a', 'b']).catch(error => faults.push(error))
+      return faults.length > 3
+    })
+    await restarting
+    expect(faults.filter(error => !isOfStorage(error))).toEqual([])
+    await until(() =>
+      queue.put('k', 'after').then(
+        () => true,
+        () => false,
+      ),
+    )
+    const keys = (await entriesIn(url)).map(entry => entry.singleton_key)
+    expect(keys).toEqual(expect.arrayContaining(['before', 'after']))
+  }, 40_000)
+
+  test('connections that are cut one by one are replaced', async () => {
+    const url = await server.create('cutting')
+    const queue = await openQueue(url)
+    const desk = new Desk()
+    queue.work('k', desk.handler, { concurrency: 5 })
+    for (let round = 0; round < 5; round++) {
+      await ask(
+        url,
+        `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'ev queue'`,
+      )
+      await until(() =>
+        queue.put('k', `key${round}`).then(
+          () => true,
+          () => false,
+        ),
+      )
+      await desk.begun(`key${round}`)
+      desk.end(`key${round}`, 'done')
+    }
+    await until(async () => (await entriesIn(url)).length === 0)
+  }, 40_000)
+
+  test('three connections are held at the most', async () => {
+    const url = await server.create('counting')
+    const queue = await openQueue(url)
+    const kinds = Array.from({ length: 8 }, (_, n) => `kind${n}`)
+    for (const kind of kinds) queue.work(kind, async () => 'done', { concurrency: 50 })
+    const keys = Array.from({ length: 200 }, (_, n) => `key${n}`)
+    let most = 0
+    for (let round = 0; round < 5; round++) {
+      const puts = Promise.all(kinds.map(kind => queue.putAll(kind, keys)))
+      const [row] = await ask<{ count: string }>(
+        url,
+        `select count(*) from pg_stat_activity
+        where datname = current_database() and application_name = 'ev queue'`,
+      )
+      most = Math.max(most, Number(row?.count))
+      await puts
+    }
+    expect(most).toBe(3)
+  })
+
+  test('the queue cannot be opened without its database, and says so as an outage', async () => {
+    const gone = server.url('nobody_made_this')
+    await expect(openQueue(gone)).rejects.toMatchObject({ code: '3D000' })
+    const closed = 'postgres://ev@127.0.0.1:1/ev'
+    const fault = await openQueue(closed).catch((error: unknown) => error)
+    expect(isOfStorage(fault)).toBe(true)
+  })
+})
