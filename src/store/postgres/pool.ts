@@ -9,7 +9,7 @@ import { decodeText, encodeText } from './text-codec.ts'
 const CONNECT_MS = 5 * SECOND
 /** No statement of ours takes longer but for those that make or move tables; a frozen server is noticed by it. */
 const STATEMENT_MS = 10 * SECOND
-/** The server may be frozen, or gone without a word: it ends nothing by itself then, and we do, this much later. */
+/** The server may be frozen, or gone without a word: it ends nothing by itself then, and we do, so much later. */
 const SILENCE_MS = 2 * SECOND
 /**
  * A transaction of ours waits for nobody: one that stands still is that of a process which was stopped, and holds what
@@ -24,12 +24,14 @@ export type PoolOptions = {
   readonly loose?: boolean
   /** How long a statement may take, ms; null: as long as it likes, for what makes or moves tables. */
   readonly statementMs?: number | null
+  /** How much longer we wait for a server that does not end it by itself, ms. */
+  readonly silenceMs?: number
 }
 
 /** Connections to a PostgreSQL server. One that is lost is replaced by the next that is needed. */
 export function openPool(
   url: string,
-  { max, loose = false, statementMs = STATEMENT_MS }: PoolOptions,
+  { max, loose = false, statementMs = STATEMENT_MS, silenceMs = SILENCE_MS }: PoolOptions,
 ): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
@@ -38,7 +40,7 @@ export function openPool(
     connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: 30 * SECOND,
     statement_timeout: statementMs ?? 0,
-    ...(statementMs === null ? {} : { query_timeout: statementMs + SILENCE_MS }),
+    ...(statementMs === null ? {} : { query_timeout: statementMs + silenceMs }),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
     types: { getTypeParser },
