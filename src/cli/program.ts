@@ -7,6 +7,7 @@ import { addConfig } from './command/config.ts'
 import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
 import { addKeys } from './command/keys.ts'
+import { addMigrate } from './command/migrate.ts'
 import { addPurge } from './command/purge.ts'
 import { addServe } from './command/serve.ts'
 import { addVerify } from './command/verify.ts'
@@ -37,6 +38,7 @@ export function program(): Command {
     addAccounts,
     addWebhooks,
     addBackup,
+    addMigrate,
     addPurge,
     addCompletion,
     addWorld,

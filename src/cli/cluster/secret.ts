@@ -1,9 +1,11 @@
+import { MINUTE } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import { listAccounts } from '../../store/account/accounts.ts'
-import { agreedOn, agreeOn, settleOn } from '../../store/cluster/settings.ts'
+import { serverNow } from '../../store/cluster/server-time.ts'
+import { agreedOn, agreeOn, replaceAgreed, settleOn } from '../../store/cluster/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { listWebhooks } from '../../store/event/webhooks.ts'
 import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
@@ -25,10 +27,14 @@ export async function agreeOnSecret(
   const isFree = log !== null && held !== null && (await isUnneeded(database))
   if (held !== null && needsSecret(config) && !isFree) throw noSecret(config)
   const mark = markOf(readSecret(config, systemRandom))
-  if ((await agreeOn(database, 'secret-mark', mark)) === mark) return
-  if (!isFree) throw otherSecret(config)
-  await settleOn(database, 'secret-mark', mark)
-  log.warn('the secret is another than before: no webhook needs that, and nobody else goes by it')
+  const agreed = await agreeOn(database, 'secret-mark', mark)
+  if (agreed !== mark) {
+    const isReplaced =
+      isFree && (await replaceAgreed(database, 'secret-mark', { from: held, to: mark }))
+    if (!isReplaced) throw otherSecret(config)
+    log.warn('the secret is another than before: no webhook needs that, and nobody goes by it')
+  }
+  await settleOn(database, 'secret-begun-at', `${await serverNow(database)}`)
 }
 
 /** The same for who only works on jobs, and needs none: one that is there must be the right one. */
@@ -38,13 +44,19 @@ export async function compareSecret(database: Database, config: Place): Promise<
   if (held !== null && held !== markOf(readSecret(config, systemRandom))) throw otherSecret(config)
 }
 
-/** Nothing that must be read again is sealed with the earlier one, and nobody at work has it. */
+/** Nothing that must be read again is sealed with the earlier one, and nobody goes by it, or has just begun to. */
 async function isUnneeded(database: Database): Promise<boolean> {
+  const begunAt = await agreedOn(database, 'secret-begun-at')
+  const now = await serverNow(database)
+  if (begunAt === null || now - Number(begunAt) < BEGINNING_MS) return false
   if ((await membersAtWork(database)).length > 0) return false
   const accounts = await listAccounts(database)
   const webhooks = await Promise.all(accounts.map(({ id }) => listWebhooks(database, id)))
   return webhooks.flat().length === 0
 }
+
+/** Longer than it takes until a service that begins is known as one that is at work. */
+const BEGINNING_MS = MINUTE
 
 const noSecret = ({ dataDir }: Place) =>
   new EvError(

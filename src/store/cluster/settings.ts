@@ -1,7 +1,10 @@
 import { type Database, writeBeside } from '../database.ts'
 
-/** What all that share a database go by: `base-url` as an operator gave it, else as the service that began last has it. */
-export type SettingName = 'base-url' | 'base-url-by-itself' | 'secret-mark'
+/**
+ * What all that share a database go by: `base-url` as an operator gave it, else as the service that began last has it; by
+ * which mark its secret is known, and when somebody began with it, epoch ms.
+ */
+export type SettingName = 'base-url' | 'base-url-by-itself' | 'secret-mark' | 'secret-begun-at'
 
 /** What is agreed upon; null: nothing yet. */
 export async function agreedOn({ db }: Database, name: SettingName): Promise<string | null> {
@@ -43,4 +46,21 @@ export async function settleOn(
       .onConflict(conflict => conflict.column('name').doUpdateSet({ value }))
       .execute(),
   )
+}
+
+/** Enters a value in place of that one; false where it is another by now. */
+export async function replaceAgreed(
+  database: Database,
+  name: SettingName,
+  o: { readonly from: string; readonly to: string },
+): Promise<boolean> {
+  const { numUpdatedRows } = await writeBeside(database, trx =>
+    trx
+      .updateTable('setting')
+      .set({ value: o.to })
+      .where('name', '=', name)
+      .where('value', '=', o.from)
+      .executeTakeFirstOrThrow(),
+  )
+  return numUpdatedRows === 1n
 }

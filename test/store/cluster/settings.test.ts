@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { agreedOn, agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
+import { agreedOn, agreeOn, replaceAgreed, settleOn } from '../../../src/store/cluster/settings.ts'
 import { tempDatabase } from '../temp-database.ts'
 
 test('the first value is the one that all go by', async () => {
@@ -24,4 +24,14 @@ test('a value is settled anew', async () => {
   await settleOn(database, 'base-url', 'https://a.example')
   await settleOn(database, 'base-url', 'https://b.example')
   expect(await agreedOn(database, 'base-url')).toBe('https://b.example')
+})
+
+test('of several that replace a value one does', async () => {
+  const database = await tempDatabase()
+  await agreeOn(database, 'secret-mark', 'old')
+  const replaced = await Promise.all(
+    ['a', 'b', 'c'].map(to => replaceAgreed(database, 'secret-mark', { from: 'old', to })),
+  )
+  expect(replaced.filter(done => done)).toHaveLength(1)
+  expect(await agreedOn(database, 'secret-mark')).toBe('abc'[replaced.indexOf(true)])
 })

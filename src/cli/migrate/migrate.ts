@@ -1,0 +1,88 @@
+import { systemClock } from '../../base/clock.ts'
+import { EvError } from '../../base/error.ts'
+import { systemRandom } from '../../base/random.ts'
+import { shown } from '../../config/fields.ts'
+import type { Config } from '../../config/settings.ts'
+import { databaseUrl as checkUrl, Expected } from '../../config/values.ts'
+import { type Copied, copyDatabase } from '../../store/care/copy.ts'
+import { settleOn } from '../../store/cluster/settings.ts'
+import { type Database, isPostgresUrl, openDatabase } from '../../store/database.ts'
+import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
+import { fileOf, listsUrl } from '../database.ts'
+import { readConfig } from '../settings/settings.ts'
+import { copyProgress } from './progress.ts'
+import { migratedObject, migratedText, type Place } from './report.ts'
+import { lockSource } from './source.ts'
+
+export type MigrateFlags = {
+  readonly from?: string
+  readonly to?: string
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** `ev migrate`: gives the code to exit with. */
+export async function migrateCommand(flags: MigrateFlags): Promise<number> {
+  const set = readConfig(flags)
+  const to = flags.to ?? set.database
+  if (!isPostgresUrl(checkedUrl(to))) throw noTarget(to)
+  const dataDir = flags.from ?? set.dataDir
+  const config = { ...set, dataDir }
+  const fromUrl = listsUrl(flags.from === undefined ? set : { dataDir, database: '' })
+  const locks = lockSource(dataDir, fromUrl)
+  try {
+    const copied = await copy(fromUrl, to, config)
+    const place: Place = { dataDir, file: fileOf(fromUrl), to, secret: secretOf(config) }
+    process.stdout.write(
+      flags.json
+        ? `${JSON.stringify(migratedObject(copied, place), null, 2)}\n`
+        : migratedText(copied, place),
+    )
+    return 0
+  } finally {
+    locks.release()
+  }
+}
+
+async function copy(fromUrl: string, to: string, config: Config): Promise<Copied> {
+  const opened: Database[] = []
+  const open = async (url: string) => {
+    const database = await openDatabase(url, systemClock)
+    opened.push(database)
+    return database
+  }
+  const progress = copyProgress(systemClock)
+  try {
+    const target = await open(to)
+    const copied = await copyDatabase(await open(fromUrl), target, progress.show)
+    // From now on a service with another secret is refused, as it could sign nothing.
+    if (!needsSecret(config)) {
+      await settleOn(target, 'secret-mark', markOf(readSecret(config, systemRandom)))
+    }
+    return copied
+  } finally {
+    progress.end()
+    await Promise.all(opened.map(database => database.close()))
+  }
+}
+
+/** Where the secret is that opens what was sealed; null: there is none, so nothing is sealed. */
+function secretOf(config: Config): Place['secret'] {
+  if (config.secret !== null) return 'EV_SECRET'
+  return needsSecret(config) ? null : (config.secretFile ?? `${config.dataDir}/secret`)
+}
+
+function checkedUrl(given: string): string {
+  try {
+    return given === '' ? given : checkUrl(given)
+  } catch (error) {
+    if (!(error instanceof Expected)) throw error
+    throw new EvError('usage', `--to is ${shown(given, true)}; it takes ${error.message}.`)
+  }
+}
+
+const noTarget = (given: string) =>
+  new EvError(
+    'usage',
+    `${given === '' ? 'There is no database to copy to' : 'What is copied to is a PostgreSQL database'}: name one that is empty with --to postgres://USER@HOST/NAME, or as EV_DATABASE in the environment, where its password is seen by nobody.`,
+  )

@@ -1,0 +1,30 @@
+import ora from 'ora'
+import { type Clock, SECOND } from '../../base/clock.ts'
+import type { CopyProgress } from '../../store/care/copy.ts'
+import { named } from './report.ts'
+
+const DRAW_EVERY_MS = 100
+/** Where nobody watches live, a line now and then keeps logs short. */
+const PLAIN_EVERY_MS = 5 * SECOND
+
+/** How far a copy is, on stderr: one live line in a terminal, else plain lines. */
+export function copyProgress(clock: Clock) {
+  const terminal = process.stderr.isTTY === true && process.stderr.columns > 0
+  const spinner = terminal
+    ? ora({ stream: process.stderr, text: 'copying', discardStdin: false }).start()
+    : null
+  let drawnAt = clock.ticks()
+  return {
+    show({ table, copied, all }: CopyProgress): void {
+      const now = clock.ticks()
+      if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
+      drawnAt = now
+      const line = `copying ${named(table)}: ${copied} of ${all}`
+      if (spinner !== null) spinner.text = line
+      else process.stderr.write(`${line}\n`)
+    },
+    end(): void {
+      spinner?.stop()
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { join } from 'node:path'
+import { systemClock } from '../../../src/base/clock.ts'
+import { type Database, openDatabase } from '../../../src/store/database.ts'
+import { emptyFolder, type Running, runEv, startEv } from '../../cli/run-ev.ts'
+import { tempPostgres } from '../../store/temp-database.ts'
+
+/** In every URL of these tests; it must be seen nowhere. The server of the tests lets in whoever comes. */
+export const CANARY = 'c4nary-s3cret'
+
+/** Long enough for a secret. */
+export const SECRET = 'a'.repeat(32)
+
+export type Cluster = {
+  /** With a password. */
+  readonly url: string
+  readonly home: string
+  readonly environment: Readonly<Record<string, string>>
+  /** Runs a command of `ev` on the database to its end. */
+  run(
+    args: readonly string[],
+    environment?: Readonly<Record<string, string>>,
+  ): ReturnType<typeof runEv>
+  /** Starts `ev serve`, with a data directory of that name. */
+  serve(
+    name: string,
+    args?: readonly string[],
+    environment?: Readonly<Record<string, string>>,
+  ): Running
+  worker(args?: readonly string[], environment?: Readonly<Record<string, string>>): Running
+  /** Does something in the database, and closes it. */
+  inside<T>(work: (database: Database) => Promise<T>): Promise<T>
+}
+
+/** An empty PostgreSQL database and a home for all that share it. */
+export async function cluster(): Promise<Cluster> {
+  const url = (await tempPostgres()).replace('//ev@', `//ev:${CANARY}@`)
+  const home = emptyFolder()
+  const environment = { EV_DATABASE: url, EV_SECRET: SECRET, EV_HELO: 'probe.example.com' }
+  const options = (own = {}) => ({ home, environment: { ...environment, ...own } })
+  return {
+    ...{ url, home, environment },
+    run: (args, own) => runEv(args, options(own)),
+    serve: (name, args = [], own = {}) =>
+      startEv(['serve', '--data-dir', name, '--listen', '127.0.0.1:0', ...args], options(own)),
+    worker: (args = [], own = {}) =>
+      startEv(['worker', '--data-dir', 'worker', ...args], options(own)),
+    async inside(work) {
+      const database = await openDatabase(url, systemClock)
+      try {
+        return await work(database)
+      } finally {
+        await database.close()
+      }
+    },
+  }
+}
+
+/** The SQLite database of a data directory. */
+export const fileOf = (home: string, name: string) => `sqlite:${join(home, name, 'ev.sqlite')}`

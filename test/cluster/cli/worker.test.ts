@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { liveMembers } from '../../../src/store/cluster/members.ts'
+import { agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
+import { markOf } from '../../../src/store/secret.ts'
+import { emptyFolder, runEv } from '../../cli/run-ev.ts'
+import { CANARY, cluster, SECRET } from './house.ts'
+
+const TIMEOUT = { timeout: 120_000 }
+const BASE_URL = 'https://ev.example.com'
+
+test(
+  'a worker says who it is, works beside others, and ends when told, with 0',
+  TIMEOUT,
+  async () => {
+    const { worker, inside } = await cluster()
+    await inside(database => settleOn(database, 'base-url', BASE_URL))
+    const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
+    const { child, ended, printed } = worker(args)
+    await printed('"at work"', 'stderr')
+    child.kill('SIGTERM')
+    const { code, stdout, stderr } = await ended
+    expect([code, stdout], stderr).toEqual([0, ''])
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(lines.find(({ message }) => message === 'at work')).toMatchObject({
+      ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL },
+    })
+    expect(lines.map(({ message }) => message)).toContain('stopped')
+    expect(stderr).toContain('stopping: what is in hand goes back')
+    expect(stderr).not.toMatch(new RegExp(`${CANARY}|${SECRET}`))
+    expect(await inside(liveMembers)).toEqual([])
+  },
+)
+
+test(
+  'a worker that is first waits for a service, and ends when told meanwhile',
+  TIMEOUT,
+  async () => {
+    const { worker, inside } = await cluster()
+    const first = worker()
+    await first.printed('waiting for the first one', 'stderr')
+    await inside(database => settleOn(database, 'base-url-by-itself', 'http://127.0.0.1:8080'))
+    await first.printed('"at work"', 'stderr')
+    first.child.kill('SIGINT')
+    expect((await first.ended).code).toBe(0)
+
+    const empty = await cluster()
+    const second = empty.worker()
+    await second.printed('waiting for the first one', 'stderr')
+    second.child.kill('SIGTERM')
+    expect((await second.ended).code).toBe(0)
+  },
+)
+
+test('a worker with another secret is refused; one that has none needs none', TIMEOUT, async () => {
+  const { worker, inside } = await cluster()
+  await inside(async database => {
+    await agreeOn(database, 'secret-mark', markOf(SECRET))
+    await agreeOn(database, 'base-url', BASE_URL)
+  })
+  const other = await worker([], { EV_SECRET: 'b'.repeat(32) }).ended
+  expect(other.code).toBe(78)
+  expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not that of the service.*\n$/)
+  const none = worker([], { EV_SECRET: '' })
+  await none.printed('"at work"', 'stderr')
+  none.child.kill('SIGTERM')
+  expect((await none.ended).code).toBe(0)
+})
+
+test('a worker needs a database that can be shared, and that is there', TIMEOUT, async () => {
+  const alone = await runEv(['worker', '--data-dir', 'data'], { home: emptyFolder() })
+  expect(alone.code).toBe(78)
+  expect(alone.stderr).toMatch(
+    /^ev: A worker shares the database of “ev serve”, and data is for one process alone\. .*EV_DATABASE=postgres:.*\n$/,
+  )
+  const { url, run } = await cluster()
+  const away = await run(['worker'], { EV_DATABASE: url.replace(/:\d+\//, ':1/') })
+  expect(away.code).toBe(74)
+  expect(away.stderr).toMatch(
+    /^ev: The database postgres:\/\/…@127\.0\.0\.1:1\/.* cannot be used: .*ECONNREFUSED.*\n$/,
+  )
+  expect(away.stderr).not.toContain(CANARY)
+})
