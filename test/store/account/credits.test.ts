@@ -7,8 +7,12 @@ import {
   releaseLostHolds,
   settleCredits,
 } from '../../../src/store/account/credits.ts'
-import { type Database, write } from '../../../src/store/database.ts'
-import { addJob, tempDatabase } from '../temp-database.ts'
+import { lockAccounts, releaseHolds, takeHold } from '../../../src/store/cluster/holds.ts'
+import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { type Database, write, writeBeside, writeLoosely } from '../../../src/store/database.ts'
+import { addJob, onPostgres, tempDatabase } from '../temp-database.ts'
+import { twoServers } from '../two-servers.ts'
+import { addAccount } from './house.ts'
 
 const OF = { accountId: 'acc_a', period: 86_400_000 }
 
@@ -116,17 +120,21 @@ test('whatever happens in whatever order, no more is used and held than there is
     fc.record({ kind: fc.constant('giveBack' as const) }),
     fc.record({ kind: fc.constant('crash' as const) }),
   )
+  const database = await tempDatabase()
+  let period = OF.period
   const property = fc.asyncProperty(
     fc.array(step, { maxLength: 40 }),
     fc.integer({ min: 1, max: 15 }),
     async (steps, limit) => {
-      const database = await tempDatabase()
+      // Each run has a day of its own.
+      period += OF.period
+      const of = { ...OF, period }
       let open: number[] = []
       let charged = 0
       for (const one of steps) {
         if (one.kind === 'hold') {
           const fits = charged + sum(open) + one.amount <= limit
-          expect(await hold(database, one.amount, limit)).toBe(fits)
+          expect(await hold(database, one.amount, limit, of)).toBe(fits)
           if (fits) open.push(one.amount)
         } else if (one.kind === 'crash') {
           await write(database, releaseLostHolds)
@@ -135,16 +143,121 @@ test('whatever happens in whatever order, no more is used and held than there is
           const amount = open.shift() ?? 0
           const used = one.kind === 'settle' ? Math.floor(amount * one.share) : 0
           charged += used
-          await settle(database, amount, used)
+          await settle(database, amount, used, of)
         }
-        const credit = await read(database)
+        const credit = await read(database, of)
         expect(credit).toMatchObject({ used: charged, held: sum(open) })
         expect(credit.used + credit.held).toBeLessThanOrEqual(limit)
       }
-      await database.close()
     },
   )
   await fc.assert(property, { numRuns: 40 })
 })
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0)
+
+describe.runIf(onPostgres)('credits on several servers', () => {
+  const holdFor = (
+    database: Database,
+    member: string | null,
+    amount: number,
+    limit: number | null,
+  ) => writeLoosely(database, db => holdCredits(db, { ...OF, amount, limit, member }))
+
+  const holdsOf = async ({ db }: Database) =>
+    (await db.selectFrom('hold').selectAll().orderBy('member_id').execute()).map(
+      ({ member_id, amount }) => [member_id, amount],
+    )
+
+  const join = (database: Database, id: string) =>
+    joinCluster(database, { id, role: 'serve', name: id, version: '1', egresses: [] })
+
+  const take = (database: Database, member: string | null, amount: number) =>
+    write(database, trx => takeHold(trx, { ...OF, member, amount }))
+
+  test('of which forty are left go to forty of sixty-four who want one at once, on two servers', async () => {
+    const { a, b } = await twoServers()
+    await settle(a, 0, 60)
+    const wanted = Array.from({ length: 64 }, (_, n) =>
+      n % 2 === 0 ? holdFor(a, 'mem_a', 1, 100) : holdFor(b, 'mem_b', 1, 100),
+    )
+    expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(40)
+    expect(await read(a)).toMatchObject({ used: 60, held: 40 })
+    expect((await holdsOf(a)).reduce((total, [, amount]) => total + Number(amount), 0)).toBe(40)
+  })
+
+  test('that nobody used yet are held up to the limit, whoever comes first', async () => {
+    const { a, b } = await twoServers()
+    const wanted = Array.from({ length: 64 }, (_, n) => holdFor(n % 2 === 0 ? a : b, null, 3, 100))
+    expect((await Promise.all(wanted)).filter(held => held)).toHaveLength(33)
+    expect(await read(a)).toMatchObject({ used: 0, held: 99 })
+  })
+
+  test('refused are noted under nobody', async () => {
+    const { a } = await twoServers()
+    expect(await holdFor(a, 'mem_a', 11, 10)).toBe(false)
+    expect(await holdsOf(a)).toEqual([])
+  })
+
+  test('go back once: what was given back with its member is not given back again', async () => {
+    const { a } = await twoServers()
+    await holdFor(a, 'mem_a', 3, 10)
+    await holdFor(a, 'mem_b', 4, 10)
+    expect(await take(a, 'mem_a', 1)).toBe(1)
+    expect(await holdsOf(a)).toEqual([
+      ['mem_a', 2],
+      ['mem_b', 4],
+    ])
+    await settle(a, 1, 0)
+    await write(a, trx => releaseHolds(trx, ['mem_a']))
+    expect(await read(a)).toMatchObject({ held: 4 })
+    expect(await take(a, 'mem_a', 2)).toBe(0)
+    expect(await take(a, 'mem_b', 9)).toBe(4)
+    expect(await take(a, null, 5)).toBe(5)
+    expect(await holdsOf(a)).toEqual([])
+  })
+
+  test('stay held at the start of another server by members and open jobs, and all else goes back', async () => {
+    const { a, b } = await twoServers()
+    await holdingJob(a, 'job_a', 5)
+    await join(a, 'mem_a')
+    await holdFor(a, 'mem_a', 2, 100)
+    await holdFor(a, 'mem_gone', 3, 100)
+    await holdFor(a, null, 4, 100)
+    expect(await read(a)).toMatchObject({ held: 14 })
+    await write(b, releaseLostHolds)
+    expect(await read(a)).toMatchObject({ held: 7 })
+    expect(await holdsOf(a)).toEqual([['mem_a', 2]])
+  })
+
+  test('held while another server starts are not forgotten', async () => {
+    const { a, b } = await twoServers()
+    await join(a, 'mem_a')
+    await hold(a, 5, null)
+    const held = Array.from({ length: 60 }, () => holdFor(a, 'mem_a', 1, null))
+    const starts = Array.from({ length: 5 }, () => write(b, releaseLostHolds))
+    await Promise.all([...held, ...starts])
+    expect(await holdsOf(a)).toEqual([['mem_a', 60]])
+    expect(await read(a)).toMatchObject({ held: 60 })
+  })
+
+  test('settled on two servers at once in whatever order are all counted', async () => {
+    const { a, b } = await twoServers()
+    for (const id of ['acc_a', 'acc_b', 'acc_c']) await addAccount(a, id)
+    const ids = ['acc_a', 'acc_b', 'acc_c']
+    const run = (database: Database, order: readonly string[]) =>
+      writeBeside(database, async trx => {
+        await lockAccounts(trx, order)
+        for (const accountId of order) {
+          await settleCredits(trx, { ...OF, accountId, released: 0, used: 1 })
+        }
+      })
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
+        run(n % 2 === 0 ? a : b, n % 3 === 0 ? ids : ids.toReversed()),
+      ),
+    )
+    for (const accountId of ids)
+      expect(await read(a, { ...OF, accountId })).toMatchObject({ used: 40 })
+  })
+})

@@ -1,0 +1,16 @@
+import { onTestFinished } from 'vitest'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { type FakeClock, fakeClock } from '../fake/clock.ts'
+import { tempPostgres } from './temp-database.ts'
+
+/** A PostgreSQL database of its own, as two servers that share it have it; closed with the test. */
+export async function twoServers(
+  clock: FakeClock = fakeClock(),
+): Promise<{ a: Database; b: Database; clock: FakeClock }> {
+  const url = await tempPostgres()
+  const [a, b] = [await openDatabase(url, clock), await openDatabase(url, clock)]
+  onTestFinished(async () => {
+    await Promise.all([a.close(), b.close()])
+  })
+  return { a, b, clock }
+}
