@@ -68,5 +68,6 @@ const NAMES: Readonly<Record<CheckName, string>> = {
   clock: 'Clock',
   disk: 'Disk',
   'open-files': 'Open files',
+  database: 'Database',
   'data-directory': 'Data directory',
 }

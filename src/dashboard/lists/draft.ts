@@ -7,14 +7,15 @@ import { ApiProblem } from '../api.ts'
 import { page } from '../page/layout.ts'
 import { Refusal } from '../page/refusal.ts'
 import { problemWith, type Sent, sentForm } from '../page/sent.ts'
-import type { Env } from '../parts.ts'
+import type { DashboardParts, Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { draftView } from './draft-view.ts'
 import { INTAKE } from './intake.ts'
 import { lookAt, type Reading, submit } from './submission.ts'
 
 /** Looking at a list before it starts: its columns, its first rows, and what it will cost. */
-export function draftRoutes(drafts: Drafts): Hono<Env> {
+export function draftRoutes(drafts: Drafts, { database }: DashboardParts): Hono<Env> {
+  const found = (c: Context<Env>) => findDraft(c, drafts, database)
   /** By the draft: those that are becoming jobs at this moment, and the ids that these will have. */
   const starting = new Map<string, Promise<string>>()
 
@@ -34,7 +35,7 @@ export function draftRoutes(drafts: Drafts): Hono<Env> {
 
   return new Hono<Env>()
     .get(`${INTAKE}/:id`, async c => {
-      const draft = await found(c, drafts)
+      const draft = await found(c)
       if (draft.jobId !== null) return c.redirect(`/lists/${draft.jobId}`, 303)
       return draftPage(
         c,
@@ -44,7 +45,7 @@ export function draftRoutes(drafts: Drafts): Hono<Env> {
       )
     })
     .post(`${INTAKE}/:id/start`, async c => {
-      const draft = await found(c, drafts)
+      const draft = await found(c)
       if (draft.jobId !== null) return c.redirect(`/lists/${draft.jobId}`, 303)
       const reading = readingOf((await sentForm(c)).text)
       try {
@@ -54,20 +55,26 @@ export function draftRoutes(drafts: Drafts): Hono<Env> {
       }
     })
     .post(`${INTAKE}/:id/discard`, async c => {
-      await drafts.remove(await found(c, drafts))
+      await drafts.remove(await found(c))
       leaveNote(c, 'The list is discarded: nothing of it is kept.')
       return c.redirect('/lists', 303)
     })
 }
 
-async function found(c: Context<Env>, drafts: Drafts): Promise<Draft> {
+async function findDraft(
+  c: Context<Env>,
+  drafts: Drafts,
+  { dialect }: DashboardParts['database'],
+): Promise<Draft> {
   const draft = await drafts.find(c.get('user').accountId, c.req.param('id') ?? '')
   if (draft !== null) return draft
-  throw new Refusal(
-    404,
-    'This list is not here any more: one that is not started is kept for an hour, until the service starts anew, and while it is among the last five. Send it again under New list.',
-  )
+  throw new Refusal(404, dialect === 'postgres' ? GONE_OR_ELSEWHERE : GONE)
 }
+
+const GONE =
+  'This list is not here any more: one that is not started is kept for an hour, until the service starts anew, and while it is among the last five. Send it again under New list.'
+
+const GONE_OR_ELSEWHERE = `${GONE} Should that not help: the service runs on several machines, a list lies on the one that took it until it is started, and another one was asked now. Whoever runs the service can have the load balancer send each visitor to the same one.`
 
 function readingOf(text: (name: string) => ReturnType<Sent['text']> | undefined): Reading {
   const [column, header] = [text('column'), text('header')]

@@ -18,7 +18,7 @@ export function listRoutes(parts: DashboardParts): Hono<Env> {
   const router = new Hono<Env>()
   router.route('/', overviewRoutes(parts))
   router.route('/', intakeRoutes(drafts))
-  router.route('/', draftRoutes(drafts))
+  router.route('/', draftRoutes(drafts, parts))
   router.route('/', progressRoutes(parts))
   router.route('/', chartRoutes())
   router.route('/', downloadRoutes())

@@ -32,7 +32,7 @@ export function limitRoutes(service: Service) {
     const credits = await creditState(service, c.get('caller'))
     const data = {
       limits: [
-        ...requestLimits(c, service),
+        ...(await requestLimits(c, service)),
         ...(credits === null ? [] : [presentLimit(CREDITS, credits)]),
       ],
     }
@@ -49,11 +49,11 @@ const CREDITS: Named = {
 }
 
 /** None where the operator has switched them off. */
-function requestLimits(c: Context<Env>, service: Service) {
+async function requestLimits(c: Context<Env>, service: Service) {
   const { limits, settings } = service
   if (!settings.limits) return []
   const buckets = allBuckets(c.get('caller'), askingOf(c, service))
-  const states = limits.peek(buckets)
+  const states = await limits.look(buckets)
   return buckets.map(({ kind, perMs }, n) =>
     presentLimit({ name: kind, text: subjectOf(kind), perMs }, states[n] as BucketState),
   )

@@ -38,13 +38,16 @@ export async function server(url: string, given: ServerOptions = {}) {
   const database = await openDatabase(url, clock)
   const { log, lines } = noted()
   const plans = new Map(PLANS.map(one => [one.name, one]))
-  const { engine } = engineHouse({ ...given.engine, engine: { clock, ...given.engine?.engine } })
+  const { engine, zone } = engineHouse({
+    ...given.engine,
+    engine: { clock, ...given.engine?.engine },
+  })
   const limits = serverLimits(database, { clock, log })
   const books = createBooks({ database, clock, random, log, plans })
   const dataDir = tempFolder()
   const service: Service = {
     ...{ clock, random, log, database, engine, books, limits },
-    ...{ worker: idleWorker(), post: fakePost(), resolver: engineHouse().zone },
+    ...{ worker: idleWorker(), post: fakePost(), resolver: zone },
     deliveries: {
       wake: () => {},
       status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
@@ -93,26 +96,32 @@ export async function server(url: string, given: ServerOptions = {}) {
 
 export type Server = Awaited<ReturnType<typeof server>>
 
+/** Asks for a page as a browser does. */
+export const page = async ({ app }: Server, path: string, init: RequestInit): Promise<Response> => {
+  const headers = { 'Sec-Fetch-Site': 'same-origin', ...init.headers }
+  const bindings = { incoming: { socket: { remoteAddress: '192.0.2.1' }, httpVersionMajor: 1 } }
+  return app.fetch(new Request(`https://ev.test${path}`, { ...init, headers }), bindings)
+}
+
 /** An account, and a key of it that may do everything. */
-export async function account(
-  database: Database,
-  {
-    id = 'acc_1',
-    plan = 'enterprise',
-    ...key
-  }: { id?: string; plan?: string } & Partial<NewKey> = {},
-): Promise<string> {
+export async function account(database: Database, plan = 'enterprise'): Promise<string> {
+  const now = systemClock.now()
+  await write(database, trx => createAccount(trx, { id: 'acc_1', name: 'a', plan, now }))
+  return addKey(database)
+}
+
+/** A key of that account. */
+export async function addKey(database: Database, o: Partial<NewKey> = {}): Promise<string> {
   const now = systemClock.now()
   const secret = newSecret(systemRandom, 'live')
-  await write(database, async trx => {
-    await createAccount(trx, { id, name: id, plan, now })
-    await createKey(trx, {
-      ...{ id: `key_of_${id}`, accountId: id, name: 'test', secret, now },
+  await write(database, trx =>
+    createKey(trx, {
+      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, now },
       ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
       ...{ rateLimitPerMinute: null, expiresAt: null },
-      ...key,
-    })
-  })
+      ...o,
+    }),
+  )
   return secret.text
 }
 

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { write } from '../../../src/store/database.ts'
+import { emit } from '../../../src/store/event/events.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { cutProxy } from '../../fake/cut-proxy.ts'
+import { documentOf, type Place, placesOf } from '../../http/contract/document.ts'
+import { MIXED, seedJob } from '../../http/jobs/seed.ts'
+import { tempPostgres } from '../../store/temp-database.ts'
+import { goodBody } from './bodies.ts'
+import { account, addKey, type Server, server } from './house.ts'
+
+/** Jobs, a webhook with a delivery, and a second key: gives a path with their IDs. */
+async function furnish({ database, service }: Server) {
+  const { clock, random, seal } = service
+  const now = clock.now()
+  await addKey(database, { id: 'key_2' })
+  await seedJob(database, { id: 'job_done', texts: MIXED })
+  await seedJob(database, { id: 'job_open', texts: MIXED, done: 0 })
+  await write(database, async trx => {
+    await createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://hook.test/ev', active: true },
+      ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
+      ...{ secret: seal.seal('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'), secretHint: 'LaSw' },
+    })
+    await emit(trx, {
+      ...{ accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false, now, random },
+    })
+  })
+  const { id: delivery } = await database.db
+    .selectFrom('delivery')
+    .select('id')
+    .executeTakeFirstOrThrow()
+  return ({ method, path }: Place) => {
+    const job = method === 'POST' || method === 'DELETE' ? 'job_open' : 'job_done'
+    const id = path.startsWith('/v1/webhooks')
+      ? 'wh_a'
+      : path.startsWith('/v1/keys')
+        ? 'key_2'
+        : job
+    return path.replace('{delivery_id}', delivery).replace('{id}', id)
+  }
+}
+
+test('a connection that is lost anywhere in a request is answered by 503, whatever was asked', async () => {
+  const url = await tempPostgres()
+  const proxy = await cutProxy(url)
+  const one = await server(proxy.url, {
+    engine: { zone: { 'hook.test': { A: ['8.8.8.8'] } } },
+    settings: { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } },
+  })
+  const key = await account(one.database)
+  const pathOf = await furnish(one)
+  // What takes something away comes last.
+  const places = placesOf(documentOf(one.service, one.app))
+    .filter(({ path }) => path.startsWith('/v1/'))
+    .toSorted((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
+  for (const place of places) {
+    const name = `${place.method} ${place.path}`
+    const ask = () =>
+      one.request(pathOf(place), { method: place.method, key, body: goodBody(name) })
+    for (let statement = 0; ; statement++) {
+      let isCut = false
+      void proxy.cutBeforeStatement(statement).then(() => {
+        isCut = true
+      })
+      const answer = await ask()
+      const { status } = answer
+      // What had begun to be answered is broken off.
+      const text = await answer.text().catch(() => '')
+      // What is noted beside an answer may be cut too, and then that is whole.
+      expect({ name, statement, fails: status >= 500 && status !== 503 }).toMatchObject({
+        fails: false,
+      })
+      if (!isCut) {
+        expect({ name, status: status < 500 }).toEqual({ name, status: true })
+        break
+      }
+      if (status !== 503) continue
+      expect(JSON.parse(text)).toMatchObject({ success: false, code: 'service_unavailable' })
+      expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
+      expect(answer.headers.get('X-RateLimit-Limit')).not.toBeNull()
+    }
+  }
+  await proxy.close()
+}, 300_000)

@@ -1,0 +1,93 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { cutProxy } from '../../fake/cut-proxy.ts'
+import { tempPostgres } from '../../store/temp-database.ts'
+import { account, type Server, server } from './house.ts'
+
+const EMAILS = Array.from({ length: 12 }, (_, n) => `u${n}@a.test`)
+const SETTINGS = { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } }
+
+/** Two servers on one database, the first of them behind a proxy that can cut it off. */
+async function pair(plan = 'enterprise') {
+  const url = await tempPostgres()
+  const proxy = await cutProxy(url)
+  const [one, other] = [
+    await server(proxy.url, { settings: SETTINGS }),
+    await server(url, { settings: SETTINGS }),
+  ]
+  onTestFinished(() => proxy.close())
+  const key = await account(other.database, plan)
+  const jobs = () => other.database.db.selectFrom('job').select(['id', 'state']).execute()
+  const held = async () =>
+    (await other.database.db.selectFrom('credit').select('held').execute()).map(row => row.held)
+  return { proxy, one, other, key, jobs, held }
+}
+
+const submit = (to: Server, key: string, idempotencyKey: string) =>
+  to.request('/v1/verify/batch', {
+    ...{ key, body: { emails: EMAILS } },
+    headers: { 'Idempotency-Key': idempotencyKey },
+  })
+
+test('the same list at two servers at once becomes one job: the other is told so, or to ask again', async () => {
+  const { one, other, key, jobs } = await pair()
+  for (let n = 0; n < 10; n++) {
+    const asked = [one, other, one, other].map(to => submit(to, key, `key ${n}`))
+    const answers = await Promise.all(asked)
+    const ids = new Set<unknown>()
+    for (const answer of answers) {
+      const body = (await answer.json()) as { job_id?: string; code?: string }
+      expect([200, 409]).toContain(answer.status)
+      if (answer.status === 200) ids.add(body.job_id)
+      else expect(body.code).toBe('idempotency_in_progress')
+    }
+    const again = await submit(other, key, `key ${n}`)
+    expect(again.headers.get('Idempotency-Replayed')).toBe('true')
+    ids.add(((await again.json()) as { job_id: string }).job_id)
+    expect(ids.size).toBe(1)
+    expect(await jobs()).toHaveLength(n + 1)
+  }
+})
+
+test('a list whose commit came about, though its answer was lost, is the same job when it is sent again', async () => {
+  const { proxy, one, other, key, jobs, held } = await pair('free')
+  const cut = proxy.cutAfterCommit(/replay/)
+  const lost = await submit(one, key, 'once')
+  await cut
+  expect(lost.status).toBe(503)
+  for (const to of [one, other]) {
+    const again = await submit(to, key, 'once')
+    expect([again.status, again.headers.get('Idempotency-Replayed')]).toEqual([200, 'true'])
+    const [job, ...more] = await jobs()
+    expect(more).toEqual([])
+    expect(await again.json()).toMatchObject({ job_id: job?.id })
+  }
+  expect(await jobs()).toMatchObject([{ state: 'queued' }])
+  expect(await held()).toEqual([12])
+})
+
+test('a list whose commit did not come about leaves nothing, and is taken when it is sent again', async () => {
+  const { proxy, one, key, jobs, held } = await pair('free')
+  const cut = proxy.cutBeforeCommit(/replay/)
+  expect((await submit(one, key, 'once')).status).toBe(503)
+  await cut
+  expect(await jobs()).toEqual([])
+  const again = await submit(one, key, 'once')
+  expect([again.status, again.headers.get('Idempotency-Replayed')]).toEqual([200, null])
+  expect(await jobs()).toMatchObject([{ state: 'queued' }])
+  expect(await held()).toEqual([12])
+})
+
+test('a webhook and a key that were made by a lost answer are not made twice', async () => {
+  const { proxy, one, other, key } = await pair()
+  const create = (to: Server) =>
+    to.request('/v1/keys', {
+      ...{ key, body: { name: 'new', scopes: ['jobs:read'] } },
+      headers: { 'Idempotency-Key': 'a key' },
+    })
+  const cut = proxy.cutAfterCommit(/replay/)
+  expect((await create(one)).status).toBe(503)
+  await cut
+  const again = await create(other)
+  expect([again.status, again.headers.get('Idempotency-Replayed')]).toEqual([201, 'true'])
+  expect(await other.database.db.selectFrom('api_key').select('name').execute()).toHaveLength(2)
+})

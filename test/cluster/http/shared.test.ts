@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import { ask } from '../../fake/postgres-server.ts'
+import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
+import { tempPostgres } from '../../store/temp-database.ts'
+import { account, page, type Server, server } from './house.ts'
+
+/** Two servers behind a load balancer that sends nobody to the same one twice. */
+async function pair() {
+  const url = await tempPostgres()
+  const [one, other] = [await server(url), await server(url)]
+  return { url, one, other, key: await account(one.database) }
+}
+
+test('64 clients at two servers have 100 single verifications a minute together, never more, never fewer', async () => {
+  const { one, other, key } = await pair()
+  const ask = async (n: number) => {
+    const to = n % 2 === 0 ? one : other
+    return (await to.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })).status
+  }
+  const client = async (n: number) => {
+    const statuses = []
+    for (let turn = 0; turn < 4; turn++) statuses.push(await ask(n + turn))
+    return statuses
+  }
+  const statuses = (await Promise.all(Array.from({ length: 64 }, (_, n) => client(n)))).flat()
+  expect(statuses.filter(status => status === 200)).toHaveLength(100)
+  expect(statuses.filter(status => status === 429)).toHaveLength(156)
+})
+
+test('all servers tell how a limit stands', async () => {
+  const { one, other, key } = await pair()
+  await one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
+  await other.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
+  const answer = await one.request('/v1/limits', { key })
+  const { data } = (await answer.json()) as {
+    data: { limits: { name: string; remaining: number }[] }
+  }
+  expect(data.limits.find(({ name }) => name === 'ip:single')?.remaining).toBe(98)
+})
+
+test('a key that was revoked elsewhere is refused within a second', async () => {
+  const { url, one, key } = await pair()
+  expect((await one.request('/v1/jobs', { key })).status).toBe(200)
+  // As another process does it, of which this one hears nothing.
+  await ask(url, 'update api_key set revoked_at = 1')
+  await ask(url, 'delete from key_secret')
+  const revokedAt = performance.now()
+  while ((await one.request('/v1/jobs', { key })).status !== 401) {
+    expect(performance.now() - revokedAt).toBeLessThan(1_500)
+  }
+})
+
+test('who signs in at one server is signed in at all, and signs out of all', async () => {
+  const { one, other, key } = await pair()
+  const Cookie = await signIn(one, key)
+  const usage = await page(other, '/usage', { headers: { Cookie } })
+  expect(usage.status).toBe(200)
+  const csrf = /<meta name="csrf" content="([^"]+)"/.exec(await usage.text())?.[1] ?? ''
+  const body = new URLSearchParams({ _csrf: csrf })
+  await page(other, '/sign-out', { method: 'POST', body, headers: { Cookie } })
+  const after = await page(one, '/usage', { headers: { Cookie } })
+  expect([after.status, after.headers.get('Location')]).toEqual([303, '/sign-in?next=%2Fusage'])
+})
+
+test('a list that is looked at lies on the server that took it, and another one says so', async () => {
+  const { one, other, key } = await pair()
+  const Cookie = await signIn(one, key)
+  const csrf = /<meta name="csrf" content="([^"]+)"/.exec(
+    await (await page(one, '/usage', { headers: { Cookie } })).text(),
+  )?.[1]
+  const headers = { Cookie, 'X-CSRF-Token': csrf ?? '', 'X-List-Name': 'mine' }
+  const taken = await page(one, '/lists/drafts', { method: 'POST', body: 'ann@a.test', headers })
+  const { path } = (await taken.json()) as { path: string }
+  expect((await page(one, path, { headers: { Cookie } })).status).toBe(200)
+  const elsewhere = await page(other, path, { headers: { Cookie } })
+  expect(elsewhere.status).toBe(404)
+  expect(await elsewhere.text()).toContain('lies on the one that took it')
+})
+
+test('who waits at one server for a job hears of what another one did with it', async () => {
+  const { one, other, key } = await pair()
+  await seedJob(one.database, { texts: MIXED, done: 0 })
+  const waiting = other.request('/v1/jobs/job_a?wait=30', { key })
+  const stream = await other.request('/v1/jobs/job_a/events', { key })
+  const begun = performance.now()
+  await giveResults(one.database, 'job_a', MIXED.length)
+  expect(await (await waiting).json()).toMatchObject({ status: 'completed', progress: 100 })
+  expect(await stream.text()).toMatch(/event: end\ndata: .*"status":"completed"/)
+  expect(performance.now() - begun).toBeLessThan(5_000)
+})
+
+/** The cookie of a session. */
+async function signIn(to: Server, key: string): Promise<string> {
+  const answer = await page(to, '/sign-in', { method: 'POST', body: new URLSearchParams({ key }) })
+  return (answer.headers.get('Set-Cookie') ?? '').replace(/;.*$/s, '')
+}
