@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
 import { EvError, messageOf } from '../../base/error.ts'
+import { isPostgresUrl } from '../database.ts'
 
 /** What a database holds. */
 export type Contents = {
@@ -19,6 +20,7 @@ export type Contents = {
  * commits and never ends beside a busy service. Waits for the disk without letting anything else run.
  */
 export function copyDatabase(url: string, target: string): void {
+  if (isPostgresUrl(url)) throw notAFile()
   const sqlite = new SqliteDatabase(url.replace(/^sqlite:/, ''), { readonly: true })
   try {
     sqlite.prepare('vacuum into ?').run(target)
@@ -26,6 +28,12 @@ export function copyDatabase(url: string, target: string): void {
     sqlite.close()
   }
 }
+
+const notAFile = () =>
+  new EvError(
+    'usage',
+    'A database on a PostgreSQL server is no file that could be copied. Use pg_dump, or the backups of whoever runs the server.',
+  )
 
 /** Reads all of a copy and tells what is in it; throws when it is damaged. */
 export function contentsOf(file: string): Contents {
