@@ -21,11 +21,11 @@ import { claimItems } from '../../src/store/job/claims.ts'
 import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
 import { fakeClock } from '../fake/clock.ts'
-import { addJob, fileAll, tempDatabase, tempFolder } from './temp-database.ts'
+import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from './temp-database.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 
-describe('a database', () => {
+describe.skipIf(onPostgres)('a database', () => {
   test('is made with its folder, readable by its owner alone, and is there when opened again', async () => {
     const file = join(tempFolder(), 'deep/er/ev.sqlite')
     const first = await tempDatabase({ file })
@@ -102,7 +102,7 @@ describe('a database', () => {
   })
 })
 
-describe('two that write', () => {
+describe.skipIf(onPostgres)('two that write', () => {
   test('wait for each other', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const clock = fakeClock()
@@ -200,105 +200,114 @@ describe('two that write', () => {
   })
 })
 
-describe('a file that is no database of this ev is refused with a remedy, and left as it is', () => {
-  const refusal = (about: RegExp) =>
-    expect.objectContaining({ code: 'io', message: expect.stringMatching(about) })
+describe.skipIf(onPostgres)(
+  'a file that is no database of this ev is refused with a remedy, and left as it is',
+  () => {
+    const refusal = (about: RegExp) =>
+      expect.objectContaining({ code: 'io', message: expect.stringMatching(about) })
 
-  async function made(): Promise<string> {
-    const file = join(tempFolder(), 'ev.sqlite')
-    const database = await openDatabase(`sqlite:${file}`, fakeClock())
-    await addJob(
-      database,
-      Array.from({ length: 2_000 }, (_, n) => `user${n}@x.test`),
-      'job_a',
-    )
-    await database.close()
-    return file
-  }
-
-  async function expectRefused(file: string, about: RegExp): Promise<void> {
-    const before = readFileSync(file)
-    await expect(openDatabase(`sqlite:${file}`, fakeClock())).rejects.toThrow(refusal(about))
-    expect(readFileSync(file).equals(before)).toBe(true)
-  }
-
-  test('text', async () => {
-    const file = join(tempFolder(), 'ev.sqlite')
-    writeFileSync(file, 'name,email\nAnn,ann@x.test\n')
-    await expectRefused(
-      file,
-      /^The database .*ev\.sqlite cannot be used: file is not a database\. Name another place/,
-    )
-  })
-
-  test('a damaged header', async () => {
-    const file = await made()
-    const handle = openSync(file, 'r+')
-    writeSync(handle, Buffer.alloc(64, 0xff), 0, 64, 0)
-    closeSync(handle)
-    await expectRefused(
-      file,
-      /cannot be used: .* --data-dir, or move the file away if it is damaged/,
-    )
-  })
-
-  test('a file cut short', async () => {
-    const file = await made()
-    truncateSync(file, 5_000)
-    await expectRefused(file, /cannot be used: .*malformed.* --data-dir, or move the file away/)
-  })
-
-  test('the database of another program', async () => {
-    const file = join(tempFolder(), 'ev.sqlite')
-    const foreign = new SqliteDatabase(file)
-    foreign.exec('create table songs (title text)')
-    foreign.close()
-    await expectRefused(file, /cannot be used: it belongs to another program\. Name another place/)
-  })
-
-  test('the database of a newer ev', async () => {
-    const file = await made()
-    const newer = new SqliteDatabase(file)
-    newer
-      .prepare("insert into kysely_migration (name, timestamp) values ('9999_newer', '2030')")
-      .run()
-    newer.close()
-    await expectRefused(file, /It was written by a newer version of ev: use that version\.$/)
-  })
-
-  test('a folder, and a place where none can be made', async () => {
-    const folder = tempFolder()
-    await expect(openDatabase(`sqlite:${folder}`, fakeClock())).rejects.toThrow(
-      refusal(/^The database .* cannot be used: .* --data-dir/),
-    )
-    expect(readdirSync(folder)).toEqual([])
-    const file = join(folder, 'file')
-    writeFileSync(file, '')
-    await expect(openDatabase(`sqlite:${file}/ev.sqlite`, fakeClock())).rejects.toThrow(
-      refusal(/^The database .*file\/ev\.sqlite cannot be used: /),
-    )
-  })
-
-  test('one whose disk fails, which nobody is told to move away', async () => {
-    const file = await made()
-    // A folder in the place of its journal.
-    mkdirSync(`${file}-wal`)
-    await expectRefused(file, /Look whether the disk is full.*“ev doctor”.* or name another place/)
-  })
-
-  test('a damage that shows only later is an error of its own, not a wrong answer', async () => {
-    const file = await made()
-    const handle = openSync(file, 'r+')
-    for (const page of rootPages(file, ['item', 'job'])) {
-      writeSync(handle, Buffer.alloc(PAGE_SIZE, 0xa5), 0, PAGE_SIZE, (page - 1) * PAGE_SIZE)
+    async function made(): Promise<string> {
+      const file = join(tempFolder(), 'ev.sqlite')
+      const database = await openDatabase(`sqlite:${file}`, fakeClock())
+      await addJob(
+        database,
+        Array.from({ length: 2_000 }, (_, n) => `user${n}@x.test`),
+        'job_a',
+      )
+      await database.close()
+      return file
     }
-    closeSync(handle)
-    const damaged = await tempDatabase({ file })
-    await expect(deleteJob(damaged, 'job_a')).rejects.toMatchObject({
-      code: expect.stringMatching(/^SQLITE_CORRUPT/),
+
+    async function expectRefused(file: string, about: RegExp): Promise<void> {
+      const before = readFileSync(file)
+      await expect(openDatabase(`sqlite:${file}`, fakeClock())).rejects.toThrow(refusal(about))
+      expect(readFileSync(file).equals(before)).toBe(true)
+    }
+
+    test('text', async () => {
+      const file = join(tempFolder(), 'ev.sqlite')
+      writeFileSync(file, 'name,email\nAnn,ann@x.test\n')
+      await expectRefused(
+        file,
+        /^The database .*ev\.sqlite cannot be used: file is not a database\. Name another place/,
+      )
     })
-  })
-})
+
+    test('a damaged header', async () => {
+      const file = await made()
+      const handle = openSync(file, 'r+')
+      writeSync(handle, Buffer.alloc(64, 0xff), 0, 64, 0)
+      closeSync(handle)
+      await expectRefused(
+        file,
+        /cannot be used: .* --data-dir, or move the file away if it is damaged/,
+      )
+    })
+
+    test('a file cut short', async () => {
+      const file = await made()
+      truncateSync(file, 5_000)
+      await expectRefused(file, /cannot be used: .*malformed.* --data-dir, or move the file away/)
+    })
+
+    test('the database of another program', async () => {
+      const file = join(tempFolder(), 'ev.sqlite')
+      const foreign = new SqliteDatabase(file)
+      foreign.exec('create table songs (title text)')
+      foreign.close()
+      await expectRefused(
+        file,
+        /cannot be used: it belongs to another program\. Name another place/,
+      )
+    })
+
+    test('the database of a newer ev', async () => {
+      const file = await made()
+      const newer = new SqliteDatabase(file)
+      newer
+        .prepare("insert into kysely_migration (name, timestamp) values ('9999_newer', '2030')")
+        .run()
+      newer.close()
+      await expectRefused(file, /It was written by a newer version of ev: use that version\.$/)
+    })
+
+    test('a folder, and a place where none can be made', async () => {
+      const folder = tempFolder()
+      await expect(openDatabase(`sqlite:${folder}`, fakeClock())).rejects.toThrow(
+        refusal(/^The database .* cannot be used: .* --data-dir/),
+      )
+      expect(readdirSync(folder)).toEqual([])
+      const file = join(folder, 'file')
+      writeFileSync(file, '')
+      await expect(openDatabase(`sqlite:${file}/ev.sqlite`, fakeClock())).rejects.toThrow(
+        refusal(/^The database .*file\/ev\.sqlite cannot be used: /),
+      )
+    })
+
+    test('one whose disk fails, which nobody is told to move away', async () => {
+      const file = await made()
+      // A folder in the place of its journal.
+      mkdirSync(`${file}-wal`)
+      await expectRefused(
+        file,
+        /Look whether the disk is full.*“ev doctor”.* or name another place/,
+      )
+    })
+
+    test('a damage that shows only later is an error of its own, not a wrong answer', async () => {
+      const file = await made()
+      const handle = openSync(file, 'r+')
+      for (const page of rootPages(file, ['item', 'job'])) {
+        writeSync(handle, Buffer.alloc(PAGE_SIZE, 0xa5), 0, PAGE_SIZE, (page - 1) * PAGE_SIZE)
+      }
+      closeSync(handle)
+      const damaged = await tempDatabase({ file })
+      await expect(deleteJob(damaged, 'job_a')).rejects.toMatchObject({
+        code: expect.stringMatching(/^SQLITE_CORRUPT/),
+      })
+    })
+  },
+)
 
 const PAGE_SIZE = 4_096
 

@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import { SECOND } from '../../base/clock.ts'
+import { codeOf } from '../fault-code.ts'
 import type { Schema } from '../schema.ts'
 import { isOutage } from './faults.ts'
 import { decodeText, encodeText } from './text-codec.ts'
@@ -66,11 +67,13 @@ function guarded(pool: pg.Pool): PostgresPool {
 
 /**
  * Parameters go in as the database can store them. A connection that was cut off, or did not answer in time, stays
- * broken: what is asked of it after that fails at once, and nobody gets it again.
+ * broken: what is asked of it after that fails at once, and nobody gets it again. Whoever asks more of a transaction that
+ * an error undid is told that error.
  */
 function guardedClient(client: pg.PoolClient): PostgresPoolClient {
   const inner = client as unknown as PostgresPoolClient
   let broken: unknown = null
+  let last: unknown = null
   return {
     processID: inner.processID,
     release(isDiscarded?: boolean) {
@@ -80,14 +83,21 @@ function guardedClient(client: pg.PoolClient): PostgresPoolClient {
     async query(text: never, values?: readonly unknown[]) {
       if (broken !== null) throw broken
       try {
-        return await inner.query(text, values?.map(encoded) as never)
+        const result = await inner.query(text, values?.map(encoded) as never)
+        last = null
+        return result
       } catch (error) {
+        if (codeOf(error) === IN_FAILED_TRANSACTION && last !== null) throw last
+        last = error
         if (endsConnection(error)) broken = error
         throw error
       }
     },
   } as unknown as PostgresPoolClient
 }
+
+/** SQLSTATE. */
+const IN_FAILED_TRANSACTION = '25P02'
 
 /** A statement that the server itself ended, or had no room for, leaves its connection whole. */
 const endsConnection = (error: unknown) =>

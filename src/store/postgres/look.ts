@@ -1,0 +1,116 @@
+import pg from 'pg'
+import type { Clock } from '../../base/clock.ts'
+import { SECOND } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import { MIGRATIONS } from '../migrations.ts'
+import { TABLES } from '../schema.ts'
+
+/** What there is at the place of a database on a server. */
+export type ServerLook =
+  | { readonly kind: 'unreachable'; readonly why: string }
+  | ({ readonly kind: 'reached' } & ServerFacts)
+
+export type ServerFacts = {
+  /** Such as 180003 for 18.3. */
+  readonly version: number
+  /** It takes no changes, as it only follows another server. */
+  readonly isStandby: boolean
+  /** Whether we may make tables in the schema that we would make them in. */
+  readonly mayMakeTables: boolean
+  /** Tables of ours that we may not read or write, as another user made them. */
+  readonly closedTables: readonly string[]
+  /** Whether a newer ev made the tables. */
+  readonly isNewer: boolean
+  /** Over the whole server, ours included. */
+  readonly connections: number
+  /** Those that this user may have, of the server, the database and the user the least. */
+  readonly connectionsMax: number
+  /** How far our clock is ahead, ms. */
+  readonly clockAheadMs: number
+  /** Of some commits that wait for the disk the one in the middle, ms. */
+  readonly commitMs: number
+}
+
+/** However silent a server is, it is given up by then. */
+const PATIENCE_MS = 5 * SECOND
+const COMMITS = 5
+
+/** Looks at the database of a `postgres://…` URL and changes nothing: its tables are neither made nor brought up to date. */
+export async function lookAtServer(url: string, clock: Clock): Promise<ServerLook> {
+  const client = new pg.Client({
+    ...{ connectionString: url, application_name: 'ev doctor' },
+    ...{ connectionTimeoutMillis: PATIENCE_MS, query_timeout: PATIENCE_MS },
+  })
+  // What ends a connection that nobody asks anything of is told by the next question.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return { kind: 'reached', ...(await factsOf(client, clock)) }
+  } catch (error) {
+    return { kind: 'unreachable', why: messageOf(error) }
+  } finally {
+    // A server that is silent does not say goodbye either.
+    void client.end().catch(() => {})
+  }
+}
+
+async function factsOf(client: pg.Client, clock: Clock): Promise<ServerFacts> {
+  const clockAheadMs = await clockAhead(client, clock)
+  const { rows } = await client.query<Omit<ServerFacts, 'clockAheadMs' | 'commitMs' | 'isNewer'>>(
+    FACTS,
+    [TABLES],
+  )
+  const [facts] = rows
+  if (facts === undefined) throw new Error('it does not answer what it is asked')
+  const isNewer = await isOfNewer(client)
+  return { ...facts, isNewer, clockAheadMs, commitMs: await commitTime(client, clock) }
+}
+
+const FACTS = `select
+  current_setting('server_version_num')::integer as version,
+  pg_is_in_recovery() as "isStandby",
+  current_schema() is not null and has_schema_privilege(current_schema(), 'CREATE') as "mayMakeTables",
+  array(select tablename::text from pg_tables
+    where schemaname = current_schema() and tablename = any($1) and not (
+      has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')
+      and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT')
+      and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'UPDATE')
+      and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'DELETE'))
+    order by tablename) as "closedTables",
+  (select sum(numbackends)::integer from pg_stat_database) as connections,
+  (select least(
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+      - coalesce(current_setting('reserved_connections', true)::integer, 0),
+    (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+    (select nullif(datconnlimit, -1) from pg_database where datname = current_database()))) as "connectionsMax"`
+
+/** Half of the way there and back is taken off. */
+async function clockAhead(client: pg.Client, clock: Clock): Promise<number> {
+  const [now, begun] = [clock.now(), clock.ticks()]
+  const { rows } = await client.query<{ at: number }>(
+    'select (extract(epoch from clock_timestamp()) * 1000)::float8 as at',
+  )
+  const waitedMs = clock.ticks() - begun
+  return Math.round(now + waitedMs / 2 - (rows[0]?.at ?? now))
+}
+
+async function isOfNewer(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ there: boolean }>(
+    `select to_regclass('kysely_migration') is not null
+      and has_table_privilege('kysely_migration', 'SELECT') as there`,
+  )
+  if (rows[0]?.there !== true) return false
+  const made = await client.query<{ name: string }>('select name from kysely_migration')
+  return made.rows.some(({ name }) => !(name in MIGRATIONS))
+}
+
+/** A message in the journal, which nobody reads: a commit waits for it as for anything else. */
+async function commitTime(client: pg.Client, clock: Clock): Promise<number> {
+  const times: number[] = []
+  for (let n = 0; n < COMMITS; n++) {
+    const begun = clock.ticks()
+    await client.query("select pg_logical_emit_message(true, 'ev', 'doctor')")
+    times.push(clock.ticks() - begun)
+  }
+  return times.sort((a, b) => a - b)[Math.floor(COMMITS / 2)] ?? 0
+}

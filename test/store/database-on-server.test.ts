@@ -1,0 +1,302 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { Migrator } from 'kysely/migration'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import {
+  type Database,
+  isOfStorage,
+  openDatabase,
+  write,
+  writeBeside,
+} from '../../src/store/database.ts'
+import { createJob, readJob } from '../../src/store/job/jobs.ts'
+import { MIGRATIONS } from '../../src/store/migrations.ts'
+import { kyselyOn, openPool } from '../../src/store/postgres/pool.ts'
+import { TABLES } from '../../src/store/schema.ts'
+import { fakeClock } from '../fake/clock.ts'
+import { ask, type PostgresServer, startPostgres } from '../fake/postgres-server.ts'
+import { onPostgres } from './temp-database.ts'
+
+const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
+
+describe.runIf(onPostgres)('a database of a server', () => {
+  let server: PostgresServer
+  let made = 0
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.stop())
+
+  const empty = () => server.create(`ev_${++made}`)
+
+  async function opened(url: string, clock = systemClock): Promise<Database> {
+    const database = await openDatabase(url, clock)
+    onTestFinished(() => database.close())
+    return database
+  }
+
+  test('loses nothing in a power cut: every commit waits for the disk, but for what may be lost', async () => {
+    const { db, reader, loose } = await opened(await empty())
+    const level = async (one: Database['db']) =>
+      (
+        await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(
+          one,
+        )
+      ).rows[0]?.level
+    expect(await Promise.all([db, reader, loose].map(level))).toEqual(['on', 'on', 'off'])
+  })
+
+  test('opened for the first time by several processes at once is made once', async () => {
+    const url = await empty()
+    const faults = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const child = opener(url)
+        let said = ''
+        child.stderr.on('data', text => {
+          said += text
+        })
+        const [code] = await once(child, 'close')
+        return code === 0 ? '' : said
+      }),
+    )
+    expect(faults).toEqual(['', '', '', ''])
+    const names = await ask<{ name: string }>(
+      url,
+      'select name from kysely_migration order by name',
+    )
+    expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
+  })
+
+  test('whose making was cut off by a kill is made by the next that comes', async () => {
+    const url = await empty()
+    for (let killed = 0; killed < 3; killed++) {
+      const child = opener(url)
+      const ended = once(child, 'close')
+      await once(child.stdout, 'data')
+      child.kill('SIGKILL')
+      await ended
+    }
+    const database = await opened(url)
+    await createJob(database, newJob('job_a'))
+    expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
+  })
+
+  test('compares all its texts by their bytes, and is not touched when that is so', async () => {
+    const url = await empty()
+    await (await openDatabase(url, systemClock)).close()
+    const columns = () =>
+      ask<{ table: string; column: string; collation: string; xmin: string }>(
+        url,
+        `select relname as table, attname as column, collname as collation, a.xmin::text as xmin
+         from pg_attribute a join pg_class c on c.oid = attrelid
+           join pg_collation l on l.oid = attcollation
+         where relname = any ($1) and attnum > 0 and relkind = 'r' order by 1, 2`,
+        [[...TABLES]],
+      )
+    const first = await columns()
+    expect(new Set(first.map(({ table }) => table)).size).toBeGreaterThan(TABLES.length / 2)
+    expect(first.filter(({ collation }) => collation !== 'C')).toEqual([])
+    // As a migration leaves a column that it adds.
+    await ask(url, 'alter table job alter column name type text collate "default"')
+    await (await openDatabase(url, systemClock)).close()
+    const isSame = (one: { table: string; column: string }) =>
+      one.table !== 'job' || one.column !== 'name'
+    expect((await columns()).filter(isSame)).toEqual(first.filter(isSame))
+    expect((await columns()).find(one => !isSame(one))).toMatchObject({ collation: 'C' })
+  })
+
+  describe('with several schemas', () => {
+    test('has its tables where the URL says, whatever another program has in another', async () => {
+      const url = await empty()
+      await ask(url, 'create schema house')
+      await ask(url, 'create table kysely_migration (name text, timestamp text)')
+      await ask(url, "insert into kysely_migration values ('of another program', '')")
+      await ask(url, 'create table job (songs text)')
+      const within = `${url}?options=-c%20search_path%3Dhouse`
+      const database = await opened(within)
+      await createJob(database, newJob('job_a'))
+      await write(database, trx => trx.deleteFrom('answer').execute())
+      for (const db of [database.db, database.reader, database.loose]) {
+        expect(await db.selectFrom('job').select('id').execute()).toEqual([{ id: 'job_a' }])
+      }
+      expect(await ask(url, 'select * from public.job')).toEqual([])
+      const ours = await ask(
+        url,
+        "select 1 from information_schema.tables where table_schema = 'house'",
+      )
+      // Two are the migrations'.
+      expect(ours).toHaveLength(TABLES.length + 2)
+      expect(await readJob(await opened(within), 'job_a')).toMatchObject({ id: 'job_a' })
+    })
+
+    test('goes on where its tables are when a nearer schema is made later', async () => {
+      const url = await empty()
+      await createJob(await opened(url), newJob('job_a'))
+      await ask(url, 'create schema ev')
+      expect(await readJob(await opened(url), 'job_a')).toMatchObject({ id: 'job_a' })
+    })
+  })
+
+  describe('that is shared', () => {
+    test('has one writer at a time, over all who share it', async () => {
+      const url = await empty()
+      const [one, other] = [await opened(url), await opened(url)]
+      const gate = Promise.withResolvers<void>()
+      const begun = Promise.withResolvers<void>()
+      const said: string[] = []
+      const first = write(one, async () => {
+        begun.resolve()
+        await gate.promise
+        said.push('first')
+      })
+      await begun.promise
+      const second = write(other, async () => void said.push('second'))
+      await writeBeside(other, async () => void said.push('beside'))
+      gate.resolve()
+      await Promise.all([first, second])
+      expect(said).toEqual(['beside', 'first', 'second'])
+    })
+
+    test('runs again what stood in the way of another', async () => {
+      const url = await empty()
+      const [one, other] = [await opened(url), await opened(url)]
+      await createJob(one, newJob('job_a'))
+      await createJob(one, newJob('job_b'))
+      const both = Promise.withResolvers<void>()
+      let waiting = 0
+      const locks = (database: Database, ids: readonly string[]) =>
+        writeBeside(database, async trx => {
+          for (const [n, id] of ids.entries()) {
+            await trx.updateTable('job').set({ name: id }).where('id', '=', id).execute()
+            if (n === 0 && ++waiting === 2) both.resolve()
+            await both.promise
+          }
+        })
+      await Promise.all([locks(one, ['job_a', 'job_b']), locks(other, ['job_b', 'job_a'])])
+      // One of them was undone by the server, and began anew.
+      expect(waiting).toBe(3)
+    })
+
+    test('tells whoever stood in the line of writers for too long that it may be tried later', async () => {
+      const clock = fakeClock()
+      const database = await opened(await empty(), clock)
+      const gate = Promise.withResolvers<void>()
+      const begun = Promise.withResolvers<void>()
+      const first = write(database, async () => {
+        begun.resolve()
+        await gate.promise
+      })
+      await begun.promise
+      const late = write(database, async () => 'late')
+      await clock.advance(10_001)
+      const later = write(database, async () => 'later')
+      gate.resolve()
+      await first
+      await expect(late).rejects.toSatisfy(isOfStorage)
+      expect(await later).toBe('later')
+    })
+  })
+
+  describe('that cannot be used is refused with a remedy, and without a password', () => {
+    const refused = (url: string, about: RegExp) =>
+      expect(openDatabase(url, systemClock)).rejects.toThrow(
+        expect.objectContaining({ code: 'io', message: expect.stringMatching(about) }),
+      )
+
+    test('as it was written by a newer ev: not one migration is run', async () => {
+      const url = await empty()
+      const db = kyselyOn(openPool(url, { max: 1 }))
+      const provider = { getMigrations: async () => MIGRATIONS }
+      const { error } = await new Migrator({ db, provider }).migrateTo('0005_sessions')
+      await db.destroy()
+      expect(error).toBeUndefined()
+      await ask(url, "insert into kysely_migration (name, timestamp) values ('9999_newer', '2030')")
+      const tables = () =>
+        ask(url, 'select oid, relname, xmin::text, relfilenode from pg_class order by oid')
+      const before = await tables()
+      await refused(
+        url,
+        /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev_\d+ cannot be used: .*It was written by a newer version of ev: use that version\.$/,
+      )
+      expect(await tables()).toEqual(before)
+    })
+
+    test('as another program has its tables there', async () => {
+      const url = await empty()
+      await ask(url, 'create table job (songs text)')
+      await refused(url, /relation "job" already exists\. Another program uses it: name a database/)
+    })
+
+    test('as there is none of that name', async () => {
+      await refused(
+        server.url('none'),
+        /database "none" does not exist\. Correct the user, the password or the name in --database/,
+      )
+    })
+
+    test('as the user may make no tables', async () => {
+      const url = await empty()
+      await ask(url, 'create role guest login')
+      await refused(
+        url.replace('//ev@', '//guest@'),
+        /permission denied for schema public\. Correct .*the user must be allowed to make tables\.$/,
+      )
+    })
+
+    test('as the password is wrong, or missing', async () => {
+      const url = await empty()
+      const [{ hba_file: file } = { hba_file: '' }] = await ask<{ hba_file: string }>(
+        url,
+        'show hba_file',
+      )
+      await ask(url, "create role locked login password 'right'")
+      writeFileSync(
+        file,
+        `host all locked 127.0.0.1/32 scram-sha-256\n${readFileSync(file, 'utf8')}`,
+      )
+      await ask(url, 'select pg_reload_conf()')
+      const place = /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev_\d+ cannot be used: /.source
+      await refused(
+        url.replace('//ev@', '//locked:wr%2Fong@'),
+        new RegExp(
+          `${place}password authentication failed for user "locked"\\. Correct the user, the password`,
+        ),
+      )
+      await refused(
+        url.replace('//ev@', '//locked@'),
+        new RegExp(`${place}.*password must be a string\\. Correct the user, the password`),
+      )
+    })
+
+    test('as nobody answers there', async () => {
+      const away = await startPostgres()
+      const url = away.url('ev').replace('//ev@', '//ev:s3cret@')
+      await away.stop()
+      await refused(
+        `${url}?application_name=x&password=s3cret`,
+        /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: connect ECONNREFUSED [^?]*\. Look whether the server runs, may be reached/,
+      )
+      await refused(
+        url.replace('127.0.0.1', 'localhost'),
+        /localhost:\d+\/ev cannot be used: .*ECONNREFUSED.*\. Look whether the server runs/,
+      )
+    })
+  })
+})
+
+const SRC = join(import.meta.dirname, '../../src')
+const OPENER = `
+  const { openDatabase } = await import(process.argv[1] + '/store/database.ts')
+  const { systemClock } = await import(process.argv[1] + '/base/clock.ts')
+  console.log('begun')
+  await (await openDatabase(process.argv[2], systemClock)).close()`
+
+/** A process that opens a database and ends. */
+const opener = (url: string) =>
+  spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, url], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
