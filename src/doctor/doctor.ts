@@ -1,8 +1,11 @@
 import { type Clock, SECOND } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
 import { cleanText } from '../base/text.ts'
+import { withoutPassword } from '../config/password.ts'
 import type { Resolver } from '../dns/resolver.ts'
 import type { Dial } from '../smtp/dial.ts'
+import { isPostgresUrl } from '../store/database.ts'
+import { lookAtServer, type ServerLook } from '../store/postgres/look.ts'
 import { type Finding, warn } from './finding.ts'
 import { onBlocklists } from './identity/blocklists.ts'
 import { heloName } from './identity/helo.ts'
@@ -11,6 +14,7 @@ import { mailFrom } from './identity/mail-from.ts'
 import { reverseName } from './identity/reverse-name.ts'
 import { senderPolicy } from './identity/sender-policy.ts'
 import { dataDirectoryFinding } from './machine/data-directory.ts'
+import { databaseServerFindings } from './machine/database-server.ts'
 import { diskFinding } from './machine/disk.ts'
 import type { Machine } from './machine/machine.ts'
 import { openFilesFinding } from './machine/open-files.ts'
@@ -65,6 +69,7 @@ export type CheckName =
   | 'disk'
   | 'open-files'
   | 'data-directory'
+  | 'database'
 
 /** However silent everybody is, the doctor has an opinion by then. */
 const DEADLINE_MS = 18 * SECOND
@@ -125,7 +130,22 @@ function examinations(world: DoctorWorld, signal: AbortSignal): Examination[] {
     general('disk', diskFinding(machine, dataDir).then(one)),
     general('open-files', Promise.resolve([openFilesFinding(machine.openFilesMax, concurrency)])),
     general('data-directory', dataDirectoryFinding(dataDir, databaseUrl).then(one)),
+    ...(isPostgresUrl(databaseUrl) ? [general('database', serverFindings(world, signal))] : []),
   ]
+}
+
+function serverFindings(
+  { databaseUrl, clock }: DoctorWorld,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const place = withoutPassword(databaseUrl)
+  const silent = { kind: 'unreachable', why: 'it does not answer' } as const
+  const givenUp = new Promise<ServerLook>(resolve => {
+    signal.addEventListener('abort', () => resolve(silent), { once: true })
+  })
+  return Promise.race([lookAtServer(databaseUrl, clock), givenUp]).then(look =>
+    databaseServerFindings(look, place),
+  )
 }
 
 function examineEgress(

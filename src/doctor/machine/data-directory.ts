@@ -2,6 +2,7 @@ import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { messageOf } from '../../base/error.ts'
 import { lookAtDatabase } from '../../store/care/look.ts'
+import { isPostgresUrl } from '../../store/database.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** Whether jobs can be kept: the folder can be made or written, is ours alone, and holds a database that we can read. */
@@ -13,7 +14,7 @@ export async function dataDirectoryFinding(dataDir: string, databaseUrl: string)
       'Name a folder that you may write with --data-dir, or set that right.',
     )
   }
-  const look = lookAtDatabase(databaseUrl)
+  const look = isPostgresUrl(databaseUrl) ? ELSEWHERE : lookAtDatabase(databaseUrl)
   if (look.kind === 'unusable') {
     return fail(
       `the database ${look.file} cannot be used: ${look.why}`,
@@ -38,6 +39,9 @@ export async function dataDirectoryFinding(dataDir: string, databaseUrl: string)
       : `${dataDir} can be used`,
   )
 }
+
+/** The database on a server is examined by itself. */
+const ELSEWHERE = { kind: 'usable', file: '' } as const
 
 /** The folder, or the nearest one above it that is there. */
 export async function nearestFolder(path: string): Promise<string> {

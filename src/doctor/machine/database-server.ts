@@ -1,0 +1,83 @@
+import { MINUTE, SECOND } from '../../base/clock.ts'
+import type { ServerFacts, ServerLook } from '../../store/postgres/look.ts'
+import { type Finding, fail, ok, warn } from '../finding.ts'
+
+/** Whether a PostgreSQL server can keep what we have; `place` is its URL for people. */
+export function databaseServerFindings(look: ServerLook, place: string): readonly Finding[] {
+  if (look.kind === 'unreachable') {
+    return [
+      fail(
+        `the database ${place} cannot be used: ${look.why}`,
+        'Look whether the server runs and lets this machine and user in, and correct EV_DATABASE or --database.',
+      ),
+    ]
+  }
+  const wrong = [...refusals(look), ...troubles(look)]
+  return wrong.length > 0 ? wrong : [ok(wellSaid(look, place))]
+}
+
+const VERSION_MIN = 13
+
+function refusals(facts: ServerFacts): Finding[] {
+  const major = Math.floor(facts.version / 10_000)
+  return [
+    major < VERSION_MIN &&
+      fail(
+        `the server is PostgreSQL ${major}, and ev needs ${VERSION_MIN} or newer`,
+        'Bring the server up to date, or name another with --database.',
+      ),
+    facts.isStandby &&
+      fail(
+        'the server takes no changes, as it only follows another one',
+        'Name the one that it follows with --database.',
+      ),
+    facts.isNewer && fail('the database was written by a newer version of ev', 'Use that version.'),
+    !facts.mayMakeTables &&
+      fail(
+        'the user may not make tables in the database',
+        'Let its owner run: grant create on schema public to that user.',
+      ),
+    facts.closedTables.length > 0 &&
+      fail(
+        `the user may not read and write tables that are there: ${facts.closedTables.join(', ')}`,
+        'Use the user that made them, or let that one grant all on them to this one.',
+      ),
+  ].filter(finding => finding !== false)
+}
+
+/** What one `ev serve` or `ev worker` may open. */
+const CONNECTIONS_OF_ONE = 20
+/** What waits for a time of day bears more; where it says how late something was, this is seen. */
+const CLOCK_OFF_MAX_MS = 5 * SECOND
+/** A list of a million rows commits some twenty thousand times. */
+const COMMIT_MAX_MS = 50
+
+function troubles(facts: ServerFacts): Finding[] {
+  const { connections, connectionsMax, clockAheadMs, commitMs } = facts
+  const left = Math.max(0, connectionsMax - connections)
+  return [
+    left < CONNECTIONS_OF_ONE &&
+      warn(
+        `${connections} of ${connectionsMax} connections are used, and each ev needs up to ${CONNECTIONS_OF_ONE}`,
+        'Raise max_connections of the server, or lower what others use.',
+      ),
+    Math.abs(clockAheadMs) > CLOCK_OFF_MAX_MS &&
+      warn(
+        `our clock is ${lengthOf(Math.abs(clockAheadMs))} ${clockAheadMs > 0 ? 'fast' : 'slow'} by that of the database`,
+        'Let both machines keep the time: timedatectl set-ntp true, or run chrony.',
+      ),
+    commitMs > COMMIT_MAX_MS &&
+      warn(
+        `a commit takes ${Math.round(commitMs)} ms, and lists wait for each`,
+        'Look at the disk of the server and the way to it; ev should run near it.',
+      ),
+  ].filter(finding => finding !== false)
+}
+
+function wellSaid({ version, connections, connectionsMax, commitMs }: ServerFacts, place: string) {
+  const release = `${Math.floor(version / 10_000)}.${version % 10_000}`
+  return `PostgreSQL ${release} at ${place}: ${connections} of ${connectionsMax} connections are used, a commit takes ${commitMs.toFixed(1)} ms, and its clock agrees with ours`
+}
+
+const lengthOf = (ms: number) =>
+  ms > 2 * MINUTE ? `${Math.round(ms / MINUTE)} minutes` : `${Math.round(ms / SECOND)} seconds`

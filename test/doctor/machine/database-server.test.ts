@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { databaseServerFindings } from '../../../src/doctor/machine/database-server.ts'
+import type { ServerFacts } from '../../../src/store/postgres/look.ts'
+
+const PLACE = 'postgres://db.example/ev'
+const WELL: ServerFacts = {
+  ...{ version: 180_003, isStandby: false, mayMakeTables: true, closedTables: [], isNewer: false },
+  ...{ connections: 12, connectionsMax: 97, clockAheadMs: 40, commitMs: 1.23 },
+}
+const findings = (facts: Partial<ServerFacts>) =>
+  databaseServerFindings({ kind: 'reached', ...WELL, ...facts }, PLACE)
+
+test('a server that is well is told in one line', () => {
+  expect(findings({})).toEqual([
+    {
+      state: 'ok',
+      says: 'PostgreSQL 18.3 at postgres://db.example/ev: 12 of 97 connections are used, a commit takes 1.2 ms, and its clock agrees with ours',
+      todo: null,
+    },
+  ])
+})
+
+test('one that cannot be had is a failure, with what it said', () => {
+  const why = 'connect ECONNREFUSED 192.0.2.9:5432'
+  expect(databaseServerFindings({ kind: 'unreachable', why }, PLACE)).toMatchObject([
+    { state: 'fail', says: `the database ${PLACE} cannot be used: ${why}` },
+  ])
+})
+
+test.each([
+  [{ version: 120_022 }, 'fail', /PostgreSQL 12, and ev needs 13/],
+  [{ version: 130_000 }, 'ok', /^PostgreSQL 13\.0 /],
+  [{ isStandby: true }, 'fail', /takes no changes/],
+  [{ isNewer: true }, 'fail', /newer version of ev/],
+  [{ mayMakeTables: false }, 'fail', /may not make tables/],
+  [{ closedTables: ['item', 'job'] }, 'fail', /may not read and write .*item, job/],
+  [{ connections: 77 }, 'ok', /77 of 97/],
+  [{ connections: 78 }, 'warn', /78 of 97 connections are used, and each ev needs up to 20/],
+  [{ clockAheadMs: -5 * SECOND }, 'ok', /agrees/],
+  [{ clockAheadMs: 5 * SECOND + 1 }, 'warn', /5 seconds fast/],
+  [{ clockAheadMs: -9 * MINUTE }, 'warn', /9 minutes slow/],
+  [{ commitMs: 50 }, 'ok', /50\.0 ms/],
+  [{ commitMs: 51 }, 'warn', /a commit takes 51 ms/],
+] as const)('%j: %s', (facts, state, says) => {
+  const [finding, ...others] = findings(facts)
+  expect(others).toEqual([])
+  expect(finding).toMatchObject({ state, says: expect.stringMatching(says) })
+  expect(finding?.todo === null).toBe(state === 'ok')
+})
+
+test('all that is wrong is told', () => {
+  const states = findings({ isStandby: true, commitMs: 80, clockAheadMs: MINUTE })
+  expect(states.map(({ state }) => state)).toEqual(['fail', 'warn', 'warn'])
+})
