@@ -13,19 +13,23 @@ export interface PaceKeeper {
   readonly state: PaceState
   /** Connections held by anybody, as last known, with those that are being asked for here. */
   readonly sessions: number
+  /** Connections that are kept free for those who wait elsewhere and come first. */
+  kept(single: boolean): number
+  /** Somebody elsewhere waits for an answer. */
+  readonly isSingleWaiting: boolean
   /** The time of the clock that the state goes by, ms. */
   now(): number
   /**
    * Opens one more connection, which as far as is known here may be opened. Null where others were faster, or `signal`
    * aborted. Rejects where it cannot be told whether it may.
    */
-  begin(signal: AbortSignal): End | Promise<End | null>
+  begin(signal: AbortSignal, single: boolean): End | Promise<End | null>
   /** Something happened that all should know at once. Never throws: where it cannot be told now, that is tried again. */
   change(change: PaceChange): void
   /** The same for what can wait until the connection ends that met it. */
   note(change: PaceChange): void
-  /** Calls whenever others changed something; the function that it gives ends that. */
-  watch(call: () => void): () => void
+  /** Somebody waits: calls whenever others changed something; the function that it gives ends that. */
+  watch(call: () => void, single: boolean): () => void
 }
 
 /**

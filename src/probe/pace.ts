@@ -71,7 +71,7 @@ export class Pace {
   tryStart(single = false): Start {
     const notNow = this.#notNow(single)
     if (notNow !== null) return notNow
-    const begun = this.#kept.begin(NEVER)
+    const begun = this.#kept.begin(NEVER, single)
     if (typeof begun === 'function') return { permit: this.#permit(begun, single) }
     throw new EvError('internal', 'A pace that is shared was asked as if it were not.')
   }
@@ -88,7 +88,7 @@ export class Pace {
         const start = this.#notNow(single) ?? (await this.#begin(signal, single))
         if (!('waitMs' in start)) return start
         if (signal.aborted || (start.paused && start.waitMs > patienceMs)) return start
-        if (start.waitMs > 0) await this.#change(start.waitMs, signal)
+        if (start.waitMs > 0) await this.#change(start.waitMs, signal, single)
       }
     } finally {
       leave()
@@ -102,7 +102,7 @@ export class Pace {
     const now = this.#kept.now()
     if (state.refusal !== null && isRefused(state, now)) return { refusal: state.refusal.answer }
     if (state.pausedUntil > now) return { waitMs: state.pausedUntil - now, paused: true }
-    if (isFull(state, sessions) || this.#turns.isOthers(single)) {
+    if (isFull(state, sessions + this.#kept.kept(single)) || this.#turns.isOthers(single)) {
       return { waitMs: 1 / state.ratePerMs, paused: false }
     }
     const due = dueAt(state, this.row, now)
@@ -110,7 +110,7 @@ export class Pace {
   }
 
   async #begin(signal: AbortSignal, single: boolean): Promise<Start> {
-    const begun = this.#kept.begin(signal)
+    const begun = this.#kept.begin(signal, single)
     try {
       const end = typeof begun === 'function' ? begun : await begun
       if (end !== null) return { permit: this.#permit(end, single) }
@@ -124,7 +124,8 @@ export class Pace {
 
   /** Somebody waits for a connection and lists have them all: one of them should be left soon. */
   get isWanted(): boolean {
-    return isFull(this.#kept.state, this.#kept.sessions) && this.#turns.isSingleWaiting
+    const { state, sessions, isSingleWaiting } = this.#kept
+    return isFull(state, sessions) && (isSingleWaiting || this.#turns.isSingleWaiting)
   }
 
   /** How long until a connection may be opened, as far as the rate and a pause say; asks for nothing. */
@@ -254,7 +255,7 @@ export class Pace {
     }
   }
 
-  #change(waitMs: number, signal: AbortSignal): Promise<void> {
+  #change(waitMs: number, signal: AbortSignal, single: boolean): Promise<void> {
     return new Promise(resolve => {
       const wake = () => {
         cancel()
@@ -264,7 +265,7 @@ export class Pace {
         resolve()
       }
       const cancel = this.#clock.after(Math.max(1, waitMs), wake)
-      const unwatch = this.#kept.watch(wake)
+      const unwatch = this.#kept.watch(wake, single)
       this.#wakers.add(wake)
       signal.addEventListener('abort', wake, { once: true })
     })

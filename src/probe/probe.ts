@@ -68,7 +68,7 @@ export class Prober {
   /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
   mayAsk(operator: string): boolean {
     if (this.#wayOut.closedAnswer !== null) return false
-    if (this.#share?.isRefused({ operator, egress: this.egressName })) return false
+    if (this.#share !== null) return !this.#share.isRefused({ operator, egress: this.egressName })
     return !(this.#paces.get(operator)?.isRefused ?? false)
   }
 

@@ -24,6 +24,14 @@ export class OwnPace implements PaceKeeper {
     return this.#sessions
   }
 
+  kept(): number {
+    return 0
+  }
+
+  get isSingleWaiting(): boolean {
+    return false
+  }
+
   now(): number {
     return this.#clock.ticks()
   }

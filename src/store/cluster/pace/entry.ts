@@ -1,0 +1,283 @@
+import {
+  fitted,
+  isFull,
+  mayStart,
+  newState,
+  type PaceChange,
+  type PaceState,
+  started,
+} from '../../../probe/pace/rules.ts'
+import type { PaceRow } from '../../../probe/pace.ts'
+import type { PaceKey } from '../../../probe/pace-share.ts'
+import type { PaceWrite } from './rows.ts'
+import { ofMembers, type StoredPace, withOwn } from './stored.ts'
+import {
+  isCurrent,
+  isSingleWaiting,
+  keptFor,
+  newTicket,
+  type Place,
+  type Ticket,
+} from './tickets.ts'
+import { Waiters } from './waiters.ts'
+
+/** Somebody who wants to open a connection. */
+export type Want = {
+  /** Somebody waits for the answer. */
+  readonly single: boolean
+  readonly decide: (isGranted: boolean) => void
+  readonly fail: (error: unknown) => void
+}
+
+/** What is to be written of an entry, and what is true once it is. */
+export type Plan = {
+  readonly write: PaceWrite
+  readonly granted: readonly Want[]
+  readonly refused: readonly Want[]
+  /** How many of the changes that wait are in it. */
+  readonly changes: number
+}
+
+type Known = StoredPace & {
+  readonly version: number
+  /** Ticks at which it had been read. */
+  readonly at: number
+}
+
+/** One pace as this process knows it: what is stored, and what is not told yet. */
+export class Entry {
+  readonly key: PaceKey
+  readonly #row: PaceRow
+  /** Null: to be read before anything is decided. */
+  #known: Known | null = null
+  #state: PaceState
+  /** What happened here and is not stored yet, in its order. */
+  #changes: PaceChange[] = []
+  /** Some of it should be told now, not only with what comes next. */
+  #isPressing = false
+  /** Connections that this process holds as this member. */
+  #own = 0
+  #member = ''
+  readonly #wants = new Set<Want>()
+  readonly #waiters = new Waiters()
+  /** Rounds since it was last used. */
+  idle = 0
+
+  constructor(key: PaceKey, row: PaceRow) {
+    this.key = key
+    this.#row = row
+    this.#state = newState(row)
+  }
+
+  get state(): PaceState {
+    return this.#state
+  }
+
+  /** Over all members, with those that are wanted here. */
+  get sessions(): number {
+    return this.#others + this.#own + this.#wants.size
+  }
+
+  /** Connections that are kept free for other members, who come before whoever waits here. */
+  kept(single: boolean, now: number): number {
+    const place = { since: this.#waiters.since(now), single }
+    return this.#known === null ? 0 : keptFor(this.#known.waiting, this.#member, place, now)
+  }
+
+  isSingleWaiting(now: number): boolean {
+    return this.#known !== null && isSingleWaiting(this.#known.waiting, this.#member, now)
+  }
+
+  get #empty(): StoredPace {
+    return { state: newState(this.#row), held: {}, waiting: {} }
+  }
+
+  get #others(): number {
+    let others = 0
+    const held = this.#known?.held ?? {}
+    for (const member in held) if (member !== this.#member) others += held[member] ?? 0
+    return others
+  }
+
+  /** 0: it is to be read. */
+  get version(): number {
+    return this.#known?.version ?? 0
+  }
+
+  get isKnown(): boolean {
+    return this.#known !== null
+  }
+
+  /** Nothing here hangs on it. */
+  get isQuiet(): boolean {
+    return (
+      this.#own === 0 &&
+      this.#changes.length === 0 &&
+      this.#wants.size === 0 &&
+      this.#waiters.isEmpty
+    )
+  }
+
+  /** Something is to be decided or written. Who is no member is let in nowhere, and holds nothing. */
+  isDue(isMember: boolean): boolean {
+    if (this.#isPressing) return true
+    if (!isMember) return false
+    const stored = this.#known?.held[this.#member] ?? 0
+    return this.#wants.size > 0 || this.#own !== stored
+  }
+
+  /** From now on we are this member: what others hold as the one before is no longer ours. */
+  become(member: string): void {
+    if (member === this.#member) return
+    this.#member = member
+    this.#own = 0
+  }
+
+  want(want: Want): void {
+    this.#wants.add(want)
+  }
+
+  unwant(want: Want): void {
+    this.#wants.delete(want)
+  }
+
+  /** A connection is over that was opened as this member. */
+  end(member: string): void {
+    if (member === this.#member) this.#own--
+  }
+
+  change(change: PaceChange, now: number, isPressing: boolean): void {
+    const next = change(this.#state, now)
+    const isRepeated = next === this.#state && this.#changes.at(-1) === change
+    if (!isRepeated) this.#changes.push(change)
+    this.#state = next
+    this.#isPressing ||= isPressing
+  }
+
+  watch(call: () => void, single: boolean, now: number): () => void {
+    return this.#waiters.add(call, single, now)
+  }
+
+  /** Somebody waits here for the answer. */
+  get hasSingle(): boolean {
+    return this.#waiters.hasSingle
+  }
+
+  /** Somebody waits here for what others hold: that is told them, and again while he does, and that nobody does any more. */
+  renewTicket(now: number): void {
+    if (this.#known === null) return
+    const place = this.#placeOf([...this.#wants], now)
+    if (!isCurrent(this.#known.waiting[this.#member] ?? null, place, now)) this.#isPressing = true
+  }
+
+  #placeOf(asking: readonly Want[], now: number): Place | null {
+    const place = this.#waiters.place(asking, now)
+    if (place === null) return null
+    return isFull(this.#state, this.sessions + this.kept(place.single, now)) ? place : null
+  }
+
+  /** What is stored; null: nothing. Permits of who is no member are void. */
+  read(o: {
+    readonly stored: StoredPace | null
+    readonly version: number
+    readonly members: readonly string[]
+    readonly now: number
+    readonly at: number
+  }): void {
+    // An answer that was overtaken by another.
+    if (this.#known !== null && o.version < this.#known.version) return
+    const stored = ofMembers(o.stored ?? this.#empty, o.members)
+    const state = fitted(stored.state, this.#row, o.now)
+    this.#known = { ...stored, state, version: o.version, at: o.at }
+    this.#look(o.now)
+  }
+
+  /** Those who are members now, as seen by who began to look at `at`. */
+  bury(members: readonly string[], at: number, now: number): void {
+    // Who looked before may have missed one that has joined and begun since.
+    if (this.#known === null || this.#known.at > at) return
+    const stored = ofMembers(this.#known, members)
+    if (stored === this.#known) return
+    this.#known = { ...this.#known, ...stored }
+    this.#look(now)
+  }
+
+  /** It cannot be told what is stored: it is read anew, and what is not true of it is set right. */
+  doubt(): void {
+    this.#known = null
+    this.#isPressing = true
+  }
+
+  /** What is to be written now; null: nothing. Where this process is no member, nobody is let in, and nobody is told so. */
+  plan(now: number, isMember: boolean): Plan | null {
+    this.#isPressing = false
+    const known = this.#known as Known
+    const changes = this.#changes.length
+    const changed = this.#changes.reduce((state, change) => change(state, now), known.state)
+    const { state, granted, refused } = this.#admit(changed, now, isMember)
+    const held = isMember ? this.#own + granted.length : 0
+    const ticket = isMember ? this.#ticket(granted.length > 0, refused, now) : null
+    const before = known.waiting[this.#member] ?? null
+    const isSame = ticket === before && held === (known.held[this.#member] ?? 0)
+    if (isSame && state === known.state) {
+      this.#settle({ granted, refused, changes })
+      return null
+    }
+    const stored = withOwn(known, this.#member, { state, held, ticket })
+    const member = granted.length > 0 ? this.#member : null
+    const write = { ...this.key, version: known.version, stored, member }
+    return { write, granted, refused, changes }
+  }
+
+  /** The one that is there, where it still says what it should. Who was let in goes behind all others. */
+  #ticket(isServed: boolean, refused: readonly Want[], now: number): Ticket | null {
+    const place = this.#placeOf(refused, now)
+    const before = this.#known?.waiting[this.#member] ?? null
+    if (isServed) return place && newTicket({ ...place, since: now }, now)
+    return isCurrent(before, place, now) ? before : place && newTicket(place, now)
+  }
+
+  #admit(changed: PaceState, now: number, isMember: boolean) {
+    const granted: Want[] = []
+    const refused: Want[] = []
+    let state = changed
+    for (const want of isMember ? this.#wants : []) {
+      const held = this.#others + this.#own + granted.length
+      const isGranted = mayStart(state, this.#row, now, held + this.kept(want.single, now))
+      if (isGranted) state = started(state, this.#row, now)
+      ;(isGranted ? granted : refused).push(want)
+    }
+    return { state, granted, refused }
+  }
+
+  /** It was written: gives whom to let in. */
+  written(plan: Plan, version: number, at: number, now: number): void {
+    this.#known = { ...plan.write.stored, version, at }
+    const isStill = plan.write.member === null || plan.write.member === this.#member
+    const { granted, refused } = plan
+    if (granted.length > 0) this.#waiters.served(now)
+    this.#settle(isStill ? plan : { ...plan, granted: [], refused: [...granted, ...refused] })
+    this.#look(now, false)
+  }
+
+  /** Nobody can be let in. */
+  fail(error: unknown): void {
+    const wants = [...this.#wants]
+    this.#wants.clear()
+    for (const want of wants) want.fail(error)
+  }
+
+  #settle({ granted, refused, changes }: Omit<Plan, 'write'>): void {
+    this.#changes.splice(0, changes)
+    this.#own += granted.length
+    for (const want of [...granted, ...refused]) this.#wants.delete(want)
+    for (const want of granted) want.decide(true)
+    for (const want of refused) want.decide(false)
+  }
+
+  #look(now: number, isNews = true): void {
+    const stored = (this.#known as Known).state
+    this.#state = this.#changes.reduce((state, change) => change(state, now), stored)
+    if (isNews) this.#waiters.callAll()
+  }
+}

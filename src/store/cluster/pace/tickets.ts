@@ -1,0 +1,53 @@
+import { SECOND } from '../../../base/clock.ts'
+
+/** A member waits for a connection that others hold. Times are of the database's clock, epoch ms. */
+export type Ticket = {
+  readonly since: number
+  /** It is renewed while the member waits: what it could not take back counts no longer. */
+  readonly until: number
+  /** Somebody waits for the answer. */
+  readonly single: boolean
+}
+
+export type Tickets = Readonly<Record<string, Ticket>>
+
+/** Who waits, and since when. */
+export type Place = Pick<Ticket, 'since' | 'single'>
+
+const KEEP_MS = 4 * SECOND
+/** What somebody waits for goes before a list, but for one that waited so much longer. */
+const SINGLE_FIRST_MS = 5 * SECOND
+/** So much longer a list must have waited than another: where two go on in turns a connection stands idle at each change. */
+const LIST_GRACE_MS = 5 * SECOND
+
+export const newTicket = ({ since, single }: Place, now: number): Ticket => ({
+  since,
+  single,
+  until: now + KEEP_MS,
+})
+
+/** Whether a ticket says what it should, and will do so for a while. */
+export function isCurrent(ticket: Ticket | null, place: Place | null, now: number): boolean {
+  if (ticket === null || place === null) return ticket === place
+  return ticket.single === place.single && ticket.until > now + KEEP_MS / 2
+}
+
+/** How many connections are kept for other members, who come before this place. */
+export function keptFor(tickets: Tickets, member: string, place: Place, now: number): number {
+  let kept = 0
+  for (const other in tickets) {
+    const ticket = tickets[other] as Ticket
+    const graceMs = ticket.single ? 0 : LIST_GRACE_MS
+    const isFirst = rank(ticket) + graceMs < rank(place)
+    if (other !== member && ticket.until > now && isFirst) kept++
+  }
+  return kept
+}
+
+/** Whether another member has somebody who waits. */
+export const isSingleWaiting = (tickets: Tickets, member: string, now: number) =>
+  Object.entries(tickets).some(([other, ticket]) => {
+    return other !== member && ticket.single && ticket.until > now
+  })
+
+const rank = ({ since, single }: Place) => (single ? since : since + SINGLE_FIRST_MS)

@@ -1,0 +1,87 @@
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { Pace, type PaceRow } from '../../../src/probe/pace.ts'
+import type { Answer } from '../../../src/smtp/answer.ts'
+import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
+import { openPaces, type Paces } from '../../../src/store/cluster/pace/paces.ts'
+import { type Database, openDatabase } from '../../../src/store/database.ts'
+import { tempPostgres } from '../../store/temp-database.ts'
+
+export const ROW: PaceRow = {
+  sessionsMax: 2,
+  recipientsPerSession: 20,
+  recipientsPerTransaction: 20,
+  sessionsPerSecond: 500,
+  unknownStreakMax: 20,
+}
+
+export const REFUSAL: Answer = {
+  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
+  // What servers say is foreign; a zero byte has no place in a text of PostgreSQL.
+  reply: { code: 554, enhanced: null, text: 'listed \0 "refusal":null \u{10fffe}1' },
+}
+
+export const never = new AbortController().signal
+
+/** A process of the cluster, as far as paces go: with connections of its own. */
+export type Process = {
+  readonly database: Database
+  readonly paces: Paces
+  readonly pace: (operator?: string, row?: Partial<PaceRow>, egress?: string) => Pace
+  /** Joins anew under another ID, as who was buried does. */
+  join(id: string): Promise<void>
+  /** Somebody buries it; it does not know. */
+  die(): Promise<void>
+}
+
+/** Processes that share an empty database. */
+export async function processes(count: number, url?: string): Promise<Process[]> {
+  const shared = url ?? (await tempPostgres())
+  return Promise.all(Array.from({ length: count }, (_, n) => process(shared, `m${n}`)))
+}
+
+async function process(url: string, first: string): Promise<Process> {
+  const database = await openDatabase(url, systemClock)
+  let member = first
+  const join = async (id: string) => {
+    await joinCluster(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
+    member = id
+  }
+  await join(first)
+  const paces = openPaces({
+    database,
+    log: {
+      ...silentLog,
+      error: (m: string, f?: object) => console.log(m, f),
+      info: console.log,
+    } as never,
+    member: () => member,
+  })
+  onTestFinished(async () => {
+    await paces.close()
+    await database.close()
+  })
+  return {
+    ...{ database, paces, join },
+    die: () => leaveCluster(database, member),
+    pace(operator = 'mx.test', row = {}, egress = 'a') {
+      const whole = { ...ROW, ...row }
+      return new Pace(whole, systemClock, paces.open({ operator, egress }, whole))
+    },
+  }
+}
+
+/** Resolves when something holds; looks each few milliseconds. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await pause(5)
+}
+
+export const pause = (ms: number) => new Promise(resolve => systemClock.after(ms, () => resolve(0)))
+
+/** The permit of a start that must have one. */
+export async function permitOf(start: ReturnType<Pace['start']>) {
+  const told = await start
+  if ('permit' in told) return told.permit
+  throw new Error(`no permit: ${JSON.stringify(told)}`)
+}
