@@ -1,0 +1,124 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { SECOND, systemClock } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { createSeal } from '../../../src/base/seal.ts'
+import { bossQueue } from '../../../src/queue/boss-queue.ts'
+import { createAccount } from '../../../src/store/account/accounts.ts'
+import { type Database, openDatabase, write } from '../../../src/store/database.ts'
+import { emit } from '../../../src/store/event/events.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
+import { CONNECTIONS_MAX } from '../../../src/work/deliver/turn.ts'
+import { cutProxy } from '../../fake/cut-proxy.ts'
+import { openPost, openReceiver } from '../../work/post/office.ts'
+import { emptyPostgres } from '../queue/bench.ts'
+
+const seal = createSeal('a secret of tests', systemRandom)
+
+/** What one `ev serve` carries events with; ended with the test. */
+async function carrier(url: string) {
+  const [clock, random, log] = [systemClock, systemRandom, silentLog]
+  const database = await openDatabase(url, clock)
+  const queue = await bossQueue({ url, clock, random, log })
+  const post = openPost({ clock })
+  const parts = { database, queue, post, seal, clock, log, version: '1.2.3' }
+  const deliveries = startDeliveries(parts)
+  onTestFinished(async () => {
+    await deliveries.stop()
+    await queue.close()
+    await database.close()
+  })
+  return { database, deliveries }
+}
+
+/** So many webhooks of one account, at paths of their own: `/wh_0`, `/wh_1`, … */
+function addWebhooks(database: Database, count: number, origin: string): Promise<void> {
+  const now = systemClock.now()
+  return write(database, async trx => {
+    await createAccount(trx, { id: 'acc_1', name: 'a', plan: 'enterprise', now })
+    for (let n = 0; n < count; n++) {
+      await createWebhook(trx, {
+        ...{ id: `wh_${n}`, accountId: 'acc_1', url: `${origin}/wh_${n}`, active: true },
+        ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
+        ...{ secret: seal.seal('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'), secretHint: 'LaSw' },
+      })
+    }
+  })
+}
+
+/** Events for all of them. */
+function addEvents(database: Database, count: number): Promise<void> {
+  const event = { accountId: 'acc_1', kind: 'quota.warning', data: {}, sandbox: false } as const
+  return write(database, async trx => {
+    for (let n = 0; n < count; n++) {
+      await emit(trx, { ...event, now: systemClock.now(), random: systemRandom })
+    }
+  })
+}
+
+async function until(holds: () => boolean, forMs: number): Promise<void> {
+  const giveUpAt = performance.now() + forMs
+  while (!holds()) {
+    if (performance.now() > giveUpAt) throw new Error('it does not come to that')
+    await wait(20)
+  }
+}
+
+test('two servers carry each event to each webhook once, with no more requests at once than one server makes', async () => {
+  const url = await emptyPostgres()
+  const atOnce = new Map<string, number>()
+  let mostAtOnce = 0
+  const receiver = await openReceiver({
+    answer: async ({ path }) => {
+      atOnce.set(path, (atOnce.get(path) ?? 0) + 1)
+      mostAtOnce = Math.max(mostAtOnce, atOnce.get(path) ?? 0)
+      await wait(20)
+      atOnce.set(path, (atOnce.get(path) ?? 0) - 1)
+      return 200
+    },
+  })
+  const [one, other] = [await carrier(url), await carrier(url)]
+  await addWebhooks(one.database, 30, new URL(receiver.url).origin)
+  for (let round = 0; round < 5; round++) {
+    await addEvents(one.database, 4)
+    await wait(200)
+  }
+  const all = 30 * 20
+  await until(() => receiver.received.length >= all, 20 * SECOND)
+  const delivered = () => [one, other].map(({ deliveries }) => deliveries.status().delivered)
+  await until(() => delivered().reduce((sum, count) => sum + count) >= all, 5 * SECOND)
+  const names = receiver.received.map(({ path, headers }) => `${path} ${headers['webhook-id']}`)
+  expect([names.length, new Set(names).size]).toEqual([all, all])
+  expect(mostAtOnce).toBeLessThanOrEqual(CONNECTIONS_MAX)
+  expect(delivered().reduce((sum, count) => sum + count)).toBe(all)
+}, 40_000)
+
+test('what a server had under way when it was cut off is sent by another within fifteen seconds', async () => {
+  const url = await emptyPostgres()
+  const proxy = await cutProxy(url)
+  onTestFinished(() => proxy.close())
+  let isSilent = true
+  const receiver = await openReceiver({
+    answer: async () => {
+      while (isSilent) await wait(20)
+      return 200
+    },
+  })
+  const dying = await carrier(proxy.url)
+  await addWebhooks(dying.database, 1, new URL(receiver.url).origin)
+  await addEvents(dying.database, 1)
+  await until(() => receiver.received.length === 1, 5 * SECOND)
+  const other = await carrier(url)
+  proxy.refuse()
+  const cutAt = performance.now()
+  isSilent = false
+  await until(() => other.deliveries.status().delivered === 1, 15 * SECOND)
+  expect(performance.now() - cutAt).toBeLessThan(15 * SECOND)
+  const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
+  expect([ids.length, new Set(ids).size]).toEqual([2, 1])
+  const open = await other.database.db.selectFrom('delivery').selectAll().execute()
+  expect(open).toMatchObject([{ state: 'delivered' }])
+  proxy.accept()
+}, 40_000)
