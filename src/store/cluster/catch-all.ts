@@ -1,0 +1,100 @@
+import { sql } from 'kysely'
+import { MINUTE, SECOND } from '../../base/clock.ts'
+import { messageOf } from '../../base/error.ts'
+import type { Log } from '../../base/log.ts'
+import type { CatchAllStore, KnownCatchAll } from '../../probe/catch-all-share.ts'
+import { type Database, writeLoosely } from '../database.ts'
+import { anyOf, each } from '../dialect.ts'
+import { serverTime } from './server-time.ts'
+
+/** What is found is written together with what comes in this time. */
+const GATHER_MS = SECOND
+/** What waits to be written; beyond it a domain that was found is asked again by others. */
+const WAITING_MAX = 5_000
+const FORGET_EVERY_MS = 10 * MINUTE
+const FORGET_MAX = 10_000
+
+/** Which domains take mail for everybody, as all members of a cluster found it, in the table `catch_all`. */
+export interface SharedCatchAll extends CatchAllStore {
+  /** Writes what is not written yet, and nothing after that. */
+  close(): Promise<void>
+}
+
+export function openCatchAll({ database, log }: { database: Database; log: Log }): SharedCatchAll {
+  const { clock } = database
+  const waiting = new Map<string, KnownCatchAll>()
+  let writing: Promise<void> = Promise.resolve()
+  let cancel: (() => void) | null = null
+  let forgotAt = clock.ticks()
+  const write = async () => {
+    const found = new Map(waiting)
+    waiting.clear()
+    try {
+      await keepDomains(database, found)
+      if (clock.ticks() - forgotAt < FORGET_EVERY_MS) return
+      forgotAt = clock.ticks()
+      await forgetDomains(database)
+    } catch (error) {
+      log.warn('what domains take could not be shared', { error: messageOf(error) })
+    }
+  }
+  const flush = () => {
+    cancel?.()
+    cancel = null
+    if (waiting.size > 0) writing = writing.then(write)
+    return writing
+  }
+  return {
+    recall: domains => recallDomains(database, domains),
+    remember(domain, known) {
+      if (waiting.size >= WAITING_MAX) return
+      waiting.set(domain, known)
+      cancel ??= clock.after(GATHER_MS, () => void flush())
+    },
+    close: flush,
+  }
+}
+
+async function recallDomains(
+  database: Database,
+  domains: readonly string[],
+): Promise<Map<string, KnownCatchAll>> {
+  const { reader } = database
+  const { rows } = await sql<{ domain: string; catchAll: number; keepMs: number }>`
+    select domain, catch_all as "catchAll", keep_until - ${serverTime(database)} as "keepMs"
+    from catch_all
+    where domain in ${anyOf(reader, domains)} and keep_until > ${serverTime(database)}`.execute(
+    reader,
+  )
+  return new Map(
+    rows.map(({ domain, catchAll, keepMs }) => [domain, { catchAll: catchAll === 1, keepMs }]),
+  )
+}
+
+/** In the order of the domains, as all do, so that no two wait for one another. */
+async function keepDomains(
+  database: Database,
+  found: ReadonlyMap<string, KnownCatchAll>,
+): Promise<void> {
+  const given = [...found]
+    .map(([domain, { catchAll, keepMs }]) => ({ domain, catchAll: catchAll ? 1 : 0, keepMs }))
+    .sort((a, b) => (a.domain < b.domain ? -1 : 1))
+  await writeLoosely(database, db =>
+    sql`
+      insert into catch_all (domain, catch_all, keep_until)
+      select value ->> 'domain', cast(value ->> 'catchAll' as integer),
+        cast(value ->> 'keepMs' as bigint) + ${serverTime(database)}
+      from ${each(db, given)} where true
+      on conflict (domain) do update
+      set catch_all = excluded.catch_all, keep_until = excluded.keep_until`.execute(db),
+  )
+}
+
+async function forgetDomains(database: Database): Promise<void> {
+  await writeLoosely(database, db =>
+    sql`
+      delete from catch_all where domain in (
+        select domain from catch_all where keep_until <= ${serverTime(database)}
+        order by domain limit ${FORGET_MAX})`.execute(db),
+  )
+}
