@@ -1,12 +1,12 @@
-import { type ConstructorOptions, PgBoss, type QueueOptions } from 'pg-boss'
-import { type Clock, HOUR, SECOND } from '../base/clock.ts'
+import { type Queue as BossOptions, type ConstructorOptions, PgBoss } from 'pg-boss'
+import { type Clock, HOUR, SECOND, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log, LogFields } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
-import type { Claim, Ended, Entries, Wanted } from './entries.ts'
+import { BossEntries, nameOf } from './boss-entries.ts'
 import type { Queue, QueueStatus } from './queue.ts'
 import { SharedKind } from './shared-kind.ts'
-import { END, SCHEMA, SOONER } from './statements.ts'
+import { SCHEMA } from './statements.ts'
 
 export type BossQueueParts = {
   /** `postgres://…` of the database that all processes share. */
@@ -20,6 +20,8 @@ export type BossQueueParts = {
 const CONNECTIONS = 2
 const CONNECT_MS = 5 * SECOND
 const STATEMENT_MS = 10 * SECOND
+/** At the end of the process. */
+const LEAVE_MS = 5 * SECOND
 /** How often each kind is looked at, in the mean; what is put wakes its workers at once. */
 const BEAT_MS = SECOND
 /** How often entries are looked for whose worker died; over all processes, not for each. */
@@ -29,10 +31,6 @@ const HEARTBEAT_SECONDS = 10
 /** Longer than anything waits here: what pg-boss gives up after a while is never given up. */
 const FOR_EVER_SECONDS = 10 * 365 * 24 * 3_600
 const INT_MAX = 2 ** 31 - 1
-/** Entries written by one statement. */
-const PUT_MAX = 1_000
-/** Transactions that stand in each other's way oftener than this do so for a reason. */
-const CONFLICTS_MAX = 10
 
 /** Of every kind. */
 const KIND = {
@@ -46,7 +44,7 @@ const KIND = {
   // Entries go when they are done with; this is for what somebody ended by hand.
   deleteAfterSeconds: 60,
   warningQueueSize: INT_MAX,
-} as const satisfies QueueOptions & { policy: string; notify: boolean; warningQueueSize: number }
+} as const satisfies Omit<BossOptions, 'name'>
 
 /** A queue that all processes share which are given the same PostgreSQL: pg-boss keeps the entries, in tables of its own. */
 export async function bossQueue(parts: BossQueueParts): Promise<Queue> {
@@ -116,7 +114,9 @@ class BossQueue implements Queue {
     if (known !== undefined) return known.kind
     const name = nameOf(kind)
     const fresh = new SharedKind({
-      entries: new BossEntries(this.#boss, name, () => this.#channel),
+      entries: new BossEntries({
+        ...{ boss: this.#boss, name, options: KIND, channel: () => this.#channel },
+      }),
       clock: this.#parts.clock,
       complain: (message, fields) => this.#complain(message, { kind, ...fields }),
     })
@@ -169,6 +169,8 @@ class BossQueue implements Queue {
         waiting: kinds.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
         running: kinds.reduce((sum, { activeCount }) => sum + activeCount, 0),
       }
+      // What was given back is looked for at once.
+      for (const { kind } of this.#kinds.values()) kind.wake()
     } catch (error) {
       this.#complain('the queue cannot be looked after now', { error: messageOf(error) })
     }
@@ -188,8 +190,19 @@ class BossQueue implements Queue {
     await Promise.all(kinds.map(({ kind }) => kind.stop()))
     await Promise.all(kinds.map(({ kind }) => kind.quiet()))
     this.#cancelBeat?.()
-    await this.#supervising
-    await this.#boss.stop({ graceful: false })
+    await this.#leave()
+  }
+
+  /** A server that does not answer is not waited for. */
+  async #leave(): Promise<void> {
+    const left = new AbortController()
+    const leaving = (this.#supervising ?? Promise.resolve())
+      .then(() => this.#boss.stop({ graceful: false }))
+      .catch(error =>
+        this.#complain('the queue was not left in order', { error: messageOf(error) }),
+      )
+      .finally(() => left.abort())
+    await Promise.race([leaving, sleep(this.#parts.clock, LEAVE_MS, left.signal)])
   }
 }
 
@@ -213,118 +226,3 @@ function optionsFor(url: string): ConstructorOptions {
   }
   return options
 }
-
-/** The entries of one kind, each a job of pg-boss. */
-class BossEntries implements Entries {
-  readonly #boss: PgBoss
-  readonly #name: string
-  readonly #channel: () => string
-  #made: Promise<void> | null = null
-
-  constructor(boss: PgBoss, name: string, channel: () => string) {
-    this.#boss = boss
-    this.#name = name
-    this.#channel = channel
-  }
-
-  async put(wanted: readonly Wanted[]): Promise<void> {
-    await this.#make()
-    const texts = wanted.map(one => ({ ...one, key: textOf(one.key) }))
-    for (let from = 0; from < texts.length; from += PUT_MAX) {
-      await withoutConflict(() => this.#insert(texts.slice(from, from + PUT_MAX)))
-    }
-  }
-
-  async take(max: number): Promise<Claim[]> {
-    await this.#make()
-    const jobs = await this.#boss.fetch<{ key: string }>(this.#name, { batchSize: max })
-    return jobs.map(({ id, data, retryCount }) => ({
-      ...{ id, key: keyOf(data.key), attempt: retryCount },
-    }))
-  }
-
-  async end(ended: readonly Ended[]): Promise<ReadonlyMap<string, number | null>> {
-    const first = await this.#end(ended)
-    const rest = ended.filter(({ claim }) => !first.has(claim.id))
-    return rest.length === 0 ? first : new Map([...first, ...(await this.#end(rest))])
-  }
-
-  async touch(claims: readonly Claim[]): Promise<ReadonlySet<string>> {
-    const attempts = claims.map(({ id, attempt }) => ({ id, retryCount: attempt }))
-    const answer = await this.#boss.touch(this.#name, attempts)
-    // Its type leaves out what it has.
-    return new Set((answer as { settled: string[] }).settled)
-  }
-
-  /** On first use; several processes may do it at once. */
-  #make(): Promise<void> {
-    this.#made ??= this.#boss.createQueue(this.#name, KIND).catch(error => {
-      this.#made = null
-      throw error
-    })
-    return this.#made
-  }
-
-  async #insert(wanted: readonly Wanted[]): Promise<void> {
-    for (let left = wanted; left.length > 0; ) {
-      const jobs = left.map(({ key, waitMs }) => ({
-        ...{ singletonKey: key, data: { key } },
-        ...(waitMs > 0 ? { startAfter: waitMs / 1_000 } : {}),
-      }))
-      const fresh = await this.#boss.insert(this.#name, jobs, { returnId: true })
-      if (fresh?.length === left.length) return
-      const there = await this.#makeSooner(left)
-      // What is not there any more ended in between, and is put anew.
-      left = left.filter(({ key }) => !there.has(key))
-    }
-  }
-
-  async #makeSooner(wanted: readonly Wanted[]): Promise<Set<string>> {
-    // All in one order, or two who put the same keys would wait for each other.
-    const sorted = wanted.toSorted((a, b) => (a.key < b.key ? -1 : 1))
-    const { rows } = await this.#boss
-      .getDb()
-      .executeSql(SOONER, [
-        this.#name,
-        sorted.map(({ key }) => key),
-        sorted.map(({ waitMs }) => waitMs),
-        this.#channel(),
-      ])
-    return new Set(rows.map(({ key }) => key))
-  }
-
-  #end(ended: readonly Ended[]): Promise<Map<string, number | null>> {
-    const sorted = ended.toSorted((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
-    return withoutConflict(async () => {
-      const { rows } = await this.#boss
-        .getDb()
-        .executeSql(END, [
-          this.#name,
-          sorted.map(({ claim }) => claim.id),
-          sorted.map(({ claim }) => claim.attempt),
-          sorted.map(({ waitMs }) => waitMs),
-        ])
-      return new Map(rows.map(({ id, wait }) => [id, wait]))
-    })
-  }
-}
-
-/** Two statements that wait for each other's rows: one of them is undone by the database, and may be run again. */
-async function withoutConflict<T>(run: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await run()
-    } catch (error) {
-      const isConflict = error instanceof Error && 'code' in error && error.code === '40P01'
-      if (!isConflict || tries === CONFLICTS_MAX) throw error
-    }
-  }
-}
-
-/** pg-boss takes letters, digits and a few marks in the name of a kind: others are written as their numbers. */
-const nameOf = (kind: string) =>
-  kind.replace(/[^A-Za-z0-9.\-/]/gu, mark => `_${mark.codePointAt(0)?.toString(16)}_`)
-
-/** PostgreSQL takes no U+0000 and no half of a pair; JSON writes both in other characters. */
-const textOf = (key: string) => JSON.stringify(key).slice(1, -1)
-const keyOf = (text: string): string => JSON.parse(`"${text}"`)

@@ -2,13 +2,14 @@ import { type Clock, SECOND, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { LogFields } from '../base/log.ts'
 import { Alarm } from './alarm.ts'
-import type { Claim, Ended, Entries, Wanted } from './entries.ts'
+import { Endings } from './endings.ts'
+import type { Claim, Entries, Wanted } from './entries.ts'
 import { Gather } from './gather.ts'
 import type { Handler, NextDue, Worker, WorkOptions } from './queue.ts'
 
 /** After a handler threw, or the entries could not be had: long enough not to spin. */
 const RETRY_MS = SECOND
-/** Claimed, or said to be done with, by one statement. */
+/** Claimed by one statement. */
 const BATCH_MAX = 500
 /** How often claims are kept. */
 const TOUCH_MS = 3 * SECOND
@@ -32,15 +33,13 @@ type Run = {
   over: Promise<void>
 }
 
-/** An end that is to be written, with its time in ticks: it may have to wait for the database. */
-type Ending = { readonly run: Run; readonly dueAt: number | null }
-
 /** Works on the entries of one kind that many processes share. */
 export class SharedKind {
   readonly #entries: Entries
   readonly #clock: Clock
   readonly #complain: SharedKindParts['complain']
   readonly #puts: Gather<{ key: string; dueAt: number }>
+  readonly #endings: Endings
   readonly #alarm: Alarm
   readonly #stopping = new AbortController()
   readonly #runs = new Set<Run>()
@@ -51,8 +50,6 @@ export class SharedKind {
   /** Something may be due. */
   #wanted = true
   #taking: Promise<void> | null = null
-  #endings: Ending[] = []
-  #writing: Promise<void> | null = null
   #touching = false
   #touchedAt = Number.NEGATIVE_INFINITY
   #stopped: Promise<void> | null = null
@@ -63,6 +60,12 @@ export class SharedKind {
     this.#complain = complain
     this.#alarm = new Alarm(clock, () => this.wake())
     this.#puts = new Gather(batch => this.#store(batch))
+    const stopping = this.#stopping.signal
+    this.#endings = new Endings({
+      ...{ entries, clock, complain, stopping },
+      onBack: waitMs => this.#expect(waitMs),
+      onLost: ({ claim, putAt }) => putAt !== null && this.#putAgain(claim.key, putAt),
+    })
   }
 
   /** What runs here is only marked; everything else is written, together with what others put meanwhile. */
@@ -105,7 +108,7 @@ export class SharedKind {
     this.wake()
   }
 
-  /** True when a run of this process will see to it: it runs once more afterwards, or has not begun yet. */
+  /** True when it runs here: it runs once more afterwards. */
   #mark(key: string, dueAt: number): boolean {
     const run = this.#byKey.get(key)
     if (run === undefined || run.lost.signal.aborted) return false
@@ -158,6 +161,7 @@ export class SharedKind {
 
   #begin(handler: Handler, claim: Claim, since: number) {
     const before = this.#byKey.get(claim.key)
+    before?.lost.abort()
     const run: Run = {
       ...{ claim, lost: new AbortController(), aliveUntil: since + ALIVE_MS },
       ...{ againAt: null, over: Promise.resolve() },
@@ -191,42 +195,8 @@ export class SharedKind {
     const { now, ticks } = { now: this.#clock.now(), ticks: this.#clock.ticks() }
     const asked = next === 'done' ? null : ticks + next.dueAt - now
     const times = [asked, run.againAt].filter(at => at !== null)
-    this.#endings.push({ run, dueAt: times.length === 0 ? null : Math.min(...times) })
-    this.#writing ??= this.#writeEndings().finally(() => {
-      this.#writing = null
-    })
-  }
-
-  async #writeEndings(): Promise<void> {
-    while (this.#endings.length > 0) {
-      const batch = this.#endings.splice(0, BATCH_MAX)
-      try {
-        await this.#write(batch)
-      } catch (error) {
-        this.#complain('what was done cannot be written now; that is tried again', {
-          error: messageOf(error),
-        })
-        // Nobody waits for the database when the process ends: the entries run elsewhere soon.
-        if (this.#stopping.signal.aborted) return
-        this.#endings.unshift(...batch)
-        await sleep(this.#clock, RETRY_MS, this.#stopping.signal)
-      }
-    }
-  }
-
-  async #write(batch: readonly Ending[]): Promise<void> {
-    const now = this.#clock.ticks()
-    const ended: Ended[] = batch.map(({ run, dueAt }) => ({
-      claim: run.claim,
-      waitMs: dueAt === null ? null : Math.max(0, dueAt - now),
-    }))
-    const held = await this.#entries.end(ended)
-    for (const { run } of batch) {
-      const waitMs = held.get(run.claim.id)
-      if (waitMs !== undefined) {
-        if (waitMs !== null) this.#expect(waitMs)
-      } else if (run.againAt !== null) this.#putAgain(run.claim.key, run.againAt)
-    }
+    const dueAt = times.length === 0 ? null : Math.min(...times)
+    this.#endings.add({ claim: run.claim, dueAt, putAt: run.againAt })
   }
 
   /** It was another's already when it was put here, and that run may be over. */
@@ -238,7 +208,7 @@ export class SharedKind {
 
   async #touch(): Promise<void> {
     const since = this.#clock.ticks()
-    const runs = [...this.#runs]
+    const runs = [...this.#byKey.values()]
     this.#touching = true
     this.#touchedAt = since
     try {
@@ -260,6 +230,6 @@ export class SharedKind {
     this.#alarm.cancel()
     await this.#taking
     await Promise.all([...this.#runs].map(({ over }) => over))
-    await this.#writing
+    await this.#endings.quiet()
   }
 }

@@ -48,7 +48,7 @@ export const SOONER = `
 
 /**
  * $1 queue, $2 IDs, $3 attempts, $4 in how many ms they are due again, null for those that are done with. Gives the IDs
- * of the claims that held, and in how many ms they are due. One that was marked by another process in this very moment
+ * and attempts of the claims that held, and in how many ms they are due. One that was marked by another process in this very moment
  * is not given, though its claim holds: asked once more, it is.
  */
 export const END = `
@@ -59,7 +59,7 @@ export const END = `
     delete from ${SCHEMA}.job j using ended e
     where j.name = $1 and j.id = e.id and j.state = 'active' and j.retry_count = e.attempt
       and e.wait is null and j.data->>'again' is null
-    returning j.id
+    returning j.id, e.attempt
   ), back as (
     update ${SCHEMA}.job j set
       state = 'retry',
@@ -73,8 +73,8 @@ export const END = `
     from ended e
     where j.name = $1 and j.id = e.id and j.state = 'active' and j.retry_count = e.attempt
       and (e.wait is not null or j.data->>'again' is not null)
-    returning j.id, extract(epoch from j.start_after - now())::float8 * 1000 as wait
+    returning j.id, e.attempt, extract(epoch from j.start_after - now())::float8 * 1000 as wait
   )
-  select id, null::float8 as wait from gone
+  select id, attempt, null::float8 as wait from gone
   union all
-  select id, wait from back`
+  select id, attempt, wait from back`

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { describe, test } from 'vitest'
-import { queueConformance } from '../../queue/conformance.ts'
+import { describe, expect, test } from 'vitest'
+import { ask } from '../../fake/postgres-server.ts'
+import { Desk, queueConformance } from '../../queue/conformance.ts'
 import { emptyPostgres, entriesIn, openQueue, until } from './bench.ts'
 
 queueConformance('on PostgreSQL', async () => {
@@ -24,5 +25,59 @@ describe('the queue on PostgreSQL', () => {
       Array.from({ length: 50 }, (_, n) => `key${n}`),
     )
     await until(async () => (await entriesIn(url)).length === 0)
+  })
+
+  test('twenty thousand that wait for later hold up nobody, and are counted', async () => {
+    const queue = await openQueue(await emptyPostgres())
+    const keys = Array.from({ length: 20_000 }, (_, n) => `operator${n}.example#0`)
+    await queue.putAll('k', keys, Date.now() + 3_600_000)
+    const desk = new Desk()
+    queue.work('k', desk.handler, { concurrency: 1 })
+    const putAt = performance.now()
+    for (const key of ['new', 'operator7.example#0', 'operator19999.example#0']) {
+      await queue.put('k', key)
+      await desk.begun(key)
+      desk.end(key, 'done')
+    }
+    expect(performance.now() - putAt).toBeLessThan(2_000)
+    await until(() => queue.status().waiting === 19_998 && queue.status().running === 0)
+    await queue.put('k', 'runs')
+    await until(() => queue.status().running === 1)
+    desk.endAll()
+  })
+
+  test('what is due in years is kept until then, also when it was put back', async () => {
+    const url = await emptyPostgres()
+    const queue = await openQueue(url)
+    const [years, desk] = [5 * 365 * 24 * 3_600_000, new Desk()]
+    queue.work('k', desk.handler, { concurrency: 1 })
+    await queue.put('k', 'put', Date.now() + years)
+    await queue.put('k', 'put back')
+    await desk.begun('put back')
+    desk.end('put back', { dueAt: Date.now() + years })
+    await until(async () => (await entriesIn(url)).every(({ state }) => state !== 'active'))
+    const rows = await ask<{ kept: boolean; due: number }>(
+      url,
+      `select keep_until > start_after + interval '9 years' as kept,
+        extract(epoch from start_after - now())::float8 * 1000 as due from ev_boss.job`,
+    )
+    expect(rows.map(({ kept }) => kept)).toEqual([true, true])
+    for (const { due } of rows) expect(Math.abs(due - years)).toBeLessThan(20_000)
+  })
+
+  test('what another process put is seen to by whoever works, whenever it begins', async () => {
+    const url = await emptyPostgres()
+    const [one, other] = [await openQueue(url), await openQueue(url)]
+    await one.put('probe/a', 'x')
+    const desk = new Desk()
+    const worker = other.work('probe/a', desk.handler, { concurrency: 1 })
+    await desk.begun('x')
+    desk.end('x', { dueAt: Date.now() })
+    await desk.begun('x', 2)
+    desk.end('x', { dueAt: Date.now() })
+    await worker.stop()
+    one.work('probe/a', desk.handler, { concurrency: 1 })
+    await desk.begun('x', 3)
+    desk.endAll()
   })
 })
