@@ -9,9 +9,11 @@ import type { ResultMemory } from './engine/memory.ts'
 import { bossQueue } from './queue/boss-queue.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
 import type { Queue } from './queue/queue.ts'
+import { openCatchAll } from './store/cluster/catch-all.ts'
+import { openPaces } from './store/cluster/pace/paces.ts'
 import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
-import { type Doors, wireEngine } from './wire.ts'
+import { type ClusterParts, type Doors, wireEngine } from './wire.ts'
 import { type Books, createBooks } from './work/books/books.ts'
 import { type Membership, startMembership } from './work/cluster/membership.ts'
 import { startReconcile } from './work/cluster/reconcile.ts'
@@ -32,6 +34,8 @@ export type WorkParts = {
 export interface WorkerHouse {
   readonly database: Database
   readonly worker: JobWorker
+  /** Under which ID it is known now to others that work on the database; null: nobody else does. */
+  readonly member: () => string | null
   /** Begins nothing new from now on; what is under way comes to its end. */
   stopSoon(): void
   /** Ends work, writes what is not written yet, gives back what it had in hand, and closes everything. */
@@ -53,12 +57,10 @@ export function wireWorker(config: Config, doors: Doors, parts: WorkParts): Prom
   return wireWork(config, doors, { ...parts, role: 'worker' })
 }
 
+type OwnParts = WorkParts & { readonly role: MemberRole }
+
 /** Builds from settings and doors what works on jobs. */
-export async function wireWork(
-  config: Config,
-  doors: Doors,
-  parts: WorkParts & { readonly role: MemberRole },
-): Promise<WorkHouse> {
+export async function wireWork(config: Config, doors: Doors, parts: OwnParts): Promise<WorkHouse> {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { lists, baseUrl } = parts
   const plans = plansWith(config.plans)
@@ -68,7 +70,8 @@ export async function wireWork(
   const books = createBooks({ database, clock, random, log, plans, member })
   const sandbox = wireEngine(config, doors, { sandbox: true, lists })
   const worker = startWorker({
-    ...{ database, log, random, books, baseUrl, ...shared },
+    ...{ database, log, random, books, baseUrl },
+    ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
     egresses: namesOf(config),
     concurrency: config.concurrency,
@@ -83,17 +86,20 @@ export async function wireWork(
       if (!isStopping) await worker.memory.remember(entries)
     },
   }
-  const engine = wireEngine(config, doors, { lists, ...(config.cache ? { memory } : {}) })
+  const engine = wireEngine(config, doors, {
+    ...{ lists, ...(config.cache ? { memory } : {}) },
+    ...(shared === null ? {} : { cluster: shared.common }),
+  })
   const { fleet } = engine
   const watch =
     shared === null
       ? watchAlone(database, worker, doors)
       : startReconcile({
           ...{ database, queue: shared.queue, fleet, random, log },
-          egresses: () => shared.cluster.egresses(),
+          egresses: shared.common.egresses,
         })
   return {
-    ...{ database, plans, books, engine, worker },
+    ...{ database, plans, books, engine, worker, member },
     queue: shared?.queue ?? memoryQueue(clock, log),
     stopSoon() {
       isStopping = true
@@ -105,37 +111,58 @@ export async function wireWork(
       await Promise.all([watch.stop(), worker.stop()])
       await books.stop()
       await Promise.all([engine.close(), sandbox.close()])
-      await shared?.queue.close()
-      await shared?.cluster.stop()
+      await shared?.close()
       await database.close()
     },
   }
 }
 
 /** What this process has in common with others that work on the same database. */
-type Shared = { readonly queue: Queue; readonly cluster: Membership }
+type Shared = {
+  readonly queue: Queue
+  readonly cluster: Membership
+  readonly common: ClusterParts
+  /** Tells the others what they do not know yet, gives back what it has in hand, and leaves. */
+  close(): Promise<void>
+}
 
 /** A file is worked on by one process, which needs none of it. */
 async function joinOthers(
   database: Database,
   config: Config,
-  { clock = systemClock, random = systemRandom, log }: Doors,
-  { role, version, databaseUrl }: WorkParts & { readonly role: MemberRole },
+  doors: Doors,
+  parts: OwnParts,
 ): Promise<Shared | null> {
   if (database.dialect === 'sqlite') return null
   try {
-    const queue = await bossQueue({ url: databaseUrl, clock, log, random })
-    const name = `${hostname()}:${process.pid}`
-    const egresses = namesOf(config)
-    const member = { database, random, log, role, name, version, egresses }
-    const cluster = await startMembership(member).catch(async error => {
-      await queue.close()
-      throw error
-    })
-    return { queue, cluster }
+    return await joined(database, config, doors, parts)
   } catch (error) {
     await database.close()
     throw error
+  }
+}
+
+async function joined(
+  database: Database,
+  config: Config,
+  { clock = systemClock, random = systemRandom, log }: Doors,
+  { role, version, databaseUrl }: OwnParts,
+): Promise<Shared> {
+  const queue = await bossQueue({ url: databaseUrl, clock, log, random })
+  const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: namesOf(config) }
+  const cluster = await startMembership({ ...own, database, random, log }).catch(async error => {
+    await queue.close()
+    throw error
+  })
+  const paces = openPaces({ database, log, member: () => cluster.id })
+  const catchAll = openCatchAll({ database, log })
+  return {
+    ...{ queue, cluster },
+    common: { paces, catchAll, egresses: () => cluster.egresses() },
+    async close() {
+      await Promise.all([paces.close(), catchAll.close(), queue.close()])
+      await cluster.stop()
+    },
   }
 }
 

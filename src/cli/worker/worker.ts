@@ -52,7 +52,7 @@ async function work({ config, lists, flags, log }: Parts): Promise<void> {
     const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
     const house = await wireWorker(config, doors, parts)
     const endReloads = reloadOnHangup(lists, flags, log)
-    sayStart(log, config, baseUrl)
+    sayStart(log, config, { member: house.member(), baseUrl })
     await told
     endReloads()
     await stop(house, log)
@@ -75,11 +75,15 @@ async function agreeWithService(
   }
 }
 
-function sayStart(log: ServeLog, config: Config, baseUrl: string): void {
+function sayStart(
+  log: ServeLog,
+  config: Config,
+  is: { readonly member: string | null; readonly baseUrl: string },
+): void {
   const hint = helloHint(config)
   if (hint !== null) log.info(hint)
   const egresses = config.egresses.map(({ name }) => name).join(', ')
-  log.info('at work', { egresses, concurrency: config.concurrency, baseUrl })
+  log.info('at work', { ...is, egresses, concurrency: config.concurrency })
 }
 
 /** A database that is away must not keep it: others find out by themselves what it had. */

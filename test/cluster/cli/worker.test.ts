@@ -17,6 +17,8 @@ test(
     const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
     const { child, ended, printed } = worker(args)
     await printed('"at work"', 'stderr')
+    const [present] = await inside(liveMembers)
+    expect(present).toMatchObject({ role: 'worker', egresses: ['north'] })
     child.kill('SIGTERM')
     const { code, stdout, stderr } = await ended
     expect([code, stdout], stderr).toEqual([0, ''])
@@ -25,7 +27,7 @@ test(
       .split('\n')
       .map(line => JSON.parse(line))
     expect(lines.find(({ message }) => message === 'at work')).toMatchObject({
-      ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL },
+      ...{ egresses: 'north', concurrency: 7, baseUrl: BASE_URL, member: present?.id },
     })
     expect(lines.map(({ message }) => message)).toContain('stopped')
     expect(stderr).toContain('stopping: what is in hand goes back')
