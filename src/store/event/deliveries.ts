@@ -145,19 +145,22 @@ export async function recoverDeliveries(
 ): Promise<number> {
   for (let all = 0; ; await breathe()) {
     const { numUpdatedRows } = await trx
+      .with(
+        cte => cte('lost').materialized(),
+        db =>
+          db
+            .selectFrom('delivery')
+            .select('id')
+            .where('webhook_id', '=', webhookId)
+            .where('state', '=', 'failed')
+            .where('trigger', '<>', 'test')
+            .where('created_at', '>=', since)
+            .limit(STEP_ROWS)
+            .$if(isPostgres(trx), query => query.forUpdate()),
+      )
       .updateTable('delivery')
       .set(newRound(now))
-      .where('id', 'in', db =>
-        db
-          .selectFrom('delivery')
-          .select('id')
-          .where('webhook_id', '=', webhookId)
-          .where('state', '=', 'failed')
-          .where('trigger', '<>', 'test')
-          .where('created_at', '>=', since)
-          .limit(STEP_ROWS)
-          .$if(isPostgres(trx), query => query.orderBy('id').forUpdate()),
-      )
+      .where('id', 'in', db => db.selectFrom('lost').select('id'))
       .executeTakeFirstOrThrow()
     all += Number(numUpdatedRows)
     if (numUpdatedRows < STEP_ROWS) return all

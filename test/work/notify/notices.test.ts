@@ -267,7 +267,63 @@ describe('where it is not taken', () => {
   })
 })
 
+describe('two servers that share a database', () => {
+  test('send each notice once', async () => {
+    const { fail, begin, notify, pass, addWebhook, lines } = await house()
+    await addWebhook('wh_b')
+    await fail()
+    await fail(2, 'wh_b')
+    const both = await Promise.all([begin(), begin()])
+    await fail(3)
+    await pass(3 * HOUR)
+    expect(notify.sent.map(({ subject }) => subject).toSorted()).toEqual([
+      'ev: 1 event could not be delivered to wh-a.example (wh_a)',
+      'ev: 2 events could not be delivered to wh-b.example (wh_b)',
+      'ev: 3 events could not be delivered to wh-a.example (wh_a)',
+    ])
+    expect(notify.tried).toHaveLength(3)
+    expect(lines).toEqual([])
+    await Promise.all(both.map(notices => notices.stop()))
+  })
+
+  test('take turns with one that is not taken, and neither tries sooner', async () => {
+    const { fail, begin, notify, pass } = await house()
+    notify.meet(async () => {
+      throw new Error('451 Try later')
+    })
+    await fail()
+    const both = await Promise.all([begin(), begin()])
+    expect(notify.tried).toHaveLength(1)
+    await pass(NOTICE_RETRY_MS - LOOK_MS)
+    expect(notify.tried).toHaveLength(1)
+    await pass(LOOK_MS)
+    expect(notify.tried).toHaveLength(2)
+    await Promise.all(both.map(notices => notices.stop()))
+  })
+})
+
 describe('where the database cannot be written', () => {
+  test('for a moment, that a notice went out is written down then, and it does not go out again', async () => {
+    const { fail, begin, notify, pass, clock, database, lines } = await house()
+    await fail()
+    const away = (error: Error) => {
+      const { db } = database
+      let left = 3
+      const begun = db.transaction.bind(db)
+      db.transaction = () => {
+        if (notify.sent.length === 0 || left-- <= 0) return begun()
+        throw error
+      }
+    }
+    away(Object.assign(new Error('the server starts'), { code: '57P03' }))
+    await begin()
+    expect(notify.sent).toHaveLength(1)
+    for (let n = 0; n < 3; n++) await clock.advance(SECOND)
+    await pass(2 * HOUR)
+    expect(notify.sent).toHaveLength(1)
+    expect(lines).toEqual([])
+  })
+
   test('nothing is sent again and again', async () => {
     const { fail, begin, notify, pass, database, lines } = await house()
     await fail()
