@@ -1,0 +1,132 @@
+import { plansWith } from '../../../src/account/plan.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { claimItems } from '../../../src/store/job/claims.ts'
+import { createBooks } from '../../../src/work/books/books.ts'
+import type { Change, WriteParts } from '../../../src/work/record/write-group.ts'
+import { writeGroup } from '../../../src/work/record/write-group.ts'
+import { loadJob, queueLoaded } from '../../../src/work/submit.ts'
+import { addAccount } from '../../store/account/house.ts'
+import { fileAll } from '../../store/temp-database.ts'
+import { twoServers } from '../../store/two-servers.ts'
+import { resultOf } from '../../work/results.ts'
+
+export const PLANS = plansWith({ free: { creditsPerDay: 1_000 } })
+export const RESULT = resultOf('accepted_email')
+
+/** Two servers with accounts that want to be told of everything. */
+export async function twoHouses(accounts: readonly string[] = ['acc_a']) {
+  const servers = await twoServers()
+  const { a } = servers
+  for (const id of accounts) {
+    await addAccount(a, id)
+    const events = ['batch.completed', 'quota.warning', 'quota.exceeded'] as const
+    await write(a, trx =>
+      createWebhook(trx, {
+        ...{ id: `wh_${id}`, accountId: id, url: 'https://hook.test/', active: true },
+        ...{ events: [...events], description: null, secret: 's', secretHint: 's', createdAt: 0 },
+      }),
+    )
+  }
+  return { ...servers, parts: { a: partsOf(servers.a), b: partsOf(servers.b) } }
+}
+
+export function partsOf(database: Database): WriteParts {
+  const { clock } = database
+  const around = { database, clock, log: silentLog, random: systemRandom, plans: PLANS }
+  return { database, books: createBooks(around), random: systemRandom, baseUrl: 'https://ev.test' }
+}
+
+/** A list of so many addresses, its credits held, and its items claimed by a member; gives its ID. */
+export async function claimedList(
+  database: Database,
+  o: { accountId: string; rows: number; holder: string },
+): Promise<string> {
+  const submission = {
+    ...{ accountId: o.accountId, keyId: 'key_a', type: 'batch' as const, name: null },
+    ...{ sandbox: false, source: '{}', deduplicate: true },
+  }
+  const rows = Array.from({ length: o.rows }, (_, n) => ({ text: `u${n}@good.test` }))
+  const loaded = await loadJob({ database, random: systemRandom }, submission, [rows], 1_000)
+  if (loaded === null) throw new Error('too many')
+  const now = database.clock.now()
+  await write(database, trx => queueLoaded(trx, loaded, { now, creditsPerDay: 1_000 }))
+  await fileAll(database, loaded.jobId)
+  await claim(database, loaded.jobId, o.holder)
+  return loaded.jobId
+}
+
+export async function claim(database: Database, jobId: string, holder: string): Promise<number> {
+  const share = { jobId, operator: 'op', egress: 'e', max: 1_000, now: database.clock.now() }
+  return (await claimItems(database, { ...share, holder })).length
+}
+
+export const join = (database: Database, id: string) =>
+  joinCluster(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
+
+/** Results of rows of a list, from one to another. */
+export const resultsOf = (holder: string, from: number, to: number): Change => ({
+  holder,
+  results: Array.from({ length: to - from + 1 }, (_, n) => ({
+    ...{ position: from + n, copies: 1, result: RESULT },
+  })),
+})
+
+export const writeChanges = (parts: WriteParts, changes: Record<string, readonly Change[]>) =>
+  writeGroup(parts, { changes: new Map(Object.entries(changes)), answers: new Map() })
+
+/** What stands in the database of all accounts and lists: what must be right whatever happened. */
+export async function tell(database: Database) {
+  const { db } = database
+  const jobs = await db.selectFrom('job').selectAll().orderBy('id').execute()
+  const events = await db.selectFrom('event').select('kind').orderBy('kind').execute()
+  const credits = await db.selectFrom('credit').selectAll().orderBy('account_id').execute()
+  const usage = await db.selectFrom('usage').selectAll().execute()
+  const history = await db.selectFrom('verification').select('id').execute()
+  return {
+    jobs: jobs.map(job => `${job.state} ${job.done}/${job.total} held ${job.held}`),
+    events: events.map(({ kind }) => kind),
+    credits: credits.map(({ account_id, used, held }) => `${account_id} used ${used} held ${held}`),
+    verifications: usage.reduce((sum, row) => sum + row.verifications, 0),
+    history: history.length,
+  }
+}
+
+type Work = Parameters<ReturnType<Database['db']['transaction']>['execute']>[0]
+
+/** The database, but for the answers to its next commits, which are lost with the connection. */
+export function losingAnswers(database: Database, count = 1): Database {
+  let left = count
+  return withTransactions(database, async work => {
+    const result = await database.db.transaction().execute(work)
+    if (left-- <= 0) return result
+    throw new Error('Connection terminated unexpectedly')
+  })
+}
+
+/** The database, but for its next transaction, which is undone as its connection is lost before the commit. */
+export function undoingOnce(database: Database): Database {
+  let isOver = false
+  return withTransactions(database, work =>
+    database.db.transaction().execute(async trx => {
+      const result = await work(trx)
+      if (isOver) return result
+      isOver = true
+      throw new Error('Connection terminated unexpectedly')
+    }),
+  )
+}
+
+function withTransactions(database: Database, execute: (work: Work) => Promise<unknown>): Database {
+  const db = new Proxy(database.db, {
+    get(target, name) {
+      if (name === 'transaction') return () => ({ execute })
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return { ...database, db }
+}
