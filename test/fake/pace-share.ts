@@ -1,0 +1,63 @@
+import type { Clock } from '../../src/base/clock.ts'
+import {
+  isRefused,
+  mayStart,
+  newState,
+  type PaceState,
+  started,
+} from '../../src/probe/pace/rules.ts'
+import type { PaceRow } from '../../src/probe/pace.ts'
+import type { End, PaceKeeper, PaceKey, PaceShare } from '../../src/probe/pace-share.ts'
+
+type Kept = { state: PaceState; held: number; readonly watchers: Set<() => void> }
+
+/** Paces that several share, kept in this process; `fault`, while set, is what whoever asks for a connection gets. */
+export function fakePaceShare(clock: Clock) {
+  const all = new Map<string, Kept>()
+  const textOf = ({ operator, egress }: PaceKey) => `${operator}|${egress}`
+  const share: PaceShare & { fault: Error | null; begun: number } = {
+    fault: null,
+    begun: 0,
+    open(key, row) {
+      const kept = all.get(textOf(key)) ?? { state: newState(row), held: 0, watchers: new Set() }
+      all.set(textOf(key), kept)
+      return keeperOf(kept, row)
+    },
+    isRefused(key) {
+      const kept = all.get(textOf(key))
+      return kept !== undefined && isRefused(kept.state, clock.now())
+    },
+  }
+  const keeperOf = (kept: Kept, row: PaceRow): PaceKeeper => {
+    const change: PaceKeeper['change'] = change => {
+      kept.state = change(kept.state, clock.now())
+      for (const call of [...kept.watchers]) call()
+    }
+    return {
+      ...{ kept: () => 0, isSingleWaiting: false, now: () => clock.now(), change, note: change },
+      get state() {
+        return kept.state
+      },
+      get sessions() {
+        return kept.held
+      },
+      async begin(signal): Promise<End | null> {
+        share.begun++
+        await Promise.resolve()
+        if (share.fault !== null) throw share.fault
+        if (signal.aborted || !mayStart(kept.state, row, clock.now(), kept.held)) return null
+        kept.state = started(kept.state, row, clock.now())
+        kept.held++
+        return () => {
+          kept.held--
+          for (const call of [...kept.watchers]) call()
+        }
+      },
+      watch(call) {
+        kept.watchers.add(call)
+        return () => void kept.watchers.delete(call)
+      },
+    }
+  }
+  return share
+}
