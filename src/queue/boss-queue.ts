@@ -64,6 +64,8 @@ class BossQueue implements Queue {
   #supervising: Promise<void> | null = null
   #supervisedAt = Number.NEGATIVE_INFINITY
   #complainedAt = Number.NEGATIVE_INFINITY
+  /** Nothing can be put any more: that is no fault, as others find out what is missing. */
+  #isLeft = false
   #closed: Promise<void> | null = null
 
   constructor(parts: BossQueueParts) {
@@ -91,7 +93,7 @@ class BossQueue implements Queue {
   }
 
   async putAll(kind: string, keys: readonly string[], dueAt?: number): Promise<void> {
-    if (this.#closed !== null || keys.length === 0) return
+    if (this.#isLeft || keys.length === 0) return
     const waitMs = dueAt === undefined ? 0 : Math.max(0, dueAt - this.#parts.clock.now())
     await this.#kindOf(kind).put(keys, waitMs)
   }
@@ -185,10 +187,10 @@ class BossQueue implements Queue {
   }
 
   async #close(): Promise<void> {
-    const kinds = [...this.#kinds.values()]
-    // The beat goes on meanwhile: what runs is to be kept until it ends.
-    await Promise.all(kinds.map(({ kind }) => kind.stop()))
-    await Promise.all(kinds.map(({ kind }) => kind.quiet()))
+    // The beat goes on meanwhile, as what runs is to be kept until it ends; and it may put more.
+    await Promise.all([...this.#kinds.values()].map(({ kind }) => kind.stop()))
+    this.#isLeft = true
+    await Promise.all([...this.#kinds.values()].map(({ kind }) => kind.quiet()))
     this.#cancelBeat?.()
     await this.#leave()
   }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { ask } from '../../fake/postgres-server.ts'
@@ -63,6 +64,27 @@ describe('the queue on PostgreSQL', () => {
     )
     expect(rows.map(({ kept }) => kept)).toEqual([true, true])
     for (const { due } of rows) expect(Math.abs(due - years)).toBeLessThan(20_000)
+  })
+
+  test('what is put by work that ends while the queue closes is there for others', async () => {
+    const url = await emptyPostgres()
+    const [one, other] = [await openQueue(url), await openQueue(url)]
+    one.work(
+      'k',
+      async (_, { stopping }) => {
+        if (!stopping.aborted) await once(stopping, 'abort')
+        await one.put('l', 'next')
+        return 'done'
+      },
+      { concurrency: 1 },
+    )
+    await one.put('k', 'a')
+    await until(async () => (await entriesIn(url)).some(({ state }) => state === 'active'))
+    await one.close()
+    const desk = new Desk()
+    other.work('l', desk.handler, { concurrency: 1 })
+    await desk.begun('next')
+    desk.endAll()
   })
 
   test('what another process put is seen to by whoever works, whenever it begins', async () => {
