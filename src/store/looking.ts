@@ -6,7 +6,7 @@ import type { Schema } from './schema.ts'
 /** Rows looked at in one go: two milliseconds where the JSON of each is read, else less than one. */
 export const STRETCH_ROWS = 500
 
-/** PostgreSQL looks through them beside our event loop, but each stretch costs a round trip: as many take some 20 ms. */
+/** PostgreSQL looks through them beside our event loop, but each stretch costs a round trip: as many take some 50 ms. */
 const STRETCH_TIMES_ON_SERVER = 10
 
 /** Rows that are looked at in one go, here; `rows` as SQLite would, where that is not the usual number. */
