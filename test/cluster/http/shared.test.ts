@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { ask } from '../../fake/postgres-server.ts'
 import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
 import { tempPostgres } from '../../store/temp-database.ts'
@@ -87,6 +88,20 @@ test('who waits at one server for a job hears of what another one did with it', 
   expect(await (await waiting).json()).toMatchObject({ status: 'completed', progress: 100 })
   expect(await stream.text()).toMatch(/event: end\ndata: .*"status":"completed"/)
   expect(performance.now() - begun).toBeLessThan(5_000)
+})
+
+test('metrics of each server tell how many members there are, by what they do', async () => {
+  const { one, other } = await pair()
+  for (const [id, role] of [
+    ['a', 'serve'],
+    ['b', 'serve'],
+    ['c', 'worker'],
+  ] as const) {
+    await joinCluster(one.database, { id, role, name: id, version: '1.2.3', egresses: ['default'] })
+  }
+  const text = await (await other.request('/metrics', { ip: '127.0.0.1' })).text()
+  expect(text).toContain('ev_members{role="serve"} 2')
+  expect(text).toContain('ev_members{role="worker"} 1')
 })
 
 /** The cookie of a session. */
