@@ -5,6 +5,7 @@ import { Pace, type PaceRow } from '../../../src/probe/pace.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
 import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
 import { openPaces, type Paces } from '../../../src/store/cluster/pace/paces.ts'
+import type { StoredPace } from '../../../src/store/cluster/pace/stored.ts'
 import { type Database, openDatabase } from '../../../src/store/database.ts'
 import { tempPostgres } from '../../store/temp-database.ts'
 
@@ -26,6 +27,7 @@ export const never = new AbortController().signal
 
 /** A process of the cluster, as far as paces go: with connections of its own. */
 export type Process = {
+  readonly url: string
   readonly database: Database
   readonly paces: Paces
   readonly pace: (operator?: string, row?: Partial<PaceRow>, egress?: string) => Pace
@@ -36,10 +38,15 @@ export type Process = {
 }
 
 /** Processes that share an empty database. */
-export async function processes(count: number, url?: string): Promise<Process[]> {
-  const shared = url ?? (await tempPostgres())
-  return Promise.all(Array.from({ length: count }, (_, n) => process(shared, `m${n}`)))
+export async function processes(count: number, given?: string): Promise<Several> {
+  const url = given ?? (await tempPostgres())
+  const prefix = given === undefined ? 'm' : 'later'
+  const all = Array.from({ length: count }, (_, n) => process(url, `${prefix}${n}`))
+  return (await Promise.all(all)) as Process[] as Several
 }
+
+/** As many as were asked for: no test asks for fewer than it names. */
+type Several = Process[] & { readonly 0: Process; readonly 1: Process }
 
 async function process(url: string, first: string): Promise<Process> {
   const database = await openDatabase(url, systemClock)
@@ -63,7 +70,7 @@ async function process(url: string, first: string): Promise<Process> {
     await database.close()
   })
   return {
-    ...{ database, paces, join },
+    ...{ url, database, paces, join },
     die: () => leaveCluster(database, member),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
       const whole = { ...ROW, ...row }
@@ -78,6 +85,21 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
 }
 
 export const pause = (ms: number) => new Promise(resolve => systemClock.after(ms, () => resolve(0)))
+
+/** What is stored of a pace; null: nothing. */
+export async function storedOf({ database }: Process, operator = 'mx.test', egress = 'a') {
+  const row = await database.db
+    .selectFrom('pace')
+    .select('state')
+    .where('operator', '=', operator)
+    .where('egress', '=', egress)
+    .executeTakeFirst()
+  return row === undefined ? null : (JSON.parse(row.state) as StoredPace)
+}
+
+/** Resolves when nobody holds a connection any more. */
+export const untilFree = (one: Process) =>
+  until(async () => Object.keys((await storedOf(one))?.held ?? {}).length === 0)
 
 /** The permit of a start that must have one. */
 export async function permitOf(start: ReturnType<Pace['start']>) {

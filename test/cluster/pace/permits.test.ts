@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest'
+import { never, pause, permitOf, processes, storedOf, until, untilFree } from './house.ts'
+
+const ONE = { sessionsMax: 1 }
+
+test('a permit of a member that is gone comes free, and whoever waits has it', async () => {
+  const [dead, other] = await processes(2)
+  await permitOf(dead.pace('mx.test', ONE).start(0, never))
+  const waiting = permitOf(other.pace('mx.test', ONE).start(0, never))
+  await pause(300)
+  expect((await storedOf(other))?.held).toEqual({ m0: 1 })
+  const buriedAt = performance.now()
+  await dead.die()
+  await waiting
+  expect(performance.now() - buriedAt).toBeLessThan(2_500)
+  expect((await storedOf(other))?.held).toEqual({ m1: 1 })
+})
+
+test('who was buried has no permit any more, gets none, and under a new ID begins anew', async () => {
+  const [one, other] = await processes(2)
+  const pace = one.pace('mx.test', ONE)
+  const old = await permitOf(pace.start(0, never))
+  await one.die()
+  const taken = await permitOf(other.pace('mx.test', ONE).start(0, never))
+  let isIn = false
+  const again = permitOf(pace.start(0, never)).then(permit => {
+    isIn = true
+    return permit
+  })
+  // What it gives back is not the other's.
+  old.release()
+  taken.release()
+  await untilFree(other)
+  await pause(1_500)
+  expect(isIn).toBe(false)
+  await one.join('m0-again')
+  const permit = await again
+  expect((await storedOf(other))?.held).toEqual({ 'm0-again': 1 })
+  permit.release()
+  await untilFree(other)
+})
+
+test('one of several that is released is one less, whoever asks', async () => {
+  const [one, other] = await processes(2)
+  const row = { sessionsMax: 3 }
+  const [mine, theirs] = [one.pace('mx.test', row), other.pace('mx.test', row)]
+  const first = await permitOf(mine.start(0, never))
+  await permitOf(mine.start(0, never))
+  await permitOf(theirs.start(0, never))
+  expect((await storedOf(one))?.held).toEqual({ m0: 2, m1: 1 })
+  first.release()
+  await until(async () => (await storedOf(one))?.held.m0 === 1)
+  await until(() => theirs.status('mx.test').sessions === 2)
+})
+
+test('what nobody wants any more when it is granted is given back', async () => {
+  const [one] = await processes(1)
+  for (let n = 0; n < 20; n++) {
+    const giveUp = new AbortController()
+    const start = one.pace().start(0, giveUp.signal)
+    if (n % 2 === 1) await pause(n % 5)
+    giveUp.abort()
+    const told = await start
+    if ('permit' in told) told.permit.release()
+  }
+  await untilFree(one)
+  expect(one.pace().status('mx.test').sessions).toBe(0)
+})
+
+test('somebody who waits for an answer goes before the lists of other processes', async () => {
+  const [lists, other] = await processes(2)
+  const row = { sessionsMax: 1, sessionsPerSecond: 100 }
+  const busy = lists.pace('mx.test', row)
+  let isOver = false
+  const hands = [1, 2, 3].map(async () => {
+    while (!isOver) {
+      const permit = await permitOf(busy.start(0, never))
+      // A list leaves its connection when somebody waits for one.
+      await until(() => busy.isWanted || isOver)
+      permit.release()
+    }
+  })
+  await until(() => busy.status('mx.test').sessions === 1)
+  const begun = performance.now()
+  const permit = await permitOf(other.pace('mx.test', row).start(0, never, true))
+  expect(performance.now() - begun).toBeLessThan(3_000)
+  isOver = true
+  permit.release()
+  await Promise.all(hands)
+})
+
+test('paces of two egresses, or of two operators, have nothing to do with one another', async () => {
+  const [one, other] = await processes(2)
+  const start = (operator: string, egress: string) =>
+    permitOf(other.pace(operator, ONE, egress).start(0, never))
+  await permitOf(one.pace('mx.test', ONE, 'a').start(0, never))
+  await Promise.all([start('mx.test', 'b'), start('other.test', 'a')])
+  expect((await storedOf(one, 'mx.test', 'b'))?.held).toEqual({ m1: 1 })
+})
