@@ -56,8 +56,7 @@ async function fileTogether(
     update item set state = 'routed', operator = value ->> 'operator', domain = value ->> 'domain',
       route = value ->> 'route', due_at = ${now}, ready_at = ${now}
     from ${each(trx, filed)}
-    where job_id = ${jobId} and position = cast(value ->> 'position' as bigint)
-      and state = 'queued'`.execute(trx)
+    where ${isOf(jobId, filed)} and state = 'queued'`.execute(trx)
 }
 
 /** As it must stand for a change to be in time; left out: as long as it has no result. */
@@ -104,8 +103,7 @@ async function recordTogether(
       update item set state = 'done', result = value ->> 'result', class = value ->> 'class',
         route = null, holder = null
       from ${each(trx, rows)}
-      where job_id = ${jobId} and position = cast(value ->> 'position' as bigint)
-        and state <> 'done' and ${IN_TIME}
+      where ${isOf(jobId, rows)} and state <> 'done' and ${IN_TIME}
       returning cast(value ->> 'index' as integer) as index`.execute(trx)
     for (const { index } of done.rows) taken[index] = true
   }
@@ -151,9 +149,18 @@ async function postponeTogether(
         tries = cast(value ->> 'tries' as integer), egress = value ->> 'egress',
         refused_by = value ->> 'refused', holder = null
       from ${each(trx, rows)}
-      where job_id = ${jobId} and position = cast(value ->> 'position' as bigint)
-        and state = 'probing' and ${IN_TIME}`.execute(trx)
+      where ${isOf(jobId, rows)} and state = 'probing' and ${IN_TIME}`.execute(trx)
   }
+}
+
+/**
+ * The item of a row. The positions are named once more, all together: a list that was stored just now the server has no
+ * statistics of, and it would look through the whole of it.
+ */
+function isOf(jobId: string, rows: readonly { readonly position: number }[]) {
+  const positions = `{${rows.map(({ position }) => position).join(',')}}`
+  return sql`job_id = ${jobId} and position = any(cast(${positions} as bigint[]))
+    and position = cast(value ->> 'position' as bigint)`
 }
 
 const IN_TIME = sql`(value -> 'fence' is null or (state = value -> 'fence' ->> 'state'
