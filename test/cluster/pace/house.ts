@@ -38,9 +38,8 @@ export type Process = {
 }
 
 /** Processes that share an empty database. */
-export async function processes(count: number, given?: string): Promise<Several> {
+export async function processes(count: number, given?: string, prefix = 'm'): Promise<Several> {
   const url = given ?? (await tempPostgres())
-  const prefix = given === undefined ? 'm' : 'later'
   const all = Array.from({ length: count }, (_, n) => process(url, `${prefix}${n}`))
   return (await Promise.all(all)) as Process[] as Several
 }
@@ -56,15 +55,7 @@ async function process(url: string, first: string): Promise<Process> {
     member = id
   }
   await join(first)
-  const paces = openPaces({
-    database,
-    log: {
-      ...silentLog,
-      error: (m: string, f?: object) => console.log(m, f),
-      info: console.log,
-    } as never,
-    member: () => member,
-  })
+  const paces = openPaces({ database, log: silentLog, member: () => member })
   onTestFinished(async () => {
     await paces.close()
     await database.close()

@@ -57,7 +57,7 @@ test('a process that starts later knows what is refused', async () => {
   one.pace().refused(REFUSAL)
   one.pace().turnedAway(7)
   await until(async () => (await storedOf(one))?.state.refusal?.turnedAway === 7)
-  const [later] = await processes(1, one.url)
+  const [later] = await processes(1, one.url, 'later')
   await until(() => later.paces.isRefused({ operator: 'mx.test', egress: 'a' }))
 })
 

@@ -1,0 +1,78 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { MINUTE } from '../../../src/base/clock.ts'
+import { isOfStorage } from '../../../src/store/database.ts'
+import { cutProxy } from '../../fake/cut-proxy.ts'
+import { tempPostgres } from '../../store/temp-database.ts'
+import { never, pause, permitOf, processes, storedOf, until, untilFree } from './house.ts'
+
+/** One process that reaches the database through a line that can be cut, and one that has a line of its own. */
+async function cuttable() {
+  const url = await tempPostgres()
+  const proxy = await cutProxy(url)
+  onTestFinished(() => proxy.close())
+  const [near] = await processes(1, url)
+  const [far] = await processes(1, proxy.url, 'far')
+  return { proxy, near, far }
+}
+
+test('while the database is away no list opens a connection, and whoever waits for an answer is told', async () => {
+  const { proxy, near, far } = await cuttable()
+  const pace = far.pace('mx.test', { sessionsMax: 2 })
+  const held = await permitOf(pace.start(0, never))
+  proxy.refuse()
+  let isIn = false
+  const list = pace.start(0, never).finally(() => {
+    isIn = true
+  })
+  const fault = await pace.start(0, never, true).catch((error: unknown) => error)
+  expect(isOfStorage(fault)).toBe(true)
+  // What ends meanwhile is told later.
+  held.release()
+  await pause(1_500)
+  expect(isIn).toBe(false)
+  expect((await storedOf(near))?.held).toEqual({ far0: 1 })
+  pace.throttled(MINUTE)
+  expect(await list).toMatchObject({ paused: true })
+  proxy.accept()
+  await until(async () => (await storedOf(near))?.state.sessionsAllowed === 1)
+  expect((await storedOf(near))?.held).toEqual({})
+  expect(pace.readyInMs).toBeGreaterThan(MINUTE)
+})
+
+test('a list goes on by itself when the database is back', async () => {
+  const { proxy, near, far } = await cuttable()
+  const pace = far.pace()
+  proxy.refuse()
+  const list = permitOf(pace.start(0, never))
+  await pause(500)
+  proxy.accept()
+  ;(await list).release()
+  await untilFree(near)
+})
+
+test('wherever the line is cut, nothing stays held that nobody holds, and nothing is held that is not noted', async () => {
+  const { proxy, near, far } = await cuttable()
+  const pace = far.pace('mx.test', { sessionsMax: 1, sessionsPerSecond: 1_000 })
+  let lost = 0
+  for (let bytes = 1; bytes < 900; bytes += 30) {
+    const cut = proxy.cutAfterBytes(bytes)
+    for (let isCut = false; !isCut; ) {
+      void cut.then(() => {
+        isCut = true
+      })
+      const start = await pace.start(0, never, true).catch(error => {
+        expect(isOfStorage(error)).toBe(true)
+        lost++
+        return null
+      })
+      if (start !== null && 'permit' in start) {
+        expect((await storedOf(near))?.held).toEqual({ far0: 1 })
+        start.permit.release()
+      }
+      await Promise.resolve()
+    }
+  }
+  expect(lost).toBeGreaterThan(0)
+  await untilFree(near)
+  ;(await permitOf(near.pace('mx.test', { sessionsMax: 1 }).start(0, never))).release()
+})
