@@ -54,7 +54,7 @@ export interface WorkHouse extends WorkerHouse {
 
 /** `ev worker`: works on the jobs of accounts, and answers nobody. */
 export function wireWorker(config: Config, doors: Doors, parts: WorkParts): Promise<WorkerHouse> {
-  return wireWork(config, doors, { ...parts, role: 'worker' })
+  return wireWork({ ...config, work: true }, doors, { ...parts, role: 'worker' })
 }
 
 type OwnParts = WorkParts & { readonly role: MemberRole }
@@ -73,7 +73,7 @@ export async function wireWork(config: Config, doors: Doors, parts: OwnParts): P
     ...{ database, log, random, books, baseUrl },
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
-    egresses: namesOf(config),
+    egresses: askingFor(config),
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => true,
@@ -94,21 +94,23 @@ export async function wireWork(config: Config, doors: Doors, parts: OwnParts): P
   const watch =
     shared === null
       ? watchAlone(database, worker, doors)
-      : startReconcile({
-          ...{ database, queue: shared.queue, fleet, random, log },
-          egresses: shared.common.egresses,
-        })
+      : config.work
+        ? startReconcile({
+            ...{ database, queue: shared.queue, fleet, random, log },
+            egresses: shared.common.egresses,
+          })
+        : null
   return {
     ...{ database, plans, books, engine, worker, member },
     queue: shared?.queue ?? memoryQueue(clock, log),
     stopSoon() {
       isStopping = true
-      void watch.stop()
+      void watch?.stop()
       void worker.stop()
     },
     async close() {
       isStopping = true
-      await Promise.all([watch.stop(), worker.stop()])
+      await Promise.all([watch?.stop(), worker.stop()])
       await books.stop()
       await Promise.all([engine.close(), sandbox.close()])
       await shared?.close()
@@ -149,7 +151,7 @@ async function joined(
   { role, version, databaseUrl }: OwnParts,
 ): Promise<Shared> {
   const queue = await bossQueue({ url: databaseUrl, clock, log, random })
-  const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: namesOf(config) }
+  const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: askingFor(config) }
   const cluster = await startMembership({ ...own, database, random, log }).catch(async error => {
     await queue.close()
     throw error
@@ -166,7 +168,8 @@ async function joined(
   }
 }
 
-const namesOf = ({ egresses }: Config) => egresses.map(({ name }) => name)
+/** Egresses that addresses of lists are asked by; single ones are asked wherever somebody waits for them. */
+const askingFor = ({ egresses, work }: Config) => (work ? egresses.map(({ name }) => name) : [])
 
 function watchAlone(database: Database, worker: JobWorker, { log }: Doors) {
   const end = watchWithdrawals(database, worker, log)

@@ -25,6 +25,8 @@ export type ServeSettings = {
   readonly trustProxy: readonly string[]
   /** Without a slash at its end; null: made from `listen`. */
   readonly baseUrl: string | null
+  /** False: lists are left to other processes that share the database. */
+  readonly work: boolean
   /** False: nobody is held to a rate; credits still count. */
   readonly limits: boolean
   /** Plan of the first account. */
@@ -67,6 +69,7 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     baseUrl,
     null,
   ),
+  setting('work', '--work on|off', 'work on lists here, too; off: workers do it', onOff, true),
   setting('limits', '--limits on|off', 'rate limits', onOff, true),
   setting('plan', '--plan NAME', 'plan of the first account', word, 'enterprise'),
   setting(

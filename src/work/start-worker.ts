@@ -17,7 +17,7 @@ export type WorkerParts = {
   readonly random: Random
   /** One for all jobs that ask mail servers, as they share its paces; another for simulated ones, which ask none. */
   readonly engineFor: (job: Job) => Engine
-  /** Names of those that these engines ask by. */
+  /** Names of those that addresses of lists are asked by; none: that is left to the others. */
   readonly egresses: readonly string[]
   /** Shared by all members of a cluster; of this process alone when left out. */
   readonly queue?: Queue

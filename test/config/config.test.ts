@@ -223,6 +223,7 @@ const ROWS: Readonly<Record<Key, Row>> = {
     ],
     fallback: null,
   },
+  work: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: true },
   limits: { good: SWITCH, bad: [['maybe', /on or off/]], fallback: true },
   plan: { good: [['free', 'free']], bad: [['a b', /a short name/]], fallback: 'enterprise' },
   webhookAllowRanges: {

@@ -41,6 +41,7 @@ const GRACE_MS = 15 * SECOND
 /** `ev serve`: gives the code to exit with. */
 export async function serveCommand(flags: ServeFlags): Promise<number> {
   const config = readConfig(flags)
+  refuseIdleness(config)
   const door = doorOf(config)
   const mailWay = mailWayOf(config)
   const certificate = door.files === null ? null : readCertificate(door.files)
@@ -165,6 +166,15 @@ async function agreeWithOthers(config: Config, byItself: string, log: ServeLog):
   } finally {
     await database.close()
   }
+}
+
+/** A file is worked on by one process alone: lists would wait for ever. */
+function refuseIdleness(config: Config): void {
+  if (config.work || isShared(config)) return
+  throw new EvError(
+    'bad_config',
+    'With --work off nobody would work on lists: the database is a file of this machine. Leave it out, or name a database that workers share (--database postgres://…).',
+  )
 }
 
 /** Two services would answer from the same data without knowing of one another's limits, lists and uploads. */

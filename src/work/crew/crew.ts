@@ -133,6 +133,8 @@ export class Crew {
         { concurrency },
       ),
     )
+    // Who asks nobody leaves all of it to others.
+    if (probes.length === 0) return []
     return [this.#queue.work('route', route, { concurrency: ROUTES_MAX }), ...probes]
   }
 

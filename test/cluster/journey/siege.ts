@@ -58,11 +58,22 @@ export async function besiege(fleet: Fleet, plan: Siege): Promise<Ledger> {
   return { ...(await ledgerOf(fleet, plan)), seconds: (performance.now() - begunAt) / 1_000 }
 }
 
-async function submit(fleet: Fleet, server: Unit, { list, lists }: Siege): Promise<string[]> {
+/** Hands a list in, and subscribes to the end of it; gives its job. */
+export async function handIn(fleet: Fleet, server: Unit, list: List): Promise<string> {
+  const client = fleet.client(server)
+  await client.webhooks.create(HOOK)
+  const [job] = await submit(fleet, server, { list, lists: 1 })
+  return job ?? ''
+}
+
+async function submit(
+  fleet: Fleet,
+  server: Unit,
+  { list, lists }: Pick<Siege, 'list' | 'lists'>,
+): Promise<string[]> {
   const jobs: string[] = []
-  const emails = addressesOf(list)
   for (let n = 0; n < lists; n++) {
-    const file = new Blob([['email', ...emails].join('\n')], { type: 'text/csv' })
+    const file = new Blob([['email', ...addressesOf(list)].join('\n')], { type: 'text/csv' })
     const { job_id } = await fleet.client(server).file(file, { filename: `list${n}.csv` })
     jobs.push(job_id)
   }

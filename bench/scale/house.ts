@@ -1,0 +1,198 @@
+import { Fleet } from '../../src/probe/egress/fleet.ts'
+import { Pace } from '../../src/probe/pace.ts'
+import { paceRow } from '../../src/probe/pace-table.ts'
+import type { Prober } from '../../src/probe/probe.ts'
+import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import type { NextDue } from '../../src/queue/queue.ts'
+import { directEntries, operatorOf, probeKind } from '../../src/work/probe/entries.ts'
+import { type Slot, Slots } from '../../src/work/probe/slots.ts'
+import { HeapClock } from './heap-clock.ts'
+import { Draw, type ListPlan, type Load, listsOf } from './load.ts'
+import { Shelf } from './shelf.ts'
+
+export type Plan = Load & {
+  /** Each asks by an address of its own. */
+  readonly workers: number
+  readonly seed: number
+}
+
+/** What became of all lists. */
+export type Course = {
+  /** From the first list to the last result, ms. */
+  readonly tookMs: number
+  readonly lists: readonly Finished[]
+  readonly sessions: number
+  /** Of all places for connections that the workers have, the share that stood empty, over the whole time. */
+  readonly idleShare: number
+  /** Entries of the queue at the same time, at most. */
+  readonly entriesMax: number
+  /** Times that an entry was taken. */
+  readonly turns: number
+}
+
+export type Finished = { readonly rows: number; readonly waitedMs: number }
+
+/** Connections of one worker at the same time, as `--concurrency` has it. */
+const CONCURRENCY = 200
+/** A pace that wants a longer wait than this gives its place to another operator, as in the worker. */
+const PATIENCE_MS = 1_000
+/** Round trips before the first recipient (connect, greeting, EHLO, TLS) and after the last, and for each recipient. */
+const [SESSION_MS, RECIPIENT_MS] = [700, 40]
+/** Sessions that an operator cuts short, asking us to slow down. */
+const THROTTLED_SHARE = 0.002
+const NO_OVERRIDES = {
+  sessionsPerOperator: null,
+  recipientsPerSession: null,
+  sessionsPerSecond: null,
+}
+
+/** Plays a load against the queue, slots, paces and egresses of the worker; only the clock and the mail servers are made up. */
+export async function play(plan: Plan): Promise<Course> {
+  const clock = new HeapClock()
+  const draw = new Draw(plan.seed)
+  const house = new House(clock, draw, plan.workers)
+  const lists = listsOf(plan, draw)
+  let handedIn = 0
+  const next = () => {
+    const list = lists[handedIn]
+    if (list === undefined) return
+    clock.after(list.atMs - clock.now(), () => {
+      handedIn++
+      house.handIn(list)
+      next()
+    })
+  }
+  next()
+  await clock.run(() => house.finished.length === lists.length)
+  return house.course()
+}
+
+class House {
+  readonly finished: Finished[] = []
+  readonly #clock: HeapClock
+  readonly #draw: Draw
+  readonly #workers: number
+  readonly #shelf = new Shelf()
+  readonly #queue: ReturnType<typeof memoryQueue>
+  readonly #slots: Slots
+  readonly #fleet: Fleet
+  readonly #engine: never
+  readonly #paces: ReadonlyMap<string, Map<string, Pace>>
+  readonly #open = new Map<string, { plan: ListPlan; left: number }>()
+  #sessions = 0
+  #turns = 0
+  #busyMs = 0
+  #entriesMax = 0
+
+  constructor(clock: HeapClock, draw: Draw, workers: number) {
+    this.#clock = clock
+    this.#draw = draw
+    this.#workers = workers
+    this.#queue = memoryQueue(clock, SILENT)
+    this.#slots = new Slots(directEntries(this.#queue), clock, true)
+    const names = Array.from({ length: workers }, (_, n) => `worker${n}`)
+    this.#paces = new Map(names.map(name => [name, new Map<string, Pace>()]))
+    this.#fleet = new Fleet(names.map(name => this.#prober(name)))
+    this.#engine = {
+      fleet: this.#fleet,
+      pace: (operator: string, egress: string) => this.#pace(egress, operator),
+    } as never
+    for (const egress of names) {
+      const work = (key: string) => this.#turn({ operator: operatorOf(key), egress })
+      this.#queue.work(probeKind(egress), work, { concurrency: CONCURRENCY })
+    }
+  }
+
+  handIn(plan: ListPlan): void {
+    this.#open.set(plan.id, { plan, left: plan.rows })
+    const operators = new Set<string>()
+    for (let row = 0; row < plan.rows; row++) {
+      const operator = this.#draw.operator()
+      this.#shelf.put(operator, plan.id)
+      operators.add(operator)
+    }
+    for (const operator of operators) {
+      void this.#slots.put({ operator, egress: this.#fleet.firstFor(operator) })
+    }
+  }
+
+  course(): Course {
+    const tookMs = this.#clock.now()
+    return {
+      ...{ tookMs, lists: this.finished, sessions: this.#sessions, turns: this.#turns },
+      idleShare: 1 - this.#busyMs / (tookMs * this.#workers * CONCURRENCY),
+      entriesMax: this.#entriesMax,
+    }
+  }
+
+  /** What the worker does with a slot: claims a connection's worth, asks, and says when it is due again. */
+  async #turn(slot: Slot): Promise<NextDue> {
+    const { operator, egress } = slot
+    this.#turns++
+    if (this.#turns % 1_024 === 0) this.#count()
+    if (!this.#shelf.has(operator)) return 'done'
+    const pace = this.#pace(egress, operator)
+    if (pace.readyInMs > PATIENCE_MS) return { dueAt: this.#clock.now() + pace.readyInMs }
+    const start = pace.tryStart()
+    if (!('permit' in start)) {
+      const waitMs = 'waitMs' in start ? start.waitMs : PATIENCE_MS
+      return { dueAt: this.#clock.now() + waitMs }
+    }
+    const max = pace.row.recipientsPerSession
+    const claimed = this.#shelf.take(operator, max)
+    const count = claimed.reduce((sum, part) => sum + part.count, 0)
+    if (count === max) await this.#slots.putAll(this.#engine, operator)
+    await this.#ask(pace, count)
+    start.permit.release()
+    for (const part of claimed) this.#record(part)
+    return { dueAt: this.#clock.now() }
+  }
+
+  async #ask(pace: Pace, count: number): Promise<void> {
+    this.#sessions++
+    // Servers are no two alike: half as long, or half as long again.
+    const tookMs = (SESSION_MS + count * RECIPIENT_MS) * (0.5 + this.#draw.chance())
+    await new Promise<void>(resolve => this.#clock.after(tookMs, resolve))
+    this.#busyMs += tookMs
+    if (this.#draw.chance() < THROTTLED_SHARE) pace.throttled(null)
+    else pace.succeeded()
+  }
+
+  #record({ list, count }: { readonly list: string; readonly count: number }): void {
+    const open = this.#open.get(list)
+    if (open === undefined) return
+    open.left -= count
+    if (open.left > 0) return
+    this.#open.delete(list)
+    this.finished.push({ rows: open.plan.rows, waitedMs: this.#clock.now() - open.plan.atMs })
+  }
+
+  #count(): void {
+    const { waiting, running } = this.#queue.status()
+    this.#entriesMax = Math.max(this.#entriesMax, waiting + running)
+  }
+
+  #pace(egress: string, operator: string): Pace {
+    const paces = this.#paces.get(egress) as Map<string, Pace>
+    const known = paces.get(operator)
+    if (known !== undefined) return known
+    const pace = new Pace(paceRow(operator, NO_OVERRIDES), this.#clock)
+    // Those who run their own mail are so many that they are forgotten, as in the worker.
+    if (!operator.startsWith('own') || paces.size < PACES_MAX) paces.set(operator, pace)
+    return pace
+  }
+
+  /** All that the fleet wants to know of one. */
+  #prober(egressName: string): Prober {
+    return {
+      egressName,
+      doubtMs: null,
+      mayAsk: () => true,
+      row: (operator: string) => paceRow(operator, NO_OVERRIDES),
+      pace: (operator: string) => this.#pace(egressName, operator),
+    } as unknown as Prober
+  }
+}
+
+const PACES_MAX = 20_000
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
