@@ -1,4 +1,4 @@
-import type { PaceChange, PaceState } from './pace/rules.ts'
+import type { PaceChange, PaceNote, PaceState } from './pace/rules.ts'
 import type { PaceRow } from './pace.ts'
 
 /** Whose pace: an operator's, as one egress asks it. */
@@ -27,7 +27,7 @@ export interface PaceKeeper {
   /** Something happened that all should know at once. Never throws: where it cannot be told now, that is tried again. */
   change(change: PaceChange): void
   /** The same for what can wait until the connection ends that met it. */
-  note(change: PaceChange): void
+  note(change: PaceNote): void
   /** Somebody waits: calls whenever others changed something; the function that it gives ends that. */
   watch(call: () => void, single: boolean): () => void
 }

@@ -138,7 +138,8 @@ export class Pace {
 
   /** The operator refuses us at present: who asks is told so without being asked for. */
   get isRefused(): boolean {
-    return isRefused(this.#kept.state, this.#kept.now())
+    const { state } = this.#kept
+    return state.refusal !== null && isRefused(state, this.#kept.now())
   }
 
   /** A conversation ended well. */

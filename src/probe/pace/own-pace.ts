@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { PaceRow } from '../pace.ts'
 import type { End, PaceKeeper } from '../pace-share.ts'
-import { newState, type PaceChange, type PaceState, started } from './rules.ts'
+import { newState, type PaceChange, type PaceNote, type PaceState, started } from './rules.ts'
 
 /** A pace that nobody else goes by, in the ticks of the clock. */
 export class OwnPace implements PaceKeeper {
@@ -48,8 +48,8 @@ export class OwnPace implements PaceKeeper {
     this.#state = change(this.#state, this.#clock.ticks())
   }
 
-  note(change: PaceChange): void {
-    this.change(change)
+  note(change: PaceNote): void {
+    this.#state = change(this.#state)
   }
 
   watch(): () => void {

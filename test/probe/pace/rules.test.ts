@@ -36,16 +36,16 @@ test('a state is what JSON makes of it', () => {
 
 test('what changes nothing gives the very same state', () => {
   const state = newState(row)
-  expect(found(state, NOW)).toBe(state)
-  expect(notUnknown(state, NOW)).toBe(state)
+  expect(found(state)).toBe(state)
+  expect(notUnknown(state)).toBe(state)
   expect(turnedAway(state, 3)).toBe(state)
 })
 
 test('no change touches the state that it is made from', () => {
   const state = Object.freeze(strayed(newState(row), NOW))
   const before = JSON.stringify(state)
-  unknown(state, NOW)
-  found(state, NOW)
+  unknown(state)
+  found(state)
   succeeded(state, row)
   throttled(state, NOW, null)
   refused(state, NOW, REFUSAL)

@@ -1,4 +1,10 @@
-import { isRefused, newState, type PaceChange, type PaceState } from '../../../probe/pace/rules.ts'
+import {
+  isRefused,
+  newState,
+  type PaceChange,
+  type PaceNote,
+  type PaceState,
+} from '../../../probe/pace/rules.ts'
 import type { PaceRow } from '../../../probe/pace.ts'
 import type { End, PaceKeeper, PaceKey } from '../../../probe/pace-share.ts'
 import { Entry } from './entry.ts'
@@ -93,7 +99,7 @@ export class SharedPace implements PaceKeeper {
     this.#house.press(entry)
   }
 
-  note(change: PaceChange): void {
+  note(change: PaceNote): void {
     this.#use().change(change, this.#house.now(), false)
   }
 
