@@ -49,7 +49,7 @@ export function migratedText(copied: Copied, { dataDir, file, to, secret }: Plac
 
 const COLUMNS = [{ title: '  WHAT' }, { title: 'ROWS', align: 'right' }] as const
 
-function stayed({ loadingJobs, probingItems }: Copied, dataDir: string): string[] {
+function stayed({ loadingJobs, ownJobs, probingItems }: Copied, dataDir: string): string[] {
   return [
     ...(probingItems === 0
       ? []
@@ -57,8 +57,13 @@ function stayed({ loadingJobs, probingItems }: Copied, dataDir: string): string[
     ...(loadingJobs === 0
       ? []
       : [`${counted(loadingJobs, 'list')} that never arrived whole stay behind.`]),
-    `${dataDir} keeps all that it has. Lists of “ev bulk” go on there; lists that were uploaded to the dashboard and not yet`,
-    'started, and what rate limits counted in the last hour, are not in the copy.',
+    ...(ownJobs === 0
+      ? []
+      : [
+          `${counted(ownJobs, 'list')} of “ev bulk” stay there too, where “ev bulk” and “ev jobs” find them.`,
+        ]),
+    `${dataDir} keeps all that it has. Lists that were uploaded to the dashboard and not yet started, and what rate limits`,
+    'counted in the last hour, are not in the copy.',
   ]
 }
 
@@ -76,6 +81,7 @@ export const migratedObject = (copied: Copied, { dataDir, file, to, secret }: Pl
   to: withoutPassword(to),
   rows: copied.rows,
   loading_lists: copied.loadingJobs,
+  lists_of_bulk: copied.ownJobs,
   rows_asked_again: copied.probingItems,
   secret,
 })

@@ -50,7 +50,8 @@ async function work({ config, lists, flags, log }: Parts): Promise<void> {
   if (baseUrl !== null) {
     const doors = { clock: systemClock, random: systemRandom, log }
     const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
-    const house = await wireWorker(config, doors, parts)
+    // Servers and workers may have one environment, and that of servers may say that they are not to work.
+    const house = await wireWorker({ ...config, work: true }, doors, parts)
     const endReloads = reloadOnHangup(lists, flags, log)
     sayStart(log, config, { member: house.member(), baseUrl })
     await told

@@ -23,6 +23,8 @@ export type Copied = {
   readonly rows: Readonly<Record<CopiedTable, number>>
   /** Lists that were never stored whole, and stay behind with their rows. */
   readonly loadingJobs: number
+  /** Lists of the command line, which goes on with them where they are. */
+  readonly ownJobs: number
   /** Rows of lists that were just being asked, and are asked again. */
   readonly probingItems: number
 }
@@ -66,8 +68,14 @@ export async function copyDatabase(
 
 async function heldBy(source: Trx): Promise<Omit<Copied, 'probingItems'>> {
   const rows = {} as Record<CopiedTable, number>
-  for (const table of COPIED) rows[table] = await countRows(source, table, isWhole(table))
-  return { rows, loadingJobs: await countRows(source, 'job', sql<boolean>`state = 'loading'`) }
+  for (const table of COPIED) rows[table] = await countRows(source, table, isOfUse(table))
+  const loading = sql<boolean>`account_id is not null and state = 'loading'`
+  const own = sql<boolean>`account_id is null`
+  return {
+    rows,
+    loadingJobs: await countRows(source, 'job', loading),
+    ownJobs: await countRows(source, 'job', own),
+  }
 }
 
 const tableList = (tables: readonly string[]) => sql.join(tables.map(name => sql.table(name)))
@@ -114,7 +122,7 @@ const PAGE_LENGTH = 1024 * 1024
 async function* pagesOf(source: Trx, table: CopiedTable): AsyncGenerator<object[]> {
   let page: object[] = []
   let length = 0
-  for await (const row of source.selectFrom(table).selectAll().where(isWhole(table)).stream()) {
+  for await (const row of source.selectFrom(table).selectAll().where(isOfUse(table)).stream()) {
     page.push(row)
     length += lengthOf(row)
     if (page.length < PAGE_ROWS && length < PAGE_LENGTH) continue
@@ -133,11 +141,14 @@ function lengthOf(row: object): number {
 
 const ALL = sql<boolean>`1 = 1`
 
-/** What a list that was never stored whole left behind is of use to nobody. */
-function isWhole(table: CopiedTable): RawBuilder<boolean> {
-  if (table === 'job') return sql<boolean>`state <> 'loading'`
+/**
+ * What a list that was never stored whole left behind is of use to nobody; and those of the command line are made of
+ * files of this machine, so that nobody could go on with them elsewhere, nor take them away.
+ */
+function isOfUse(table: CopiedTable): RawBuilder<boolean> {
+  if (table === 'job') return sql<boolean>`account_id is not null and state <> 'loading'`
   if (table !== 'item') return ALL
-  return sql<boolean>`job_id not in (select id from job where state = 'loading')`
+  return sql<boolean>`job_id in (select id from job where account_id is not null and state <> 'loading')`
 }
 
 /** The database takes the rows apart by the names and types of its columns: several times as fast as a parameter for each value. */

@@ -3,11 +3,17 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { COPIED, type CopyProgress, copyDatabase } from '../../../src/store/care/copy.ts'
 import { type Database, isOfStorage, write } from '../../../src/store/database.ts'
-import { createJob } from '../../../src/store/job/jobs.ts'
+import { createJob, type NewJob } from '../../../src/store/job/jobs.ts'
 import { addItems } from '../../../src/store/job/loading.ts'
 import { addAccount } from '../account/house.ts'
 import { addDelivery, addWebhook, attemptAt, record } from '../event/house.ts'
 import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from '../temp-database.ts'
+
+/** A list of the service; those of the command line are not copied. */
+async function addList(database: Database, texts: readonly string[], id: string): Promise<void> {
+  await addJob(database, texts, id)
+  await database.db.updateTable('job').set({ account_id: 'acc_a' }).where('id', '=', id).execute()
+}
 
 const sqlite = () => tempDatabase({ file: join(tempFolder(), 'ev.sqlite') })
 
@@ -87,7 +93,7 @@ async function fill(database: Database): Promise<void> {
     .insertInto('answer')
     .values({ address_key: TEXTS[0] ?? '', remembered: '{"a":"\\u0000"}', keep_until: 9 })
     .execute()
-  await addJob(database, TEXTS, 'job_a')
+  await addList(database, TEXTS, 'job_a')
   await db
     .updateTable('item')
     .set({ cells: JSON.stringify(TEXTS) })
@@ -116,7 +122,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
 
   test('is made in pages, and tells how far it is', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
-    await addJob(
+    await addList(
       from,
       Array.from({ length: 4_500 }, (_, n) => `u${n}@x.test`),
       'job_a',
@@ -132,7 +138,7 @@ describe.runIf(onPostgres)('a copy on a server', () => {
 
   test('of long rows has shorter pages', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
-    await addJob(from, ['a@x.test', 'b@x.test', 'c@x.test', 'd@x.test'], 'job_a')
+    await addList(from, ['a@x.test', 'b@x.test', 'c@x.test', 'd@x.test'], 'job_a')
     await from.db
       .updateTable('item')
       .set({ cells: JSON.stringify('x'.repeat(700_000)) })
@@ -144,14 +150,15 @@ describe.runIf(onPostgres)('a copy on a server', () => {
 
   test('asks again what was being asked, and leaves lists behind that were never stored whole', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
-    await addJob(from, ['a@x.test', 'b@x.test'], 'job_a')
+    await addList(from, ['a@x.test', 'b@x.test'], 'job_a')
     await fileAll(from, 'job_a')
     await from.db
       .updateTable('item')
       .set({ state: 'probing', holder: 'mem_a' })
       .where('position', '=', 2)
       .execute()
-    await createJob(from, { id: 'job_half', sourceKey: 'half', source: '{}' })
+    const owner = { accountId: 'acc_a', keyId: 'key_a', type: 'file', name: null, sandbox: false }
+    await createJob(from, { id: 'job_half', sourceKey: 'half', source: '{}', owner } as NewJob)
     await addItems(from, 'job_half', [{ position: 1, text: 'x', dedupeKey: 'x' }])
     const { rows, loadingJobs, probingItems } = await copyDatabase(from, to)
     expect([rows.job, rows.item, loadingJobs, probingItems]).toEqual([1, 2, 1, 1])
@@ -162,10 +169,19 @@ describe.runIf(onPostgres)('a copy on a server', () => {
     ])
   })
 
+  test('has no lists of the command line, which are made of files of one machine', async () => {
+    const [from, to] = [await sqlite(), await tempDatabase()]
+    await addJob(from, ['a@x.test'], 'job_own')
+    await addList(from, ['b@x.test'], 'job_a')
+    expect(await copyDatabase(from, to)).toMatchObject({ rows: { job: 1, item: 1 }, ownJobs: 1 })
+    const jobs = to.db.selectFrom('item').select('job_id').execute()
+    expect(await jobs).toEqual([{ job_id: 'job_a' }])
+  })
+
   test('sets aside what open jobs hold, and nothing for whoever waited for an answer', async () => {
     const [from, to] = [await sqlite(), await tempDatabase()]
     await addCredit(from, 9)
-    await addJob(from, ['a@x.test'], 'job_a')
+    await addList(from, ['a@x.test'], 'job_a')
     await from.db
       .updateTable('job')
       .set({ account_id: 'acc_a', credit_period: 0, held: 4 })
@@ -248,7 +264,7 @@ describe.runIf(onPostgres)('a copy that ends half way', () => {
     expect(isOfStorage(fault)).toBe(true)
     await cutting
     expect(await countAll(to)).toBe(0)
-    await addJob(from, ['a@x.test'], 'job_b')
+    await addList(from, ['a@x.test'], 'job_b')
     await copyDatabase(from, to)
     expect(await rowsOf(to, 'job')).toHaveLength(2)
   })
