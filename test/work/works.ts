@@ -29,7 +29,7 @@ export async function works({ books, parts = {}, ...given }: Works = {}) {
   const sandbox = wireEngine(config, doors, { list: true, sandbox: true })
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
-  const begin = () => {
+  const begin = (more: Partial<WorkerParts> = {}) => {
     const worker = startWorker({
       ...{ database, log: doors.log, random: doors.random },
       ...{ books: books ?? null, baseUrl: 'https://ev.test' },
@@ -40,6 +40,7 @@ export async function works({ books, parts = {}, ...given }: Works = {}) {
       onProgress: job => progress.push(job),
       onFailure: (jobId, error) => failures.push([jobId, error]),
       ...parts,
+      ...more,
     })
     onTestFinished(() => settled(clock, worker.stop()))
     return worker

@@ -25,7 +25,8 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
   const { drain, signal, done } = farewell(work, new Set(claimed.map(({ list }) => list)))
   const onResult: ProbeListOptions['onResult'] = (inquiry, result, asked) => {
     const item = items.get(inquiry) as Claimed
-    if (item.list.over.aborted) return
+    // What was cut off is no result, and the item may be another's by now.
+    if (item.list.over.aborted || work.lost.aborted) return
     // What was not asked because we stop is no result: the item is asked when the job goes on.
     if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
     const change = changeFor(work, slot, item, { result, asked, egress })

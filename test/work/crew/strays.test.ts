@@ -1,0 +1,72 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { SECOND } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { claimItems } from '../../../src/store/job/claims.ts'
+import { Strays } from '../../../src/work/crew/strays.ts'
+import { quiet } from '../../engine/house.ts'
+import { fileAll, queuedJob } from '../../store/temp-database.ts'
+
+const LOOK_MS = 15 * SECOND
+
+/** Three items that member `mem_1` has claimed. */
+async function claimed() {
+  const { database, clock } = await queuedJob(['ann@a', 'bob@a', 'cat@a'])
+  await fileAll(database, 'job_a')
+  const member = { id: 'mem_1', role: 'worker' as const, name: 'host:1', version: '0' }
+  await joinCluster(database, { ...member, egresses: ['default'] })
+  const share = { jobId: 'job_a', operator: 'op', egress: 'default', now: clock.now() }
+  await claimItems(database, { ...share, max: 3, holder: 'mem_1' })
+  const stopping = new AbortController()
+  onTestFinished(() => stopping.abort())
+  const strays = new Strays({
+    ...{ database, log: silentLog, stopping: stopping.signal },
+    cluster: { id: 'mem_1', onLost: () => () => {} },
+  })
+  const pass = async (ms: number) => {
+    await clock.advance(ms)
+    await quiet()
+  }
+  const states = async () =>
+    (await database.db.selectFrom('item').select('state').orderBy('position').execute()).map(
+      ({ state }) => state,
+    )
+  const at = (position: number) => ({ jobId: 'job_a', position })
+  return { strays, pass, states, at }
+}
+
+test('items that nobody here knows of in two looks go back to all', async () => {
+  const { strays, pass, states, at } = await claimed()
+  strays.take([at(2)])
+  strays.suspect()
+  await pass(LOOK_MS)
+  expect(await states()).toEqual(['probing', 'probing', 'probing'])
+  await pass(LOOK_MS)
+  expect(await states()).toEqual(['routed', 'probing', 'routed'])
+})
+
+test('one that somebody takes up between two looks stays his', async () => {
+  const { strays, pass, states, at } = await claimed()
+  strays.suspect()
+  await pass(LOOK_MS)
+  strays.take([at(1), at(2), at(3)])
+  await pass(LOOK_MS)
+  strays.release([at(1)])
+  strays.suspect()
+  await pass(LOOK_MS)
+  expect(await states()).toEqual(['probing', 'probing', 'probing'])
+})
+
+test('nothing is looked for while no claim failed', async () => {
+  const { pass, states } = await claimed()
+  await pass(4 * LOOK_MS)
+  expect(await states()).toEqual(['probing', 'probing', 'probing'])
+})
+
+test('what was not asked about is given back at once', async () => {
+  const { strays, states, at } = await claimed()
+  await strays.giveBack([at(1), at(2)], 'mem_1')
+  await strays.giveBack([at(3)], 'mem_other')
+  await strays.giveBack([at(3)], null)
+  expect(await states()).toEqual(['routed', 'routed', 'probing'])
+})
