@@ -141,7 +141,7 @@ class House {
     const max = pace.row.recipientsPerSession
     const claimed = this.#shelf.take(operator, max)
     const count = claimed.reduce((sum, part) => sum + part.count, 0)
-    if (count === max) await this.#slots.putAll(this.#engine, operator)
+    if (count === max) await this.#slots.putAll(this.#engine, slot)
     await this.#ask(pace, count)
     start.permit.release()
     for (const part of claimed) this.#record(part)

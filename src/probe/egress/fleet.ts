@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { EvError } from '../../base/error.ts'
 import type { PaceRow } from '../pace.ts'
 import type { PaceKey } from '../pace-share.ts'
@@ -24,6 +25,8 @@ export class Fleet {
   readonly #allowed: AllowedEgresses
   readonly #others: OtherEgresses | null
   #known: { readonly others: readonly string[]; readonly all: readonly string[] }
+  /** Who is first for an operator, while the names are these: with a thousand of them it takes a while to say. */
+  readonly #firsts = new LRUCache<string, string>({ max: OPERATORS_MAX })
 
   constructor(
     probers: readonly Prober[],
@@ -76,7 +79,9 @@ export class Fleet {
   /** Who should ask an operator now. Where none may it is the first, who will be told so. */
   firstFor(operator: string): string {
     if (this.#all.length === 1) return this.#all[0] as string
-    return (this.willing(operator)[0] ?? this.inOrder(operator)[0]) as string
+    const first = this.#firsts.get(operator) ?? (this.inOrder(operator)[0] as string)
+    this.#firsts.set(operator, first)
+    return this.#mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
   }
 
   /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
@@ -96,6 +101,7 @@ export class Fleet {
     const others = this.#others?.names() ?? NONE
     if (others !== this.#known.others) {
       this.#known = { others, all: [...new Set([...this.names, ...others])] }
+      this.#firsts.clear()
     }
     return this.#known.all
   }
@@ -113,6 +119,9 @@ export class Fleet {
 }
 
 const NONE: readonly string[] = []
+
+/** Operators whose first is remembered. */
+const OPERATORS_MAX = 20_000
 
 /** FNV-1a, 32 bits: quick, as it is taken for every row of a list, and the same in every process. */
 function hash(text: string): number {

@@ -58,7 +58,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : whenDue(work, slot)
   }
-  if (claimed.length === max) await slots.putAll(engine, operator)
+  if (claimed.length === max) await slots.putAll(engine, slot)
   await converse(work, slot, claimed)
   return { dueAt: clock.now() }
 }

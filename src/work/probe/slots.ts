@@ -16,6 +16,9 @@ const COUNTED_MAX = 20_000
 /** Where others take the entries away, one that is there is put again so often, and no oftener. */
 const AGAIN_MS = SECOND
 
+/** Egresses that one calls when it has too much to do. */
+const BRANCHES = 4
+
 type Gathering = { count: number; readonly since: number; putAt: number }
 
 /** Which entries of the queue there must be for operators: one for each connection that they allow to an egress. */
@@ -27,6 +30,7 @@ export class Slots {
   readonly #gathering = new Map<string, Gathering>()
   /** Operators all of whose slots were put lately. */
   readonly #putAll: TtlMap<object>
+  #turn = 0
 
   /** `isShared`: others work on the entries too, and putting one takes time. */
   constructor(entries: Entries, clock: Clock, isShared: boolean) {
@@ -79,17 +83,30 @@ export class Slots {
     operators.clear()
   }
 
-  /** All of them, for every egress that may ask; an entry that is there stays as it is. */
-  async putAll({ fleet }: Engine, operator: string): Promise<void> {
+  /** All of them, for every egress that `egress` is to call; an entry that is there stays as it is. */
+  async putAll({ fleet }: Engine, { operator, egress }: Slot): Promise<void> {
     if (this.#isShared && this.#putAll.get(operator) !== undefined) return
     this.#putAll.set(operator, {}, AGAIN_MS)
     const willing = fleet.willing(operator)
     const { sessionsMax } = fleet.row(operator)
-    const asking = willing.length > 0 ? willing : fleet.inOrder(operator)
-    const put = asking.map(egress => this.#entries.putAll({ operator, egress }, sessionsMax))
+    const asking = this.#called(willing.length > 0 ? willing : fleet.inOrder(operator), egress)
+    const put = asking.map(name => this.#entries.putAll({ operator, egress: name }, sessionsMax))
     // Whoever found that there is so much to do need not wait for others to hear of it.
     if (!this.#isShared) await Promise.all(put)
     else for (const entered of put) entered.catch(() => this.#putAll.delete(operator))
+  }
+
+  /**
+   * Whom an egress calls when there is more than it takes at once: all, where they are few. Where they are many each
+   * calls the next few of a tree, who call theirs: all are there after some steps, and nobody calls a thousand each
+   * second. One that stands still calls nobody, so each time one more is called, by turns.
+   */
+  #called(egresses: readonly string[], egress: string): readonly string[] {
+    if (egresses.length <= BRANCHES * 2) return egresses
+    const at = Math.max(0, egresses.indexOf(egress))
+    const next = egresses.slice(at * BRANCHES + 1, (at + 1) * BRANCHES + 1)
+    const byTurns = egresses[this.#turn++ % egresses.length] as string
+    return [...new Set([egress, ...next, byTurns])]
   }
 
   /** The first slot of an egress; whoever finds as many items as one connection takes adds all others. */

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import type { Engine } from '../../../src/engine/engine.ts'
+import type { Slot } from '../../../src/work/probe/entries.ts'
+import { Slots } from '../../../src/work/probe/slots.ts'
+import { fakeClock } from '../../fake/clock.ts'
+
+/** Egresses in the order in which an operator is asked by them, and those whose entries were put. */
+function called(count: number, isShared: boolean) {
+  const names = Array.from({ length: count }, (_, n) => `e${n}`)
+  const put: string[] = []
+  const entries = {
+    put: async () => {},
+    putAll: async ({ egress }: Slot) => void put.push(egress),
+  }
+  const fleet = { willing: () => names, inOrder: () => names, row: () => ({ sessionsMax: 2 }) }
+  const clock = fakeClock()
+  const slots = new Slots(entries, clock, isShared)
+  return {
+    names,
+    clock,
+    async by(egress: string) {
+      put.length = 0
+      await slots.putAll({ fleet } as unknown as Engine, { operator: 'op', egress })
+      return [...put]
+    },
+  }
+}
+
+test('an egress that has too much to do calls all others, where they are few', async () => {
+  const { names, by } = called(8, true)
+  expect(await by('e3')).toEqual(names)
+})
+
+test('where they are many each calls few, and all come to be called', async () => {
+  const house = called(1_000, true)
+  const there = new Set(['e0'])
+  for (const egress of there) {
+    // Each is another process, which waits for nobody's second.
+    const calls = await called(1_000, true).by(egress)
+    expect(calls.length).toBeLessThanOrEqual(6)
+    for (const name of calls) there.add(name)
+  }
+  expect(there.size).toBe(house.names.length)
+})
+
+test('one that calls again calls another one besides, as one of the tree may stand still', async () => {
+  const { clock, by } = called(1_000, true)
+  const calls = new Set<string>()
+  for (let n = 0; n < 1_000; n++) {
+    for (const name of await by('e999')) calls.add(name)
+    await clock.advance(1_000)
+  }
+  expect(calls.size).toBe(1_000)
+})
