@@ -13,6 +13,8 @@ export interface PaceKeeper {
   readonly state: PaceState
   /** Connections held by anybody, as last known, with those that are being asked for here. */
   readonly sessions: number
+  /** Where connections are given back by others too, it is of no use to look for that oftener than this, ms. */
+  readonly lookMs: number
   /** Connections that are kept free for those who wait elsewhere and come first. */
   kept(single: boolean): number
   /** Somebody elsewhere waits for an answer. */

@@ -103,7 +103,7 @@ export class Pace {
     if (state.refusal !== null && isRefused(state, now)) return { refusal: state.refusal.answer }
     if (state.pausedUntil > now) return { waitMs: state.pausedUntil - now, paused: true }
     if (isFull(state, sessions + this.#kept.kept(single)) || this.#turns.isOthers(single)) {
-      return { waitMs: 1 / state.ratePerMs, paused: false }
+      return { waitMs: Math.max(1 / state.ratePerMs, this.#kept.lookMs), paused: false }
     }
     const due = dueAt(state, this.row, now)
     return due > now ? { waitMs: due - now, paused: false } : null

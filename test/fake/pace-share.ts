@@ -34,7 +34,14 @@ export function fakePaceShare(clock: Clock) {
       for (const call of [...kept.watchers]) call()
     }
     return {
-      ...{ kept: () => 0, isSingleWaiting: false, now: () => clock.now(), change, note: change },
+      ...{
+        lookMs: 0,
+        kept: () => 0,
+        isSingleWaiting: false,
+        now: () => clock.now(),
+        change,
+        note: change,
+      },
       get state() {
         return kept.state
       },

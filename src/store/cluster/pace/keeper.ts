@@ -9,6 +9,9 @@ import type { PaceRow } from '../../../probe/pace.ts'
 import type { End, PaceKeeper, PaceKey } from '../../../probe/pace-share.ts'
 import { Entry } from './entry.ts'
 
+/** How often it is looked what others changed while somebody waits for an answer. */
+export const LOOK_SOON_MS = 250
+
 /** Where the entries are that are in use. */
 export interface EntryHouse {
   /** The ID that this process has as a member at present. */
@@ -23,6 +26,7 @@ export interface EntryHouse {
 
 /** A pace of the cluster, for whoever goes by it. It has an entry once it is used. */
 export class SharedPace implements PaceKeeper {
+  readonly lookMs = LOOK_SOON_MS
   readonly #house: EntryHouse
   readonly #key: PaceKey
   readonly #row: PaceRow

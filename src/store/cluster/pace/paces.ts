@@ -7,7 +7,7 @@ import type { PaceKeeper, PaceKey, PaceShare } from '../../../probe/pace-share.t
 import type { Database } from '../../database.ts'
 import { isConflict } from '../../postgres/faults.ts'
 import type { Entry, Plan } from './entry.ts'
-import { type EntryHouse, SharedPace } from './keeper.ts'
+import { type EntryHouse, LOOK_SOON_MS, SharedPace } from './keeper.ts'
 import { Refusals, textOf } from './refusals.ts'
 import { changePaces, forgetPaces, lookAtPaces, type PaceLook, type PaceRecord } from './rows.ts'
 import { ServerClock } from './server-clock.ts'
@@ -21,8 +21,6 @@ export type PacesParts = {
 
 /** How often it is looked what others changed. */
 const LOOK_MS = SECOND
-/** The same while somebody waits for an answer. */
-const LOOK_SOON_MS = 250
 /** Rounds for which a pace is looked at after it was used. */
 const IDLE_MAX = 10
 /** Paces that are written together. */
