@@ -63,7 +63,7 @@ describe('one that the others took for dead', () => {
         answer: script,
       },
     })
-    const { worker } = await home.join({ greetingTimeout: '60s' })
+    const { worker } = await home.join({ greetingTimeoutMs: '60000' })
     const texts = addresses(15, 1)
     await home.submit('job_1', texts)
     worker.take('job_1')
@@ -80,7 +80,7 @@ describe('one that the others took for dead', () => {
 describe('a job that another process ends', () => {
   test('is asked about no more within two seconds, and whoever waits for it hears of that', async () => {
     const home = await cluster({ domains: 1, script: { greeting: null } })
-    const { worker } = await home.join({ greetingTimeout: '60s' })
+    const { worker } = await home.join({ greetingTimeoutMs: '60000' })
     await home.submit('job_1', addresses(5, 1))
     worker.take('job_1')
     while (home.mx.sessions.length === 0) await wait(20)

@@ -4,11 +4,12 @@ import { newSecret } from '../../../src/account/key.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
-import { type RawSettings, toConfig } from '../../../src/config/config.ts'
+import { toConfig } from '../../../src/config/config.ts'
 import { openLists } from '../../../src/engine/lists.ts'
 import { toEntry } from '../../../src/job/submission.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { createKey } from '../../../src/store/account/keys.ts'
+import { liveMembers } from '../../../src/store/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../../src/store/job/jobs.ts'
@@ -21,6 +22,9 @@ import { mail } from '../../engine/house.ts'
 import { type MxScript, scriptedMx } from '../../fake/mx.ts'
 import { zone } from '../../fake/zone.ts'
 import { tempFolder, tempPostgres } from '../../store/temp-database.ts'
+
+/** How often a member looks who else is there, and a little more. */
+const LOOK_MS = 2_500
 
 export type Mail = {
   readonly script: MxScript | NonNullable<MxScript['answer']>
@@ -43,11 +47,12 @@ export async function cluster({ script, domains }: Mail) {
     error: (message, fields) => void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`),
   }
 
-  /** One more that works, as `ev worker` does; `dialled` are its connections. */
+  /** One more that works, as `ev worker` does; `dialled` are its connections, which meet `own` where that is given. */
   async function join(
     flags: Readonly<Record<string, string>> = {},
-    structures: NonNullable<RawSettings['structures']> = {},
+    own: Mail['script'] | null = null,
   ) {
+    const itsMx = own === null ? mx : scriptedMx(own)
     const config = toConfig({
       flags: {
         ...{ helo: 'probe.test', allowRanges: '192.0.2.0/24', specialDomains: 'on' },
@@ -55,14 +60,14 @@ export async function cluster({ script, domains }: Mail) {
       },
       environment: {},
       file: null,
-      structures,
+      structures: {},
     })
     const dialled: string[] = []
     const dial = {
-      ...mx,
+      ...itsMx,
       connect(to: Parameters<typeof mx.connect>[0], signal?: AbortSignal) {
         dialled.push(to.host)
-        return mx.connect(to, signal)
+        return itsMx.connect(to, signal)
       },
     }
     const house = await wireWorker(
@@ -79,7 +84,7 @@ export async function cluster({ script, domains }: Mail) {
       return closed
     }
     onTestFinished(close)
-    return { ...house, dialled, close }
+    return { ...house, mx: itsMx, dialled, close }
   }
 
   /** A queued job of these texts, of the account. */
@@ -104,12 +109,21 @@ export async function cluster({ script, domains }: Mail) {
     }
   }
 
+  /** Waits until as many are there, and have had the time to hear of each other. */
+  async function known(members: number): Promise<void> {
+    const count = async () => (await liveMembers(database)).length
+    while ((await count()) < members) await wait(50)
+    await wait(LOOK_MS)
+  }
+
   return {
-    ...{ url, database, mx, complaints, join, submit, until },
+    ...{ url, database, mx, complaints, join, submit, until, known },
     /** The same as `ev bulk` has it. */
     submitAlone: (id: string, texts: readonly string[]) => queued({ id }, texts),
     finished: (id: string) => until(id, job => job.finished_at !== null),
-    reasons: (id: string) => reasonsOf(database, id),
+    results: (id: string) => resultsOf(database, id),
+    reasons: async (id: string) =>
+      (await resultsOf(database, id)).map(result => result?.verdict.reason ?? null),
     /** Who was asked about, as often as that was done; the unguessable ones aside. */
     asked: (texts: readonly string[]) => {
       const real = new Set(texts)
@@ -144,9 +158,7 @@ async function createOwner(database: Database): Promise<void> {
   })
 }
 
-async function reasonsOf(database: Database, jobId: string): Promise<(string | null)[]> {
+async function resultsOf(database: Database, jobId: string): Promise<(Result | null)[]> {
   const rows = await resultPage(database, { jobId, after: 0, max: 100_000 })
-  return rows.map(({ result }) =>
-    result === null ? null : (JSON.parse(result) as Result).verdict.reason,
-  )
+  return rows.map(({ result }) => (result === null ? null : (JSON.parse(result) as Result)))
 }

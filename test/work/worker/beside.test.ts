@@ -35,7 +35,7 @@ async function member(visits: { silent: number }) {
       greeting: () => (visit++ < visits.silent ? null : '220 mx.a.test ESMTP'),
       answer: script,
     },
-    flags: { greetingTimeout: '60s' },
+    flags: { greetingTimeoutMs: '60000' },
   })
   await home.worker.stop()
   const memory = memoryQueue(home.clock, silentLog)

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { isUnguessable, toRecipients } from '../../engine/house.ts'
+import { cluster } from './house.ts'
+
+const OK = '250 2.1.5 Ok'
+const UNKNOWN = '550 5.1.1 No such user'
+const REFUSAL = '554 5.7.1 Service unavailable; Client host blocked using bl.example'
+const friendly = toRecipients(to => (isUnguessable(to) ? UNKNOWN : OK))
+
+const addresses = (count: number, domains: number) =>
+  Array.from({ length: count }, (_, n) => `u${n}@d${n % domains}.test`)
+
+/** Who asked each row. */
+const askers = async (home: Awaited<ReturnType<typeof cluster>>, id: string) =>
+  (await home.results(id)).map(result => result?.evidence.egress ?? null)
+
+test('machines with egresses of their own share the operators, and each asks by its own', async () => {
+  const home = await cluster({ script: friendly, domains: 20 })
+  const a = await home.join({ egress: 'a' })
+  const b = await home.join({ egress: 'b' })
+  // Until each has heard of the other.
+  await home.known(2)
+  const texts = addresses(200, 20)
+  await home.submit('job_1', texts)
+  a.worker.take('job_1')
+  expect(await home.finished('job_1')).toMatchObject({ done: 200, deliverable: 200 })
+  const by = await askers(home, 'job_1')
+  expect(new Set(by)).toEqual(new Set(['a', 'b']))
+  // Few items of an operator are asked by one identity.
+  const operators = texts.map((text, n) => `${text.split('@')[1]} ${by[n]}`)
+  expect(new Set(operators).size).toBe(20)
+  expect(new Set(b.dialled).size + new Set(a.dialled).size).toBe(20)
+  expect(home.complaints).toEqual([])
+})
+
+test('what refuses one machine is asked by the other', async () => {
+  const home = await cluster({ script: friendly, domains: 1 })
+  const refused = await home.join({ egress: 'a' }, { greeting: REFUSAL })
+  const other = await home.join({ egress: 'b' })
+  await home.known(2)
+  const texts = addresses(60, 1)
+  await home.submit('job_1', texts)
+  refused.worker.take('job_1')
+  expect(await home.finished('job_1')).toMatchObject({ done: 60, deliverable: 60 })
+  expect(new Set(await askers(home, 'job_1'))).toEqual(new Set(['b']))
+  expect(refused.dialled.length).toBeLessThanOrEqual(2)
+  expect(home.asked(texts).toSorted()).toEqual(texts.toSorted())
+  expect(other.dialled.length).toBeGreaterThan(0)
+})
+
+test('what one machine was put off with it asks again itself', async () => {
+  const seen = new Set<string>()
+  const greylists = toRecipients(to => {
+    if (isUnguessable(to)) return UNKNOWN
+    if (seen.has(to)) return OK
+    seen.add(to)
+    return '450 4.2.0 Greylisted, try again later'
+  })
+  const home = await cluster({ script: greylists, domains: 8 })
+  const flags = { greylistDelayMs: '2' }
+  const a = await home.join({ ...flags, egress: 'a' })
+  const b = await home.join({ ...flags, egress: 'b' })
+  await home.known(2)
+  const texts = addresses(80, 8)
+  await home.submit('job_1', texts)
+  a.worker.take('job_1')
+  expect(await home.finished('job_1')).toMatchObject({ done: 80, deliverable: 80 })
+  expect(home.asked(texts)).toHaveLength(160)
+  // None of the hosts was visited by both.
+  expect(a.dialled.filter(host => b.dialled.includes(host))).toEqual([])
+})
