@@ -1,3 +1,4 @@
+import { systemClock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { EXIT_CODES } from '../exit.ts'
 import type { ServeLog } from './log.ts'
@@ -21,6 +22,18 @@ function endNow(log: ServeLog, signal: NodeJS.Signals): never {
   log.warn('ended at once', { signal })
   log.flush()
   process.exit(EXIT_CODES.interrupted)
+}
+
+/**
+ * Ends the process when what it still had to do takes longer, as where its database is away: others find out by
+ * themselves what it had. Gives what calls that off.
+ */
+export function endAfter(ms: number, log: ServeLog): () => void {
+  return systemClock.after(ms, () => {
+    log.warn('ended before all was given back: others take it up when they notice')
+    log.flush()
+    process.exit(0)
+  })
 }
 
 /** A fault that nobody expected leaves nobody knows what: whoever watches over the process starts it anew. */

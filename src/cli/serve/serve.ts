@@ -27,7 +27,7 @@ import { helloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
 import { warnOfConcerns } from './concerns.ts'
 import { baseUrlOf, type Door, doorOf, placeOf } from './door.ts'
-import { catchPrints, endOnFault, untilTold } from './ending.ts'
+import { catchPrints, endAfter, endOnFault, untilTold } from './ending.ts'
 import { firstKey } from './first-key.ts'
 import { type ServeLog, serveLog } from './log.ts'
 import { type MailWay, mailWayOf, notifyBy } from './mail.ts'
@@ -37,6 +37,9 @@ export type ServeFlags = { readonly [setting: string]: unknown }
 
 /** How long what was asked may take to be answered, once we are told to stop. */
 const GRACE_MS = 15 * SECOND
+
+/** And then to write what is not written yet, and to leave those that share its database. */
+const CLOSING_MS = 3 * SECOND
 
 /** `ev serve`: gives the code to exit with. */
 export async function serveCommand(flags: ServeFlags): Promise<number> {
@@ -79,6 +82,7 @@ async function serve(parts: Parts): Promise<void> {
   })
   const servers = [server]
   let renewal: Renewal | null = null
+  let callOff = () => {}
   try {
     const byItself = baseUrlOf(config, door, server.port)
     const baseUrl = await agreeWithOthers(config, byItself, log)
@@ -105,9 +109,11 @@ async function serve(parts: Parts): Promise<void> {
     welcome(log, { place, baseUrl, isPlain, key, path, hint: helloHint(config) })
     await told
     endReloads()
+    if (isShared(config)) callOff = endAfter(GRACE_MS + CLOSING_MS, log)
   } finally {
     renewal?.stop()
     await stop(house, servers)
+    callOff()
   }
   log.info('stopped')
 }

@@ -10,7 +10,7 @@ import { baseUrlOfService } from '../cluster/base-url.ts'
 import { compareSecret } from '../cluster/secret.ts'
 import { databaseUrl, isShared, placeName } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
-import { catchPrints, endOnFault, untilTold } from '../serve/ending.ts'
+import { catchPrints, endAfter, endOnFault, untilTold } from '../serve/ending.ts'
 import { type ServeLog, serveLog } from '../serve/log.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
@@ -87,13 +87,8 @@ function sayStart(
   log.info('at work', { ...is, egresses, concurrency: config.concurrency })
 }
 
-/** A database that is away must not keep it: others find out by themselves what it had. */
 async function stop(house: WorkerHouse, log: ServeLog): Promise<void> {
-  const cancel = systemClock.after(GRACE_MS, () => {
-    log.warn('ended before all was given back: others take it up when they notice')
-    log.flush()
-    process.exit(0)
-  })
+  const cancel = endAfter(GRACE_MS, log)
   house.stopSoon()
   await house.close()
   cancel()
