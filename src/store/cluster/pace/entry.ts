@@ -131,6 +131,8 @@ export class Entry {
     if (member === this.#member) return
     this.#member = member
     this.#own = 0
+    // What was to be told with their end is told now.
+    this.#isPressing ||= this.#changes.length > 0
   }
 
   want(want: Want): void {

@@ -35,7 +35,7 @@ export async function lookAtPaces(
   database: Database,
   { known, refusedSince }: PaceQuestion,
 ): Promise<PaceLook> {
-  const { db } = database
+  const db = lineOf(database)
   const { rows } = await sql<LookRow>`
     with given as (
       select value ->> 'operator' as operator, value ->> 'egress' as egress,
@@ -57,6 +57,9 @@ export async function lookAtPaces(
     records: rows.flatMap(recordOf),
   }
 }
+
+/** Connections on which nobody waits for other writers. */
+const lineOf = ({ reader }: Database) => reader
 
 type LookRow = {
   now: number
@@ -88,7 +91,7 @@ export async function changePaces(
   database: Database,
   writes: readonly PaceWrite[],
 ): Promise<PaceVersion[]> {
-  const { db } = database
+  const db = lineOf(database)
   const given = writes.map(({ stored, ...write }) => ({ ...write, state: JSON.stringify(stored) }))
   const { rows } = await sql<PaceVersion>`
     with given as materialized (
@@ -119,7 +122,7 @@ export async function changePaces(
 
 /** Forgets operators that nobody asked for long. */
 export async function forgetPaces(database: Database): Promise<void> {
-  await database.db
+  await lineOf(database)
     .deleteFrom('pace')
     .where('changed_at', '<', sql<number>`${serverTime(database)} - ${KEEP_MS}`)
     .execute()
