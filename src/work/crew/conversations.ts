@@ -5,14 +5,6 @@ import type { Slot } from '../probe/entries.ts'
 import { type ProbeWork, probeItems } from '../probe/probe-items.ts'
 import type { CrewMembership } from '../start-worker.ts'
 
-/**
- * An entry of a shared queue costs a few ms from hand to hand, so a slot goes on with it for so long while there is
- * room for others; where all places are taken others may wait, and it does so for the shorter time.
- */
-const SERIES_MS = 10 * SECOND
-const CROWDED_MS = SECOND
-/** More connections are not opened in a row, however short they are. */
-const SERIES_MAX = 50
 /** Until we are a member again. */
 const REJOIN_MS = SECOND / 2
 
@@ -25,7 +17,6 @@ export type ConversationParts = Omit<ProbeWork, 'lost' | 'holder'> & {
 export class Conversations {
   readonly #parts: ConversationParts
   readonly #places: Places
-  #running = 0
   /** Aborts when the others took us for dead; then there is another. */
   #lost = new AbortController()
   /** The member under which items were claimed last, and the one that is lost. */
@@ -39,14 +30,19 @@ export class Conversations {
     this.#forget = parts.cluster?.onLost(() => this.#lose()) ?? (() => {})
   }
 
-  /** Serves one slot for a while; gives when it is due again. */
+  /**
+   * One conversation for a slot; gives when it is due again. On a shared queue its entry goes from hand to hand for each,
+   * which was measured to cost nothing beside what a conversation takes.
+   */
   async serve(slot: Slot, lease: Lease): Promise<NextDue> {
+    const { stopping, database } = this.#parts
     const handBack = await this.#places.take()
-    this.#running++
     try {
-      return await this.#series(slot, lease)
+      // It may have waited for its place until now.
+      if (stopping.aborted || lease.lost.aborted) return { dueAt: database.clock.now() }
+      if (this.#isLost) return { dueAt: database.clock.now() + REJOIN_MS }
+      return await this.#converse(slot, lease)
     } finally {
-      this.#running--
       handBack()
     }
   }
@@ -54,21 +50,6 @@ export class Conversations {
   /** Nobody tells us of a loss any more. */
   end(): void {
     this.#forget()
-  }
-
-  async #series(slot: Slot, lease: Lease): Promise<NextDue> {
-    const { clock } = this.#parts.database
-    const { stopping, cluster } = this.#parts
-    const begunAt = clock.ticks()
-    for (let number = 1; ; number++) {
-      // It may have waited for its place until now.
-      if (stopping.aborted || lease.lost.aborted) return { dueAt: clock.now() }
-      if (this.#isLost) return { dueAt: clock.now() + REJOIN_MS }
-      const next = await this.#converse(slot, lease)
-      if (cluster === null || next === 'done' || next.dueAt > clock.now()) return next
-      const limitMs = this.#running < this.#parts.concurrency ? SERIES_MS : CROWDED_MS
-      if (number === SERIES_MAX || clock.ticks() - begunAt >= limitMs) return next
-    }
   }
 
   #converse(slot: Slot, lease: Lease): Promise<NextDue> {
