@@ -1,5 +1,7 @@
 import type { Context } from 'hono'
 import { sandboxResult } from '../../engine/sandbox.ts'
+import type { Trx } from '../../store/database.ts'
+import { commitMark } from '../../store/postgres/commit.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import type { Hold } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
@@ -31,17 +33,23 @@ export async function answerOne(
   return settled(c, service, { result, hold }, present)
 }
 
-/** What was set aside goes back if nothing comes of it. */
+/**
+ * What was set aside goes back if nothing comes of it. A transaction of `work` that settles it says so by `settling`: its
+ * commit may have come about though it failed, and then nothing goes back.
+ */
 export async function orGiveBack<T>(
   c: Context<Env>,
   { books }: Service,
   hold: Hold | null,
-  work: () => Promise<T>,
+  work: (settling: (trx: Trx) => Promise<void>) => Promise<T>,
 ): Promise<T> {
+  let mark: string | null = null
   try {
-    return await work()
+    return await work(async trx => {
+      mark = hold === null ? null : await commitMark(trx)
+    })
   } catch (error) {
-    if (hold !== null) books.giveBack(c.get('caller').account.id, hold)
+    if (hold !== null) books.giveBack(c.get('caller').account.id, hold, mark)
     throw error
   }
 }
@@ -69,8 +77,9 @@ async function settled(
   }
   const period = hold?.period ?? null
   const released = hold?.amount ?? 0
-  return orGiveBack(c, service, hold, () =>
+  return orGiveBack(c, service, hold, settling =>
     commit(c, service, async trx => {
+      await settling(trx)
       const held = { period, released, member: hold?.member ?? null }
       const entries = { ...origin, source: 'single' as const, jobId: null, ...held }
       await service.books.record(trx, { ...entries, entries: [entry] })

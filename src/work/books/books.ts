@@ -56,8 +56,11 @@ export interface Books {
   refused(accountId: string, plan: Plan): Promise<void>
   /** Takes a single verification; it is written with others, and nobody waits for that. */
   settle(settled: Settled): void
-  /** A verification ended without a result: what was set aside for it goes back. */
-  giveBack(accountId: string, hold: Hold): void
+  /**
+   * A verification ended without a result: what was set aside for it goes back. `unless`: but where the transaction of
+   * this mark, which settles it and failed, was committed all the same.
+   */
+  giveBack(accountId: string, hold: Hold, unless?: string | null): void
   /** Resolves when all that was taken is durable. */
   flushed(): Promise<void>
   stop(): Promise<void>
@@ -121,8 +124,8 @@ export function createBooks(parts: BooksParts): Books {
         log.error('books: too many wait to be written, lost', { entries: 1 })
       } else groups.add({ ...settled, at: clock.now(), entry: { id, result } })
     },
-    giveBack(accountId, hold) {
-      if (hold.amount > 0) groups.add({ accountId, hold, entry: null })
+    giveBack(accountId, hold, unless = null) {
+      if (hold.amount > 0) groups.add({ accountId, hold, unless, entry: null })
     },
     flushed: () => groups.flushed(),
     async stop() {

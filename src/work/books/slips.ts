@@ -1,7 +1,7 @@
 import { settleCredits } from '../../store/account/credits.ts'
 import { hasVerification } from '../../store/account/history.ts'
 import { lockAccounts, takeHold } from '../../store/cluster/holds.ts'
-import { type Trx, writeBeside } from '../../store/database.ts'
+import { type Database, type Trx, writeBeside } from '../../store/database.ts'
 import { commitMark, wasCommitted } from '../../store/postgres/commit.ts'
 import type { BooksParts, Hold, Settled } from './books.ts'
 import { type Entries, type Entry, writeEntries } from './entries.ts'
@@ -10,7 +10,13 @@ import { tallyEntries } from './tally.ts'
 /** What the books take later on: a verification, or a hold that goes back. */
 export type Slip =
   | (Settled & { readonly at: number; readonly entry: Required<Entry> })
-  | { readonly accountId: string; readonly hold: Hold; readonly entry: null }
+  | {
+      readonly accountId: string
+      readonly hold: Hold
+      /** The mark of a transaction that settled it, if that was committed; null: there was none. */
+      readonly unless: string | null
+      readonly entry: null
+    }
 
 type Done = Extract<Slip, { at: number }>
 type Back = Exclude<Slip, Done>
@@ -28,12 +34,23 @@ export function slipWriter(
   return async (slips, again) => {
     if (again && mark !== null && (await wasCommitted(database, mark))) return
     mark = null
+    const due = await withoutSettled(database, slips)
     await writeBeside(database, async trx => {
       mark = await commitMark(trx)
       if (again && mark === null && (await isWritten(trx, slips))) return
-      await writeSlips(trx, parts, slips)
+      await writeSlips(trx, parts, due)
     })
   }
+}
+
+/** But for what goes back unless a transaction was committed, and it was. */
+async function withoutSettled(database: Database, slips: readonly Slip[]): Promise<Slip[]> {
+  const due: Slip[] = []
+  for (const slip of slips) {
+    const mark = isBack(slip) ? slip.unless : null
+    if (mark === null || !(await wasCommitted(database, mark))) due.push(slip)
+  }
+  return due
 }
 
 async function writeSlips(trx: Trx, parts: BooksParts, slips: readonly Slip[]): Promise<void> {

@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { PLANS, type Plan } from '../../../src/account/plan.ts'
 import { cutProxy } from '../../fake/cut-proxy.ts'
 import { tempPostgres } from '../../store/temp-database.ts'
 import { account, type Server, server } from './house.ts'
@@ -90,4 +91,39 @@ test('a webhook and a key that were made by a lost answer are not made twice', a
   const again = await create(other)
   expect([again.status, again.headers.get('Idempotency-Replayed')]).toEqual([201, 'true'])
   expect(await other.database.db.selectFrom('api_key').select('name').execute()).toHaveLength(2)
+})
+
+describe('an address whose commit failed', () => {
+  async function lose(when: 'cutAfterCommit' | 'cutBeforeCommit') {
+    const { proxy, one, other, key } = await pair('free')
+    const free = PLANS.find(({ name }) => name === 'free') as Plan
+    // Somebody else waits for an answer meanwhile.
+    await one.service.books.hold('acc_1', free, 1)
+    const ask = (to: Server) =>
+      to.request('/v1/verify/single', {
+        ...{ key, body: { email: 'ann@a.test' } },
+        headers: { 'Idempotency-Key': 'once' },
+      })
+    const cut = proxy[when](/replay/)
+    expect((await ask(one)).status).toBe(503)
+    await cut
+    await one.service.books.flushed()
+    const credit = () =>
+      other.database.db.selectFrom('credit').select(['used', 'held']).executeTakeFirst()
+    return { credit, again: () => ask(other) }
+  }
+
+  test('and came about all the same is paid once, and takes nothing of what others have set aside', async () => {
+    const { credit, again } = await lose('cutAfterCommit')
+    expect(await credit()).toEqual({ used: 1, held: 1 })
+    expect((await again()).headers.get('Idempotency-Replayed')).toBe('true')
+    expect(await credit()).toEqual({ used: 1, held: 1 })
+  })
+
+  test('and did not come about is paid when it is asked again', async () => {
+    const { credit, again } = await lose('cutBeforeCommit')
+    expect(await credit()).toEqual({ used: 0, held: 1 })
+    expect((await again()).headers.get('Idempotency-Replayed')).toBeNull()
+    expect(await credit()).toEqual({ used: 1, held: 1 })
+  })
 })

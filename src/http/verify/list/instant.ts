@@ -5,6 +5,7 @@ import { limited } from '../../../engine/limit.ts'
 import { resultOfNoTime } from '../../../engine/result/conclude.ts'
 import { sandboxResult } from '../../../engine/sandbox.ts'
 import { type Entry, isAddress, toEntry } from '../../../job/submission.ts'
+import type { Trx } from '../../../store/database.ts'
 import { insertFinishedJob } from '../../../store/job/loading.ts'
 import type { Result } from '../../../verdict/verdict.ts'
 import type { Hold } from '../../../work/books/books.ts'
@@ -31,10 +32,11 @@ export async function answerInstant(
   const addresses = asked.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
   const hold = isFree ? null : await holdCredits(c, service, addresses)
-  return orGiveBack(c, service, hold, async () => {
+  return orGiveBack(c, service, hold, async settling => {
     const found = await verifyAll(c, service, asked)
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
-    return store(c, service, { entries, results, hold, anew: [...found.values()] })
+    const anew = [...found.values()]
+    return store(c, service, { entries, results, hold, anew, settling })
   })
 }
 
@@ -84,13 +86,15 @@ type Answered = {
   /** One for each address, however often it stands in the list. */
   readonly anew: readonly Result[]
   readonly hold: Hold | null
+  /** To be told of the transaction that settles the hold. */
+  readonly settling: (trx: Trx) => Promise<void>
 }
 
 /** Job, books and the answer that is kept are durable together, before it is sent. */
 function store(
   c: Context<Env>,
   service: Service,
-  { entries, results, anew, hold }: Answered,
+  { entries, results, anew, hold, settling }: Answered,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -102,6 +106,7 @@ function store(
     result: results[index] as Result,
   }))
   return commit(c, service, async trx => {
+    await settling(trx)
     await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
     await service.books.record(trx, {
       ...owner,
