@@ -16,7 +16,7 @@ import type { Service } from './http/service.ts'
 import { clearUploads } from './http/verify/list/upload.ts'
 import { metricsApp } from './http/watch/metrics-app.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
-import { type Database, write } from './store/database.ts'
+import { write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
 import { deleteLoadingJobs } from './store/job/loading.ts'
 import { openLimits } from './store/limit/file-limits.ts'
@@ -25,7 +25,7 @@ import { readSecret } from './store/secret.ts'
 import { type Doors, wireResolver } from './wire.ts'
 import { wireDoctor } from './wire-doctor.ts'
 import { readAuthority, wirePost } from './wire-post.ts'
-import { type WorkParts, wireWork } from './wire-work.ts'
+import { type WorkHouse, type WorkParts, wireWork } from './wire-work.ts'
 import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
@@ -54,11 +54,32 @@ export async function wireService(
   doors: Doors,
   parts: WorkParts,
 ): Promise<ServiceHouse> {
+  const own = {
+    ca: readAuthority(config),
+    secret: readSecret(config, doors.random ?? systemRandom),
+  }
+  const work = await wireWork(config, doors, { ...parts, role: 'serve' })
+  try {
+    await takeUp(work, config, doors)
+    return serviceOn(work, config, doors, { ...parts, ...own })
+  } catch (error) {
+    // What works by itself would else go on, and keep the process.
+    await work.close()
+    throw error
+  }
+}
+
+type OwnParts = WorkParts & { readonly ca: string | null; readonly secret: string }
+
+function serviceOn(
+  work: WorkHouse,
+  config: Config,
+  doors: Doors,
+  { ca, secret, ...parts }: OwnParts,
+): ServiceHouse {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { dataDir } = config
-  const ca = readAuthority(config)
-  const seal = createSeal(readSecret(config, random), random)
-  const work = await wireWork(config, doors, { ...parts, role: 'serve' })
+  const seal = createSeal(secret, random)
   const { database, books, engine, worker, plans } = work
   const limits =
     database.dialect === 'postgres'
@@ -84,7 +105,6 @@ export async function wireService(
     },
     isStopping: () => isStopping,
   }
-  await takeUp(database, service)
   const notices = startNotices({
     ...{ database, clock, log, notify: doors.notify ?? logNotify(log) },
     ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo },
@@ -130,8 +150,12 @@ export async function wireService(
 }
 
 /** What a crash or a stop left: half stored lists and lost holds go, open jobs go on. */
-async function takeUp(database: Database, { worker, log, settings }: Service): Promise<void> {
-  clearUploads(settings.dataDir)
+async function takeUp(
+  { database, worker }: WorkHouse,
+  { dataDir }: Config,
+  { log }: Doors,
+): Promise<void> {
+  clearUploads(dataDir)
   await write(database, releaseLostHolds)
   // Others may be storing lists just now, and go on with jobs; what nobody does is found by looking for it.
   if (database.dialect === 'postgres') return

@@ -61,11 +61,27 @@ type OwnParts = WorkParts & { readonly role: MemberRole }
 
 /** Builds from settings and doors what works on jobs. */
 export async function wireWork(config: Config, doors: Doors, parts: OwnParts): Promise<WorkHouse> {
+  const database = await openDatabase(parts.databaseUrl, doors.clock ?? systemClock)
+  let shared: Shared | null = null
+  try {
+    // A file is worked on by one process, which has nothing in common with others.
+    if (database.dialect === 'postgres') shared = await join(database, config, doors, parts)
+    return houseOn({ database, shared }, config, doors, parts)
+  } catch (error) {
+    await shared?.close()
+    await database.close()
+    throw error
+  }
+}
+
+function houseOn(
+  { database, shared }: { readonly database: Database; readonly shared: Shared | null },
+  config: Config,
+  doors: Doors,
+  { lists, baseUrl }: OwnParts,
+): WorkHouse {
   const { clock = systemClock, random = systemRandom, log } = doors
-  const { lists, baseUrl } = parts
   const plans = plansWith(config.plans)
-  const database = await openDatabase(parts.databaseUrl, clock)
-  const shared = await joinOthers(database, config, doors, parts)
   const member = () => shared?.cluster.id ?? null
   const books = createBooks({ database, clock, random, log, plans, member })
   const sandbox = wireEngine(config, doors, { sandbox: true, lists })
@@ -128,23 +144,7 @@ type Shared = {
   close(): Promise<void>
 }
 
-/** A file is worked on by one process, which needs none of it. */
-async function joinOthers(
-  database: Database,
-  config: Config,
-  doors: Doors,
-  parts: OwnParts,
-): Promise<Shared | null> {
-  if (database.dialect === 'sqlite') return null
-  try {
-    return await joined(database, config, doors, parts)
-  } catch (error) {
-    await database.close()
-    throw error
-  }
-}
-
-async function joined(
+async function join(
   database: Database,
   config: Config,
   { clock = systemClock, random = systemRandom, log }: Doors,

@@ -125,6 +125,8 @@ export class Crew {
 
   #work(): Worker[] {
     const { concurrency, egresses } = this.#parts
+    // Where others ask, they know who may; whoever asks nobody only begins jobs, and hears of them.
+    if (egresses.length === 0) return []
     const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
     const probes = egresses.map(egress =>
       this.#queue.work(
@@ -147,7 +149,8 @@ export class Crew {
     const job = await this.#taking.patiently(() => start(database, jobId), isOver)
     if (isOver() || job === null || job.finished_at !== null) return
     const list = this.#lists.add(job)
-    if (before.state !== 'queued') await this.#resumption.take(list)
+    const isResumed = before.state !== 'queued' && this.#parts.egresses.length > 0
+    if (isResumed) await this.#resumption.take(list)
     await this.#taking.patiently(() => this.#queue.put('route', jobId), isOver)
   }
 
