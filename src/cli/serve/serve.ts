@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { SECOND, systemClock } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
+import { calmLog } from '../../base/log.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
@@ -87,7 +88,8 @@ async function serve(parts: Parts): Promise<void> {
     const byItself = baseUrlOf(config, door, server.port)
     const baseUrl = await agreeWithOthers(config, byItself, log)
     const notify = notifyBy(mailWay, log)
-    const doors = { clock: systemClock, random: systemRandom, log, notify }
+    const calm = calmLog(log, systemClock)
+    const doors = { clock: systemClock, random: systemRandom, log: calm, notify }
     const url = databaseUrl(config)
     house = await wireService(config, doors, {
       ...{ databaseUrl: url, baseUrl, version: version(), lists },

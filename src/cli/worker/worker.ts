@@ -1,5 +1,6 @@
 import { SECOND, systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
+import { calmLog } from '../../base/log.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Lists, openLists } from '../../engine/lists.ts'
@@ -48,7 +49,7 @@ async function work({ config, lists, flags, log }: Parts): Promise<void> {
   const told = untilTold(log, 'what is in hand goes back').then(() => stopping.abort())
   const baseUrl = await agreeWithService(config, log, stopping.signal)
   if (baseUrl !== null) {
-    const doors = { clock: systemClock, random: systemRandom, log }
+    const doors = { clock: systemClock, random: systemRandom, log: calmLog(log, systemClock) }
     const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
     // Servers and workers may have one environment, and that of servers may say that they are not to work.
     const house = await wireWorker({ ...config, work: true }, doors, parts)
@@ -70,7 +71,9 @@ async function agreeWithService(
   const database = await openDatabase(databaseUrl(config), systemClock)
   try {
     await compareSecret(database, config)
-    return await baseUrlOfService(database, { clock: systemClock, log, stopping })
+    return await baseUrlOfService(database, {
+      ...{ clock: systemClock, log: calmLog(log, systemClock), stopping },
+    })
   } finally {
     await database.close()
   }
