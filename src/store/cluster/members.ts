@@ -70,6 +70,11 @@ export type Burier = {
   readonly by: string
   /** Since when it is in touch with the database without a gap, by the database's clock. */
   readonly since: number
+  /**
+   * When the burier was last heard of, as far as it knows. A beat that came in meanwhile, and is not answered yet, may be
+   * the first one after a gap: it buries nobody before it knows.
+   */
+  readonly heardAt: number
   /** Who was not heard of for so long, while the burier was in touch, is dead. */
   readonly deadMs: number
   /** The burier itself must have been heard of within this time: a database that stood still heard of nobody. */
@@ -86,7 +91,8 @@ export function buryDead(database: Database, o: Burier): Promise<string[]> {
         select id from member as dead
         where id <> ${o.by} and seen_at < ${now} - ${o.deadMs} and ${o.since} < ${now} - ${o.deadMs}
           and exists (
-            select 1 from member as burier where id = ${o.by} and seen_at >= ${now} - ${o.freshMs})
+            select 1 from member as burier where id = ${o.by}
+              and seen_at >= ${now} - ${o.freshMs} and seen_at <= ${o.heardAt})
         order by id ${isPostgres(trx) ? sql`for update of dead skip locked` : sql``})
       returning id`.execute(trx)
     const ids = rows.map(({ id }) => id)

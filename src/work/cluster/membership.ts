@@ -143,7 +143,8 @@ class LivingMember {
     this.#egresses = [...names].sort()
     if (members.some(({ quietMs }) => quietMs < 0)) await clampMembers(database)
     if (members.some(({ quietMs }) => quietMs > DEAD_MS)) {
-      const o = { by: this.#id, since: this.#since, deadMs: DEAD_MS, freshMs: TOUCH_MS }
+      const own = { by: this.#id, since: this.#since, heardAt: this.#heardAt }
+      const o = { ...own, deadMs: DEAD_MS, freshMs: TOUCH_MS }
       for (const member of await buryDead(database, o)) log.warn('a member is dead', { member })
     }
     await returnOrphans(database)

@@ -24,9 +24,14 @@ async function silence(database: Database, id: string, ms: number): Promise<void
   await database.db.updateTable('member').set({ seen_at }).where('id', '=', id).execute()
 }
 
-const bury = async (database: Database, by = 'mem_a', facts: { touchMs?: number } = {}) => {
-  const since = (await serverNow(database)) - (facts.touchMs ?? 60_000)
-  return buryDead(database, { by, since, deadMs: 10_000, freshMs: 5_000 })
+const bury = async (
+  database: Database,
+  by = 'mem_a',
+  facts: { touchMs?: number; heardMs?: number } = {},
+) => {
+  const now = await serverNow(database)
+  const own = { by, since: now - (facts.touchMs ?? 60_000), heardAt: now - (facts.heardMs ?? 0) }
+  return buryDead(database, { ...own, deadMs: 10_000, freshMs: 5_000 })
 }
 
 const idsOf = async (database: Database) => (await liveMembers(database)).map(({ id }) => id)
@@ -88,6 +93,8 @@ describe('a member', () => {
     expect(await bury(database)).toEqual([])
     expect(await bury(database, 'mem_gone')).toEqual([])
     await beat(database, 'mem_a')
+    // A beat that came in, whose answer it has not heard: it may have been the first after a gap.
+    expect(await bury(database, 'mem_a', { heardMs: 3_000 })).toEqual([])
     expect(await bury(database)).toEqual(['mem_b'])
   })
 
