@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { isOfStorage } from '../../../src/store/database.ts'
@@ -75,4 +76,27 @@ test('wherever the line is cut, nothing stays held that nobody holds, and nothin
   expect(lost).toBeGreaterThan(0)
   await untilFree(near)
   ;(await permitOf(near.pace('mx.test', { sessionsMax: 1 }).start(0, never))).release()
+})
+
+test('the end of a long connection that could not be noted is noted when it can, though nothing else happens', async () => {
+  const [one] = await processes(1)
+  const permit = await permitOf(one.pace('mx.test', { sessionsMax: 1 }).start(0, never))
+  // Somebody who waits has all paces looked at oftener: this one has not been used for many looks then.
+  const busy = one.pace('busy.test', { sessionsMax: 1 })
+  const other = await permitOf(busy.start(0, never))
+  const giveUp = new AbortController()
+  const waiting = busy.start(0, giveUp.signal, true)
+  await pause(3_500)
+  giveUp.abort()
+  await waiting
+  other.release()
+  await pause(1_200)
+  await sql`
+    create function no() returns trigger language plpgsql as $$
+      begin raise exception 'not now'; end $$`.execute(one.database.db)
+  await sql`create trigger no before update on pace execute function no()`.execute(one.database.db)
+  permit.release()
+  await pause(2_500)
+  await sql`drop trigger no on pace`.execute(one.database.db)
+  await untilFree(one)
 })

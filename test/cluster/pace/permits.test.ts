@@ -40,6 +40,24 @@ test('who was buried has no permit any more, gets none, and under a new ID begin
   await untilFree(other)
 })
 
+test('who was buried and joins anew has its open connections counted, until they are over', async () => {
+  const [one, other] = await processes(2)
+  const old = await permitOf(one.pace('mx.test', ONE).start(0, never))
+  await one.die()
+  await one.join('m0-again')
+  await until(async () => (await storedOf(other))?.held['m0-again'] === 1)
+  let isIn = false
+  const waiting = permitOf(other.pace('mx.test', ONE).start(0, never)).then(permit => {
+    isIn = true
+    return permit
+  })
+  await pause(1_500)
+  expect(isIn).toBe(false)
+  old.release()
+  await waiting
+  expect((await storedOf(other))?.held).toEqual({ m1: 1 })
+})
+
 test('one of several that is released is one less, whoever asks', async () => {
   const [one, other] = await processes(2)
   const row = { sessionsMax: 3 }

@@ -55,7 +55,7 @@ export class Entry {
   #changes: PaceChange[] = []
   /** Some of it should be told now, not only with what comes next. */
   #isPressing = false
-  /** Connections that this process holds as this member. */
+  /** Connections that this process holds, whichever member it was when they were opened. */
   #own = 0
   #member = ''
   readonly #wants = new Set<Want>()
@@ -126,11 +126,10 @@ export class Entry {
     return this.#wants.size > 0 || this.#own !== stored
   }
 
-  /** From now on we are this member: what others hold as the one before is no longer ours. */
+  /** From now on we are this member. Connections that are open still are ours: the permits of the one before are void. */
   become(member: string): void {
     if (member === this.#member) return
     this.#member = member
-    this.#own = 0
     // What was to be told with their end is told now.
     this.#isPressing ||= this.#changes.length > 0
   }
@@ -143,9 +142,9 @@ export class Entry {
     this.#wants.delete(want)
   }
 
-  /** A connection is over that was opened as this member. */
-  end(member: string): void {
-    if (member === this.#member) this.#own--
+  /** A connection is over. */
+  end(): void {
+    this.#own--
   }
 
   change(change: PaceChange, now: number, isPressing: boolean): void {

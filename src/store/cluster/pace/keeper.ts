@@ -112,9 +112,8 @@ export class SharedPace implements PaceKeeper {
   }
 
   #endOf(entry: Entry): End {
-    const { member } = this.#house
     return () => {
-      entry.end(member)
+      entry.end()
       this.#house.press(entry)
     }
   }

@@ -245,7 +245,9 @@ class SharedPaces implements Paces, EntryHouse {
     for (const entry of active) {
       entry.renewTicket(this.#server.now())
       if (entry.isDue(this.#isMember)) this.press(entry)
-      if (++entry.idle > IDLE_MAX && entry.isQuiet) this.#active.delete(textOf(entry.key))
+      // What could not be told yet is told in a later round.
+      const isIdle = ++entry.idle > IDLE_MAX && entry.isQuiet && !this.#due.has(entry)
+      if (isIdle) this.#active.delete(textOf(entry.key))
     }
     this.#refusals.forget(now)
   }
