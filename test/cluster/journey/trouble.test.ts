@@ -150,7 +150,7 @@ test(
     await untilFinished(fleet, [job])
     const ledger = await ledgerOf(fleet, { list: LIST })
     expect(ledger).toMatchObject(whole(LIST))
-  expect(ledger.sessionsPeak).toBeLessThanOrEqual(2)
+    expect(ledger.sessionsPeak).toBeLessThanOrEqual(2)
   },
 )
 
@@ -180,8 +180,8 @@ test(
     const front = await fleet.start('serve', 'server', ['--work', 'off'])
     await fleet.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
     await fleet.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
-  // By now each has heard of the other: they look every three seconds.
-  await wait(4_000)
+    // By now each has heard of the other: they look every three seconds.
+    await wait(4_000)
     const job = await handIn(fleet, front, list)
     await untilFinished(fleet, [job])
     expect(await ledgerOf(fleet, { list })).toMatchObject(whole(list))
