@@ -100,3 +100,15 @@ test('the end of a long connection that could not be noted is noted when it can,
   await sql`drop trigger no on pace`.execute(one.database.db)
   await untilFree(one)
 })
+
+test('a wish for less speed that was heard while the database is away is told when it is back', async () => {
+  const { proxy, near, far } = await cuttable()
+  const pace = far.pace()
+  ;(await permitOf(pace.start(0, never))).release()
+  await untilFree(near)
+  proxy.refuse()
+  pace.throttled(null)
+  await pause(300)
+  proxy.accept()
+  await until(async () => ((await storedOf(near))?.state.throttledUntil ?? 0) > 0)
+})

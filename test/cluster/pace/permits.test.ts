@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
-import { never, pause, permitOf, processes, storedOf, until, untilFree } from './house.ts'
+import { newState } from '../../../src/probe/pace/rules.ts'
+import { changePaces } from '../../../src/store/cluster/pace/rows.ts'
+import { serverNow } from '../../../src/store/cluster/server-time.ts'
+import { never, pause, permitOf, processes, ROW, storedOf, until, untilFree } from './house.ts'
 
 const ONE = { sessionsMax: 1 }
 
@@ -114,4 +117,32 @@ test('paces of two egresses, or of two operators, have nothing to do with one an
   await permitOf(one.pace('mx.test', ONE, 'a').start(0, never))
   await Promise.all([start('mx.test', 'b'), start('other.test', 'a')])
   expect((await storedOf(one, 'mx.test', 'b'))?.held).toEqual({ m1: 1 })
+})
+
+test('a permit is written for a member alone: one that was buried in this moment gets none', async () => {
+  const [one] = await processes(1)
+  const write = (member: string) => {
+    const stored = { state: newState(ROW), held: { [member]: 1 }, waiting: {} }
+    return changePaces(one.database, [
+      { operator: 'mx.test', egress: 'a', version: 0, stored, member },
+    ])
+  }
+  expect(await write('gone')).toEqual([])
+  expect(await storedOf(one)).toBeNull()
+  expect(await write('m0')).toHaveLength(1)
+  expect((await storedOf(one))?.held).toEqual({ m0: 1 })
+})
+
+test('who waits says so as long as he waits', async () => {
+  const [one, other] = await processes(2)
+  await permitOf(one.pace('mx.test', ONE).start(0, never))
+  const giveUp = new AbortController()
+  const waiting = other.pace('mx.test', ONE).start(0, giveUp.signal, true)
+  await pause(5_000)
+  const ticket = (await storedOf(one))?.waiting.m1
+  expect(ticket?.single).toBe(true)
+  expect(ticket?.until).toBeGreaterThan(await serverNow(one.database))
+  giveUp.abort()
+  await waiting
+  await until(async () => (await storedOf(one))?.waiting.m1 === undefined)
 })

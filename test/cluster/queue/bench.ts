@@ -35,4 +35,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
 
 /** All that pg-boss keeps of entries. */
 export const entriesIn = (url: string) =>
-  ask<{ name: string; singleton_key: string; state: string }>(url, 'select * from ev_boss.job')
+  ask<{ id: string; name: string; singleton_key: string; state: string; retry_count: number }>(
+    url,
+    'select * from ev_boss.job',
+  )

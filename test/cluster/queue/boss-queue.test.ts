@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { END } from '../../../src/queue/statements.ts'
 import { ask } from '../../fake/postgres-server.ts'
 import { Desk, queueConformance } from '../../queue/conformance.ts'
 import { emptyPostgres, entriesIn, openQueue, until } from './bench.ts'
@@ -85,6 +86,26 @@ describe('the queue on PostgreSQL', () => {
     other.work('l', desk.handler, { concurrency: 1 })
     await desk.begun('next')
     desk.endAll()
+  })
+
+  test('who had an entry before cannot end it, and what others put meanwhile is not ended with it', async () => {
+    const url = await emptyPostgres()
+    const queue = await openQueue(url)
+    const desk = new Desk()
+    const worker = queue.work('k', desk.handler, { concurrency: 1 })
+    await queue.put('k', 'a')
+    await desk.begun('a')
+    desk.end('a', { dueAt: Date.now() })
+    await desk.begun('a', 2)
+    const [entry] = await entriesIn(url)
+    const end = (attempt: number) => ask(url, END, ['k', [entry?.id], [attempt], [null]])
+    expect(await end(0)).toEqual([])
+    expect(await entriesIn(url)).toMatchObject([{ state: 'active', retry_count: 1 }])
+    await (await openQueue(url)).put('k', 'a')
+    desk.end('a', 'done')
+    await desk.begun('a', 3)
+    desk.endAll()
+    await worker.stop()
   })
 
   test('what another process put is seen to by whoever works, whenever it begins', async () => {

@@ -123,6 +123,17 @@ describe('a member that was buried', () => {
   })
 })
 
+test('what one that only routed an item found is nothing once another has filed it', async () => {
+  const { a, parts } = await twoHouses()
+  await join(a, 'mem_a')
+  const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
+  const { holder: _, ...routed } = resultsOf('', 1, 1)
+  await leaveCluster(a, 'mem_a')
+  const { jobs } = await writeChanges(parts.b, { [jobId]: [routed] })
+  expect(jobs).toMatchObject([{ done: 0, finished_at: null }])
+  expect(await tell(a)).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 1'] })
+})
+
 describe('a group whose commit was made though its answer was lost', () => {
   test('counts nothing when it is written again', async () => {
     const { a, b, parts } = await twoHouses()

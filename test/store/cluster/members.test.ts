@@ -170,6 +170,16 @@ describe('what a member had in hand', () => {
     expect(await returnOrphans(database)).toEqual([])
   })
 
+  test.runIf(onPostgres)('goes back too where it was credits alone', async () => {
+    const database = await tempDatabase()
+    await join(database, 'mem_a')
+    for (const member of ['mem_a', 'mem_b']) {
+      await holdCredits(database.db, { ...OF, amount: 2, limit: 100, member })
+    }
+    expect(await returnOrphans(database)).toEqual(['mem_b'])
+    expect((await readCredit(database, 'acc_a', OF.period)).held).toBe(2)
+  })
+
   test('is nothing any more once it was buried: it claims nothing', async () => {
     const database = await tempDatabase()
     await addJob(database, ['1@x.test'], 'job_a')

@@ -83,6 +83,8 @@ describe('an item that a member of the cluster claimed', () => {
   test('takes no result of whoever was only routing it', async () => {
     const bench = await claimed()
     expect(await recordAs(bench, 1, { state: 'queued' })).toEqual([false])
+    await postpone(bench, { position: 1, fence: by('mem_a') })
+    expect(await recordAs(bench, 1, { state: 'queued' })).toEqual([false])
     const other = await queuedJob(['a'], 'job_b')
     expect(await recordAs(other, 1, { state: 'queued' })).toEqual([true])
   })
