@@ -22,7 +22,7 @@ export async function siegeOf(
       ...['--concurrency', '40'],
       ...['--sessions-per-operator', `${SESSIONS_MAX}`, '--recipients-per-session', '20'],
       // So slow that the killing is over before the list is.
-      ...['--sessions-per-second', '0.25'],
+      ...['--sessions-per-second', '0.12'],
     ],
   })
   try {
