@@ -13,6 +13,7 @@ import { openCatchAll } from './store/cluster/catch-all.ts'
 import { openPaces } from './store/cluster/pace/paces.ts'
 import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
+import { unusableServer } from './store/unusable.ts'
 import { type ClusterParts, type Doors, wireEngine } from './wire.ts'
 import { type Books, createBooks } from './work/books/books.ts'
 import { type Membership, startMembership } from './work/cluster/membership.ts'
@@ -150,7 +151,9 @@ async function join(
   { clock = systemClock, random = systemRandom, log }: Doors,
   { role, version, databaseUrl }: OwnParts,
 ): Promise<Shared> {
-  const queue = await bossQueue({ url: databaseUrl, clock, log, random })
+  const queue = await bossQueue({ url: databaseUrl, clock, log, random }).catch(error => {
+    throw unusableServer(databaseUrl, error)
+  })
   const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: askingFor(config) }
   const cluster = await startMembership({ ...own, database, random, log }).catch(async error => {
     await queue.close()

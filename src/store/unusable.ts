@@ -33,6 +33,9 @@ function fileRemedy(cause: unknown): string {
   return 'Name another place with --data-dir, or move the file away if it is damaged.'
 }
 
+/** SQLSTATE: insufficient_privilege. */
+const NO_RIGHT = '42501'
+
 function serverRemedy(cause: unknown): string {
   if (isOutage(cause)) {
     return 'Look whether the server runs, may be reached from here and has connections left, or name another with --database.'
@@ -41,5 +44,11 @@ function serverRemedy(cause: unknown): string {
   if (codeOf(cause) === '42P07') {
     return 'Another program uses it: name a database of its own with --database.'
   }
-  return 'Correct the user, the password or the name in --database; the user must be allowed to make tables.'
+  if (codeOf(cause) === NO_RIGHT) {
+    return 'ev makes tables, and the schema ev_boss for its queue. Let the owner of the database run: grant create on database NAME to USER; grant create on schema public to USER.'
+  }
+  if (/client password must be a/.test(messageOf(cause))) {
+    return 'The server wants a password: give it in EV_DATABASE, as PGPASSWORD or in ~/.pgpass.'
+  }
+  return 'Correct the user, the password or the name in --database.'
 }

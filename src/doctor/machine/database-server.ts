@@ -37,6 +37,11 @@ function refusals(facts: ServerFacts): Finding[] {
         'the user may not make tables in the database',
         'Let its owner run: grant create on schema public to that user.',
       ),
+    !facts.mayMakeQueue &&
+      fail(
+        'the user may not make the schema ev_boss, which has the tables of the queue, or not use it',
+        'Let its owner run: grant create on database NAME to that user. If the schema is there: grant usage on schema ev_boss to it.',
+      ),
     facts.closedTables.length > 0 &&
       fail(
         `the user may not read and write tables that are there: ${facts.closedTables.join(', ')}`,

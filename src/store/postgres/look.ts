@@ -17,6 +17,8 @@ export type ServerFacts = {
   readonly isStandby: boolean
   /** Whether we may make tables in the schema that we would make them in. */
   readonly mayMakeTables: boolean
+  /** Whether there is the schema that our queue has its tables in, or we may make it. */
+  readonly mayMakeQueue: boolean
   /** Tables of ours that we may not read or write, as another user made them. */
   readonly closedTables: readonly string[]
   /** Whether a newer ev made the tables. */
@@ -70,6 +72,8 @@ const FACTS = `select
   current_setting('server_version_num')::integer as version,
   pg_is_in_recovery() as "isStandby",
   current_schema() is not null and has_schema_privilege(current_schema(), 'CREATE') as "mayMakeTables",
+  case when to_regnamespace('ev_boss') is null then has_database_privilege(current_database(), 'CREATE')
+    else has_schema_privilege('ev_boss', 'USAGE') end as "mayMakeQueue",
   array(select tablename::text from pg_tables
     where schemaname = current_schema() and tablename = any($1) and not (
       has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')

@@ -35,6 +35,7 @@ export function openPool(
   { max, loose = false, statementMs = STATEMENT_MS, silenceMs = SILENCE_MS }: PoolOptions,
 ): pg.Pool {
   const pool = new pg.Pool({
+    Client: OpenOrGone,
     connectionString: url,
     max,
     application_name: 'ev',
@@ -51,6 +52,26 @@ export function openPool(
   pool.on('error', () => {})
   pool.on('connect', client => void client.on('error', () => {}))
   return pool
+}
+
+/** pg says null where all is well, whatever its types say. */
+type Told = (error: Error) => void
+
+/**
+ * What it tried in vain keeps no process alive: where our side gives up, as without the password that is asked for, the
+ * server would wait for us for a minute.
+ */
+class OpenOrGone extends pg.Client {
+  override connect(): Promise<pg.Client>
+  override connect(told: Told): void
+  override connect(told?: Told): Promise<pg.Client> | undefined {
+    if (told === undefined) return super.connect()
+    super.connect((error: Error | null) => {
+      if (error) cutOff(this)
+      told(error as Error)
+    })
+    return undefined
+  }
 }
 
 /** Queries over a pool. */
@@ -104,7 +125,7 @@ const endsConnection = (error: unknown) =>
   isOutage(error) && !(error instanceof pg.DatabaseError && error.severity !== 'FATAL')
 
 /** An orderly farewell would wait for a server that is silent. */
-function cutOff(client: pg.PoolClient): void {
+function cutOff(client: pg.ClientBase): void {
   const { connection } = client as unknown as { connection: { stream: { destroy(): void } } }
   connection.stream.destroy()
 }

@@ -3,6 +3,7 @@ import { liveMembers } from '../../../src/store/cluster/members.ts'
 import { agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
 import { markOf } from '../../../src/store/secret.ts'
 import { emptyFolder, runEv } from '../../cli/run-ev.ts'
+import { ask } from '../../fake/postgres-server.ts'
 import { CANARY, cluster, SECRET } from './house.ts'
 
 const TIMEOUT = { timeout: 120_000 }
@@ -53,6 +54,22 @@ test(
     await second.printed('waiting for the first one', 'stderr')
     second.child.kill('SIGTERM')
     expect((await second.ended).code).toBe(0)
+  },
+)
+
+test(
+  'who may not make the schema of the queue is told what right is missing',
+  TIMEOUT,
+  async () => {
+    const { serve, url } = await cluster()
+    const guest = `guest_${url.replace(/.*\//, '')}`
+    await ask(url, `create role ${guest} login`)
+    await ask(url, `grant create on schema public to ${guest}`)
+    const EV_DATABASE = url.replace('//ev:', `//${guest}:`)
+    const { code, stderr } = await serve('data', [], { EV_DATABASE }).ended
+    expect([code, stderr]).toEqual([74, expect.stringContaining('grant create on database NAME')])
+    expect(stderr).not.toContain(CANARY)
+    await ask(url, `drop owned by ${guest}; drop role ${guest}`)
   },
 )
 

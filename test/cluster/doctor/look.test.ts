@@ -26,12 +26,13 @@ test('a server tells what it is, to a user without any right beyond the usual on
   const asAnn = owned.replace('//ev@', '//ann@')
   expect(await look(asAnn)).toMatchObject({
     ...{ kind: 'reached', isStandby: false, mayMakeTables: false, isNewer: false },
-    ...{ closedTables: [], connectionsMax: 25 },
+    ...{ closedTables: [], connectionsMax: 25, mayMakeQueue: false },
   })
   await ask(owned, 'grant create on schema public to ann')
+  await ask(owned, 'grant create on database ev to ann')
   await ask(owned, 'alter role ann connection limit -1')
   const found = await look(asAnn)
-  expect(found).toMatchObject({ mayMakeTables: true, connectionsMax: 30 })
+  expect(found).toMatchObject({ mayMakeTables: true, mayMakeQueue: true, connectionsMax: 30 })
   if (found.kind !== 'reached') throw new Error(found.why)
   expect(found.version).toBeGreaterThanOrEqual(130_000)
   expect(found.connections).toBeGreaterThanOrEqual(1)

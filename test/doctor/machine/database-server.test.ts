@@ -5,7 +5,14 @@ import type { ServerFacts } from '../../../src/store/postgres/look.ts'
 
 const PLACE = 'postgres://db.example/ev'
 const WELL: ServerFacts = {
-  ...{ version: 180_003, isStandby: false, mayMakeTables: true, closedTables: [], isNewer: false },
+  ...{
+    version: 180_003,
+    isStandby: false,
+    mayMakeTables: true,
+    mayMakeQueue: true,
+    closedTables: [],
+    isNewer: false,
+  },
   ...{ connections: 12, connectionsMax: 97, clockAheadMs: 40, commitMs: 1.23 },
 }
 const findings = (facts: Partial<ServerFacts>) =>
@@ -34,6 +41,7 @@ test.each([
   [{ isStandby: true }, 'fail', /takes no changes/],
   [{ isNewer: true }, 'fail', /newer version of ev/],
   [{ mayMakeTables: false }, 'fail', /may not make tables/],
+  [{ mayMakeQueue: false }, 'fail', /may not make the schema ev_boss/],
   [{ closedTables: ['item', 'job'] }, 'fail', /may not read and write .*item, job/],
   [{ connections: 77 }, 'ok', /77 of 97/],
   [{ connections: 78 }, 'warn', /78 of 97 connections are used, and each ev needs up to 20/],
