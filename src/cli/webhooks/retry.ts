@@ -2,7 +2,7 @@ import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentDelivery } from '../../http/webhooks/delivery/present.ts'
-import { type Database, write } from '../../store/database.ts'
+import { type Database, write, writeBeside } from '../../store/database.ts'
 import { recoverDeliveries, retryDelivery } from '../../store/event/deliveries.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
 import { isServed } from '../cluster/at-work.ts'
@@ -47,7 +47,7 @@ export function recoverCommand(id: string, flags: RetryFlags): Promise<number> {
   const config = readConfig(flags)
   return withWebhook(config, id, async (database, webhook) => {
     refuseOff(webhook)
-    const recovered = await write(database, trx => recoverDeliveries(trx, id, { since, now }))
+    const recovered = await writeBeside(database, trx => recoverDeliveries(trx, id, { since, now }))
     if (flags.json) printJson({ recovered })
     else if (recovered === 0) process.stdout.write(`Nothing to ${id} failed since then.\n`)
     else {

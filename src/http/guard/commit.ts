@@ -16,13 +16,15 @@ export type Answer = {
 /**
  * Runs `work` in one write transaction and answers with what it gives. Under an Idempotency-Key the answer is kept
  * in the same transaction: a commit that failed may have come about all the same, and then the retry is told so.
+ * `how`: for what takes long, and locks its rows itself, `writeBeside`.
  */
 export async function commit(
   c: Context<Env>,
   service: Service,
   work: (trx: Trx) => Promise<Answer>,
+  how: typeof write = write,
 ): Promise<Response> {
-  const answer = await write(service.database, async trx => {
+  const answer = await how(service.database, async trx => {
     const { status, body, headers = {} } = await work(trx)
     const kept = { text: JSON.stringify(body), headers }
     await keep(trx, c, service, { status, kept })

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
+import { write } from '../../../src/store/database.ts'
+import { emit } from '../../../src/store/event/events.ts'
+import { createWebhook } from '../../../src/store/event/webhooks.ts'
 import { ask } from '../../fake/postgres-server.ts'
 import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
 import { tempPostgres } from '../../store/temp-database.ts'
@@ -108,4 +111,45 @@ test('metrics of each server tell how many members there are, by what they do', 
 async function signIn(to: Server, key: string): Promise<string> {
   const answer = await page(to, '/sign-in', { method: 'POST', body: new URLSearchParams({ key }) })
   return (answer.headers.get('Set-Cookie') ?? '').replace(/;.*$/s, '')
+}
+
+test('a long recovery of deliveries at one server holds up nobody who writes at another', async () => {
+  const { url, one, other, key } = await pair()
+  const [now, random] = [one.service.clock.now(), one.service.random]
+  await write(one.database, async trx => {
+    await createWebhook(trx, {
+      ...{ id: 'wh_a', accountId: 'acc_1', url: 'https://hook.test/ev', active: true },
+      ...{ events: ['quota.warning'] as const, description: null, createdAt: now },
+      ...{ secret: 'sealed', secretHint: 'LaSw' },
+    })
+    const event = { accountId: 'acc_1', kind: 'quota.warning' as const, data: {}, sandbox: false }
+    await emit(trx, { ...event, now, random })
+  })
+  await ask(url, "update delivery set state = 'failed'")
+  const gate = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<void>()
+  // It comes to a row that somebody else has.
+  const holding = other.database.reader.transaction().execute(async trx => {
+    await trx.selectFrom('delivery').select('id').forUpdate().execute()
+    locked.resolve()
+    await gate.promise
+  })
+  await locked.promise
+  const body = { since: new Date(now - 60_000).toISOString() }
+  const recovery = one.request('/v1/webhooks/wh_a/recover', { key, body })
+  await until(async () => {
+    const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
+    return (await ask(url, waiting)).length > 0
+  })
+  const made = await other.request('/v1/keys', {
+    ...{ key, body: { name: 'new', scopes: ['jobs:read'] } },
+  })
+  gate.resolve()
+  await holding
+  expect(made.status).toBe(201)
+  expect(await (await recovery).json()).toMatchObject({ data: { recovered: 1 } })
+})
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds()));
 }

@@ -1,4 +1,5 @@
 import { createRoute } from '@hono/zod-openapi'
+import { type Trx, writeBeside } from '../../../store/database.ts'
 import { recoverDeliveries, retryDelivery } from '../../../store/event/deliveries.ts'
 import { commit } from '../../guard/commit.ts'
 import { guard } from '../../guard/guard.ts'
@@ -70,10 +71,11 @@ export function redeliveryRoutes(service: Service) {
       refuseOff(webhook)
       const { since } = c.req.valid('json')
       const now = service.clock.now()
-      const answer = await commit(c, service, async trx => {
+      const recover = async (trx: Trx) => {
         const recovered = await recoverDeliveries(trx, webhook.id, { since, now })
-        return { status: 200, body: { success: true, data: { recovered } } }
-      })
+        return { status: 200, body: { success: true, data: { recovered } } } as const
+      }
+      const answer = await commit(c, service, recover, writeBeside)
       service.deliveries.wake()
       return answer as never
     })
