@@ -74,7 +74,8 @@ class House {
   readonly #workers: number
   readonly #shelf = new Shelf()
   readonly #queue: ReturnType<typeof memoryQueue>
-  readonly #slots: Slots
+  /** Each process has its own, by its egress. */
+  readonly #slots: ReadonlyMap<string, Slots>
   readonly #fleet: Fleet
   readonly #engine: never
   readonly #paces: ReadonlyMap<string, Map<string, Pace>>
@@ -89,8 +90,9 @@ class House {
     this.#draw = draw
     this.#workers = workers
     this.#queue = memoryQueue(clock, SILENT)
-    this.#slots = new Slots(directEntries(this.#queue), clock, true)
     const names = Array.from({ length: workers }, (_, n) => `worker${n}`)
+    const entries = directEntries(this.#queue)
+    this.#slots = new Map(names.map(name => [name, new Slots(entries, clock, true)]))
     this.#paces = new Map(names.map(name => [name, new Map<string, Pace>()]))
     this.#fleet = new Fleet(names.map(name => this.#prober(name)))
     this.#engine = {
@@ -112,7 +114,8 @@ class House {
       operators.add(operator)
     }
     for (const operator of operators) {
-      void this.#slots.put({ operator, egress: this.#fleet.firstFor(operator) })
+      const slot = { operator, egress: this.#fleet.firstFor(operator) }
+      void this.#slotsOf(slot).put(slot)
     }
   }
 
@@ -141,7 +144,7 @@ class House {
     const max = pace.row.recipientsPerSession
     const claimed = this.#shelf.take(operator, max)
     const count = claimed.reduce((sum, part) => sum + part.count, 0)
-    if (count === max) await this.#slots.putAll(this.#engine, slot)
+    if (count === max) await this.#slotsOf(slot).putAll(this.#engine, slot)
     await this.#ask(pace, count)
     start.permit.release()
     for (const part of claimed) this.#record(part)
@@ -165,6 +168,10 @@ class House {
     if (open.left > 0) return
     this.#open.delete(list)
     this.finished.push({ rows: open.plan.rows, waitedMs: this.#clock.now() - open.plan.atMs })
+  }
+
+  #slotsOf({ egress }: Slot): Slots {
+    return this.#slots.get(egress) as Slots
   }
 
   #count(): void {
