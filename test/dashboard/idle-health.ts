@@ -10,6 +10,7 @@ export const idleHealth = (): HealthSource => ({
     ...{ concurrency: 200, requestsUnderWay: 0, deliveriesOpen: 0, noticesOpen: 0 },
   }),
   members: async () => [],
+  elsewhere: async () => [],
   process: async () => ({
     ...{ version: '0.0.0', upMs: 0, memoryBytes: 0, databaseBytes: null, freeBytes: null },
   }),

@@ -9,6 +9,7 @@ import { countOpenDeliveries } from '../../store/event/deliveries.ts'
 import { countNotices } from '../../store/event/notices.ts'
 import type { Deliveries } from '../../work/deliver/deliveries.ts'
 import type { JobWorker } from '../../work/worker.ts'
+import { refusalsElsewhere } from './elsewhere.ts'
 import { createExaminer } from './examiner.ts'
 import { type OperatorsParts, operatorsStatus } from './operator/operators.ts'
 import type { HealthSource, ProcessStatus } from './source.ts'
@@ -60,6 +61,7 @@ export function createHealth(parts: HealthParts): HealthSource & { close(): Prom
       noticesOpen: await countNotices(database),
     }),
     members: () => liveMembers(database),
+    elsewhere: () => refusalsElsewhere(database, parts),
     process: () => processStatus(parts, clock.ticks() - startedAt),
     close: () => examiner.close(),
   }

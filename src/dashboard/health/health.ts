@@ -53,5 +53,5 @@ const standing = async (health: HealthSource, now: number): Promise<Html> => htm
   <div id="standing" hx-get="/doctor/standing" hx-trigger="every 5s" hx-swap="outerHTML">
     ${operatorsTable(health.operators(), now)}
     ${await figures(health)}
-    ${membersTable(await health.members())}
+    ${membersTable(await health.members(), await health.elsewhere())}
   </div>`

@@ -1,5 +1,6 @@
 import type { Check } from '../../doctor/doctor.ts'
 import type { PaceStatus } from '../../probe/pace-status.ts'
+import type { Answer } from '../../smtp/answer.ts'
 import type { Member } from '../../store/cluster/members.ts'
 import type { Html } from '../page/html.ts'
 
@@ -15,6 +16,8 @@ export interface HealthSource {
   workers(): Promise<WorkerStatus>
   /** The processes that share the database; none where it cannot be shared. */
   members(): Promise<readonly Member[]>
+  /** Operators that refuse egresses of other processes alone; those of this one are among `operators`. */
+  elsewhere(): Promise<readonly RefusalElsewhere[]>
   process(): Promise<ProcessStatus>
   /** A sentence for every page of the operator: what is in trouble now; null: nothing. Cheap. */
   trouble(): Html | null
@@ -53,6 +56,17 @@ export type OperatorStatus = PaceStatus & {
   readonly egress: string
   /** Another egress asks it meanwhile. */
   readonly othersAsk: boolean
+}
+
+/** Times are epoch ms. */
+export type RefusalElsewhere = {
+  /** For people: `Outlook.com`. */
+  readonly title: string
+  readonly egress: string
+  readonly since: number
+  readonly until: number
+  /** What it said, foreign and unclean. */
+  readonly answer: Answer
 }
 
 export type QueueStatus = {

@@ -63,7 +63,20 @@ describe('health', () => {
       'mail-1 (412)answers and works default1.2.3 2026-06-01 11:00:00 UTC1 s ago',
     )
     expect(text).toContain('works a, b1.2.3 2026-06-01 11:00:00 UTC8 s ago')
+    expect(text).not.toContain('Refusals of other egresses')
     expect(await words({})).not.toContain('Members')
+  })
+
+  test('shows who refuses an egress of another process, and that a server without egresses answers only', async () => {
+    const { since, until, answer } = refusalWith('listed <b>there</b>')
+    const member = { name: 'mail-1', version: '1.2.3', joinedAt: since, quietMs: 1_000 }
+    const text = await words({
+      members: async () => [{ ...member, id: 'mem_a', role: 'serve', egresses: [] }],
+      elsewhere: async () => [{ title: 'Outlook.com', egress: 'oslo', since, until, answer }],
+    })
+    expect(text).toMatch(/mail-1answers 1\.2\.3/)
+    expect(text).toContain('Outlook.com refuses the egress “oslo” since 2026-06-01 12:00:00 UTC')
+    expect(text).toContain('550 5.7.1 listed &lt;b&gt;there')
   })
 
   test('shows what is under way, with units', async () => {

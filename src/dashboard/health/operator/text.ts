@@ -105,7 +105,7 @@ const REFUSED: Readonly<Record<RefusedWhy, Refused>> = {
 }
 
 /** A refusal of us always has a reply. */
-function replyOf(answer: Answer, charactersMax = REPLY_CHARACTERS_MAX): string {
+export function replyOf(answer: Answer, charactersMax = REPLY_CHARACTERS_MAX): string {
   if (answer.kind === 'silent') return cleanText(answer.detail, charactersMax)
   const { code, enhanced, text } = answer.reply
   return cleanText(`${code} ${enhanced === null ? '' : `${enhanced} `}${text}`, charactersMax)
