@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { type DoctorWorld, examine } from '../../doctor/doctor.ts'
 import { thisMachine } from '../../doctor/machine/machine.ts'
+import { bytesOnServer } from '../../store/care/size.ts'
 import { liveMembers } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
 import { countOpenDeliveries } from '../../store/event/deliveries.ts'
@@ -71,7 +72,9 @@ async function processStatus(parts: HealthParts, upMs: number): Promise<ProcessS
   const { version, dataDir, databaseUrl } = parts.settings
   return {
     ...{ version, upMs, memoryBytes: parts.memoryBytes() },
-    databaseBytes: await databaseBytes(databaseUrl.replace(/^sqlite:/, '')),
+    databaseBytes:
+      (await bytesOnServer(parts.database)) ??
+      (await databaseBytes(databaseUrl.replace(/^sqlite:/, ''))),
     freeBytes: await thisMachine.freeBytes(dataDir).catch(() => null),
   }
 }

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { refusalsElsewhere } from '../../../src/dashboard/health/elsewhere.ts'
+import type { Fleet } from '../../../src/probe/egress/fleet.ts'
+import { processes, REFUSAL, storedOf, until } from './house.ts'
+
+test('refusals of egresses of other processes are told with what was said, until somebody is let in', async () => {
+  const [one, worker] = await processes(2)
+  const seenBy = (...names: string[]) => {
+    const fleet = { names } as Pick<Fleet, 'names'> as Fleet
+    return refusalsElsewhere(one.database, { fleet, titleOf: operator => `Mail of ${operator}` })
+  }
+  const pace = worker.pace('mx.test', {}, 'oslo')
+  pace.refused(REFUSAL)
+  await until(async () => (await storedOf(one, 'mx.test', 'oslo'))?.state.refusal != null)
+  const [told, ...more] = await seenBy('default')
+  expect(more).toEqual([])
+  expect(told).toMatchObject({ title: 'Mail of mx.test', egress: 'oslo', answer: REFUSAL })
+  expect((told?.until ?? 0) - (told?.since ?? 0)).toBe(30 * 60_000)
+  // One of its own stands among the operators that it asks.
+  expect(await seenBy('default', 'oslo')).toEqual([])
+  pace.succeeded()
+  await until(async () => (await seenBy('default')).length === 0)
+})
