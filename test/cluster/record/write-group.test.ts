@@ -123,6 +123,20 @@ describe('a member that was buried', () => {
   })
 })
 
+test('what a member that was buried would put off stays with whoever has it', async () => {
+  const { a, parts } = await twoHouses()
+  for (const id of ['mem_a', 'mem_b']) await join(a, id)
+  const jobId = await claimedList(a, { accountId: 'acc_a', rows: 1, holder: 'mem_a' })
+  const put = { position: 1, dueAt: 9_000_000_000_000, tries: 2, egress: 'e', refusedBy: ['f'] }
+  const item = () => a.db.selectFrom('item').select(['state', 'holder', 'tries']).execute()
+  await leaveCluster(a, 'mem_a')
+  expect(await claim(a, jobId, 'mem_b')).toBe(1)
+  await writeChanges(parts.a, { [jobId]: [{ holder: 'mem_a', postponed: [put] }] })
+  expect(await item()).toEqual([{ state: 'probing', holder: 'mem_b', tries: 0 }])
+  await writeChanges(parts.b, { [jobId]: [{ holder: 'mem_b', postponed: [put] }] })
+  expect(await item()).toEqual([{ state: 'routed', holder: null, tries: 2 }])
+})
+
 test('what one that only routed an item found is nothing once another has filed it', async () => {
   const { a, parts } = await twoHouses()
   await join(a, 'mem_a')
