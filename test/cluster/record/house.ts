@@ -23,7 +23,7 @@ export async function twoHouses(accounts: readonly string[] = ['acc_a']) {
   const { a } = servers
   for (const id of accounts) {
     await addAccount(a, id)
-    const events = ['batch.completed', 'quota.warning', 'quota.exceeded'] as const
+    const events = ['batch.completed', 'batch.failed', 'quota.warning', 'quota.exceeded'] as const
     await write(a, trx =>
       createWebhook(trx, {
         ...{ id: `wh_${id}`, accountId: id, url: 'https://hook.test/', active: true },

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { leaveCluster } from '../../../src/store/cluster/members.ts'
 import type { Database } from '../../../src/store/database.ts'
+import { writeFailure } from '../../../src/work/record/write-group.ts'
 import {
   claim,
   claimedList,
@@ -146,6 +147,20 @@ test('what one that only routed an item found is nothing once another has filed 
   const { jobs } = await writeChanges(parts.b, { [jobId]: [routed] })
   expect(jobs).toMatchObject([{ done: 0, finished_at: null }])
   expect(await tell(a)).toMatchObject({ events: [], history: 0, credits: ['acc_a used 0 held 1'] })
+})
+
+test('a list that fails does so once, at whichever server, and its account is told once', async () => {
+  const { a, parts } = await twoHouses()
+  await join(a, 'mem_a')
+  const jobId = await claimedList(a, { accountId: 'acc_a', rows: 3, holder: 'mem_a' })
+  const both = [writeFailure(parts.a, jobId), writeFailure(parts.b, jobId)]
+  const ended = (await Promise.all(both)).filter(job => job !== null)
+  expect(ended).toMatchObject([{ state: 'failed', error: 'server_error' }])
+  expect(await writeFailure(parts.a, jobId)).toBeNull()
+  expect(await tell(a)).toMatchObject({
+    ...{ jobs: ['failed 0/3 held 0'], credits: ['acc_a used 0 held 0'] },
+    events: ['batch.failed'],
+  })
 })
 
 describe('a group whose commit was made though its answer was lost', () => {
