@@ -5,7 +5,7 @@ import { closeStand, finished, handIn, openStand } from './stand.ts'
 const ROUND_TRIP_MS = 50
 const WORKERS = [1, 2, 4]
 /** Connections of each process, which limit it: so few that two cores carry four of them. */
-const CONCURRENCY = 6
+const CONCURRENCY = 3
 /** From one worker to two, and from two to four. */
 const GAIN_MIN = 1.8
 
