@@ -1,12 +1,12 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { breathe, type Clock, sleep } from '../base/clock.ts'
-import { codeOf } from './fault-code.ts'
-import { migrate } from './migrate.ts'
+import { codeOf } from './fault/code.ts'
+import { unusableFile, unusableServer } from './fault/unusable.ts'
+import { migrate } from './migration/migrate.ts'
 import { isConflict, isOutage } from './postgres/faults.ts'
 import { kyselyOn, openPool } from './postgres/pool.ts'
 import type { Schema } from './schema.ts'
 import { kyselyOver, openFile, openReader, Stretch } from './sqlite.ts'
-import { unusableFile, unusableServer } from './unusable.ts'
 
 /** Where jobs and answers are kept; every function of this folder works on it. */
 export type Database = {

@@ -14,7 +14,7 @@ import {
   writeBeside,
 } from '../../src/store/database.ts'
 import { createJob, readJob } from '../../src/store/job/jobs.ts'
-import { MIGRATIONS } from '../../src/store/migrations.ts'
+import { MIGRATIONS } from '../../src/store/migration/migrations.ts'
 import { kyselyOn, openPool } from '../../src/store/postgres/pool.ts'
 import { TABLES } from '../../src/store/schema.ts'
 import { fakeClock } from '../fake/clock.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
 import { messageOf } from '../../base/error.ts'
-import { MIGRATIONS } from '../migrations.ts'
+import { MIGRATIONS } from '../migration/migrations.ts'
 
 /** What is at the place of a database. */
 export type Look =

@@ -1,4 +1,4 @@
-import { codeOf } from '../fault-code.ts'
+import { codeOf } from '../fault/code.ts'
 
 /**
  * The server cannot be had now, or not for this: connections that are refused, reset or used up, a server that starts,

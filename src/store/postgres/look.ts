@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Clock } from '../../base/clock.ts'
 import { SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
-import { MIGRATIONS } from '../migrations.ts'
+import { MIGRATIONS } from '../migration/migrations.ts'
 import { TABLES } from '../schema.ts'
 
 /** What there is at the place of a database on a server. */

@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import { SECOND } from '../../base/clock.ts'
-import { codeOf } from '../fault-code.ts'
+import { codeOf } from '../fault/code.ts'
 import type { Schema } from '../schema.ts'
 import { isOutage } from './faults.ts'
 import { decodeText, encodeText } from './text-codec.ts'

@@ -10,7 +10,7 @@ import { type HistoryQuery, historyPage } from '../../../src/store/account/histo
 import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { newRow } from '../../../src/store/job/jobs.ts'
-import { plansOf } from '../query-plans.ts'
+import { plansOf } from '../plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../temp-database.ts'
 
 const ROW: Verification = {

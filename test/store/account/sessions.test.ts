@@ -16,7 +16,7 @@ import {
 import { deleteSessionsUntil } from '../../../src/store/care/expiry.ts'
 import { write } from '../../../src/store/database.ts'
 import { fakeClock } from '../../fake/clock.ts'
-import { plansOf } from '../query-plans.ts'
+import { plansOf } from '../plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../temp-database.ts'
 import { addAccount, addKey } from './house.ts'
 

@@ -25,7 +25,7 @@ import {
 import { deliveryPage, findDelivery } from '../../../src/store/event/delivery-log.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
 import { followSetBack } from '../../../src/store/event/set-back.ts'
-import { plansOf } from '../query-plans.ts'
+import { plansOf } from '../plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../temp-database.ts'
 import { attemptAt } from './house.ts'
 

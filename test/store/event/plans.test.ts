@@ -17,7 +17,7 @@ import {
 } from '../../../src/store/event/deliveries.ts'
 import { deliveryPage, findDelivery } from '../../../src/store/event/delivery-log.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
-import { plansOf } from '../query-plans.ts'
+import { plansOf } from '../plan/query-plans.ts'
 import { onPostgres, tempDatabase } from '../temp-database.ts'
 import { addDelivery, addWebhook, attemptAt } from './house.ts'
 

@@ -4,7 +4,7 @@ import { write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { followSetBack } from '../../../src/store/event/set-back.ts'
 import { findWebhook } from '../../../src/store/event/webhooks.ts'
-import { plansOf } from '../query-plans.ts'
+import { plansOf } from '../plan/query-plans.ts'
 import { onPostgres } from '../temp-database.ts'
 import { addDelivery, attemptAt, deliveryRow, houseOf, noticeOf, record } from './house.ts'
 

@@ -8,7 +8,7 @@ import { createJob, readJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { countUnasked, reopenJob } from '../../../src/store/job/reopening.ts'
 import { fakeClock } from '../../fake/clock.ts'
-import { plansOf } from '../query-plans.ts'
+import { plansOf } from '../plan/query-plans.ts'
 import { fileAll, onPostgres, tempDatabase } from '../temp-database.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely'
-import { lists } from './migration/0001-lists.ts'
-import { egresses } from './migration/0002-egresses.ts'
-import { service } from './migration/0003-service.ts'
-import { deliveries } from './migration/0004-deliveries.ts'
-import { sessions } from './migration/0005-sessions.ts'
-import { cluster } from './migration/0006-cluster.ts'
+import { lists } from './0001-lists.ts'
+import { egresses } from './0002-egresses.ts'
+import { service } from './0003-service.ts'
+import { deliveries } from './0004-deliveries.ts'
+import { sessions } from './0005-sessions.ts'
+import { cluster } from './0006-cluster.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 

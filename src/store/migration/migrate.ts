@@ -1,9 +1,9 @@
 import { sql, type Transaction } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { isPostgres } from './dialect.ts'
+import { isPostgres } from '../dialect.ts'
+import { collateBinary } from '../postgres/collation.ts'
+import type { Schema } from '../schema.ts'
 import { MIGRATIONS } from './migrations.ts'
-import { collateBinary } from './postgres/collation.ts'
-import type { Schema } from './schema.ts'
 
 /**
  * Brings the tables up to date. All in one transaction: of several that start at once one makes them while the others

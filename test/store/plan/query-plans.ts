@@ -1,5 +1,5 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
-import type { Database } from '../../src/store/database.ts'
+import type { Database } from '../../../src/store/database.ts'
 
 /**
  * The query plans of all that runs on the database meanwhile, line by line. What PostgreSQL says hangs on how many rows

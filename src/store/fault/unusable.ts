@@ -1,7 +1,7 @@
-import { EvError, messageOf } from '../base/error.ts'
-import { withoutPassword } from '../config/password.ts'
-import { codeOf } from './fault-code.ts'
-import { isOutage } from './postgres/faults.ts'
+import { EvError, messageOf } from '../../base/error.ts'
+import { withoutPassword } from '../../config/password.ts'
+import { isOutage } from '../postgres/faults.ts'
+import { codeOf } from './code.ts'
 
 /** Why a file cannot be used, and what to do about it. */
 export const unusableFile = (file: string, cause: unknown) =>

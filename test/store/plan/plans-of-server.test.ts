@@ -5,20 +5,20 @@ import {
   deleteHistoryBefore,
   deleteHistoryOf,
   hasVerification,
-} from '../../src/store/account/history.ts'
-import { historyPage } from '../../src/store/account/history-page.ts'
-import { findKeyByHash, listKeys } from '../../src/store/account/keys.ts'
+} from '../../../src/store/account/history.ts'
+import { historyPage } from '../../../src/store/account/history-page.ts'
+import { findKeyByHash, listKeys } from '../../../src/store/account/keys.ts'
 import {
   createSession,
   endSessionsOfKey,
   findSession,
   listSessions,
-} from '../../src/store/account/sessions.ts'
-import { countUsage, usageOf } from '../../src/store/account/usage.ts'
-import { forgetAnswers, keepAnswers, recallAnswers } from '../../src/store/answers.ts'
-import { type Database, write } from '../../src/store/database.ts'
-import { accountJobs, openJobs } from '../../src/store/job/account-jobs.ts'
-import { countBreakdown } from '../../src/store/job/breakdown.ts'
+} from '../../../src/store/account/sessions.ts'
+import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
+import { forgetAnswers, keepAnswers, recallAnswers } from '../../../src/store/answers.ts'
+import { type Database, write } from '../../../src/store/database.ts'
+import { accountJobs, openJobs } from '../../../src/store/job/account-jobs.ts'
+import { countBreakdown } from '../../../src/store/job/breakdown.ts'
 import {
   boundItems,
   claimItems,
@@ -26,17 +26,17 @@ import {
   jobsWaitingFor,
   nextDueAt,
   waitingPage,
-} from '../../src/store/job/claims.ts'
-import { countResults, startJob } from '../../src/store/job/course.ts'
-import { postponeItems, queuedItems, recordResults } from '../../src/store/job/items.ts'
-import { restOf } from '../../src/store/job/job-list.ts'
-import { readJob, unfinishedJob } from '../../src/store/job/jobs.ts'
-import { noteCopies } from '../../src/store/job/loading.ts'
-import { deleteJob } from '../../src/store/job/removal.ts'
-import { countUnasked } from '../../src/store/job/reopening.ts'
-import { findResults, resultPage } from '../../src/store/job/results.ts'
+} from '../../../src/store/job/claims.ts'
+import { countResults, startJob } from '../../../src/store/job/course.ts'
+import { postponeItems, queuedItems, recordResults } from '../../../src/store/job/items.ts'
+import { restOf } from '../../../src/store/job/job-list.ts'
+import { readJob, unfinishedJob } from '../../../src/store/job/jobs.ts'
+import { noteCopies } from '../../../src/store/job/loading.ts'
+import { deleteJob } from '../../../src/store/job/removal.ts'
+import { countUnasked } from '../../../src/store/job/reopening.ts'
+import { findResults, resultPage } from '../../../src/store/job/results.ts'
+import { onPostgres, tempDatabase } from '../temp-database.ts'
 import { plansOf } from './query-plans.ts'
-import { onPostgres, tempDatabase } from './temp-database.ts'
 
 /** PostgreSQL chooses by what it knows of the rows: there must be many, as in a house that has been in use for a while. */
 describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its index', () => {

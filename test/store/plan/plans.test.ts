@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { forgetAnswers, recallAnswers } from '../../src/store/answers.ts'
-import { type Database, write } from '../../src/store/database.ts'
+import { forgetAnswers, recallAnswers } from '../../../src/store/answers.ts'
+import { type Database, write } from '../../../src/store/database.ts'
 import {
   boundItems,
   claimItems,
@@ -8,13 +8,13 @@ import {
   jobsWaitingFor,
   nextDueAt,
   waitingPage,
-} from '../../src/store/job/claims.ts'
-import { countResults, startJob } from '../../src/store/job/course.ts'
-import { postponeItems, queuedItems, recordResults } from '../../src/store/job/items.ts'
-import { unfinishedJob } from '../../src/store/job/jobs.ts'
-import { resultPage } from '../../src/store/job/results.ts'
+} from '../../../src/store/job/claims.ts'
+import { countResults, startJob } from '../../../src/store/job/course.ts'
+import { postponeItems, queuedItems, recordResults } from '../../../src/store/job/items.ts'
+import { unfinishedJob } from '../../../src/store/job/jobs.ts'
+import { resultPage } from '../../../src/store/job/results.ts'
+import { fileAll, onPostgres, queuedJob } from '../temp-database.ts'
 import { plansOf } from './query-plans.ts'
-import { fileAll, onPostgres, queuedJob } from './temp-database.ts'
 
 /** An index that is not used makes nothing wrong, only slow, and a list of a million rows shows it too late. */
 describe.skipIf(onPostgres)('a statement on a long list goes by its index', () => {
