@@ -161,7 +161,9 @@ export class Fleet {
     await Promise.all(
       this.units.map(async unit => {
         const code = await unit.end('SIGTERM')
-        if (code !== 0) faults.push(`${unit.name} ended with ${code}: ${unit.log()}`)
+        // One that has not begun yet is ended by the signal itself.
+        const hadBegun = unit.log() !== ''
+        if (code !== 0 && hadBegun) faults.push(`${unit.name} ended with ${code}: ${unit.log()}`)
       }),
     )
     await this.world.close()
