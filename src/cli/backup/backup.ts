@@ -12,7 +12,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { EvError, messageOf } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
-import { contentsOf, copyDatabase } from '../../store/care/backup.ts'
+import { contentsOf, copyFile } from '../../store/care/backup.ts'
 import { lookAtDatabase } from '../../store/care/look.ts'
 import { databaseUrl, fileOf, isShared } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -35,7 +35,7 @@ export function backupCommand(target: string, flags: BackupFlags): number {
   const partial = `${file}.partial`
   try {
     makeEmpty(partial)
-    copyDatabase(databaseUrl(config), partial)
+    copyFile(databaseUrl(config), partial)
     sync(partial)
     const contents = contentsOf(partial)
     place(partial, file, flags.force ?? false)

@@ -19,7 +19,7 @@ export type Contents = {
  * writing meanwhile: this is one long reading, while the backup API of SQLite begins anew with each of their
  * commits and never ends beside a busy service. Waits for the disk without letting anything else run.
  */
-export function copyDatabase(url: string, target: string): void {
+export function copyFile(url: string, target: string): void {
   if (isPostgresUrl(url)) throw notAFile()
   const sqlite = new SqliteDatabase(url.replace(/^sqlite:/, ''), { readonly: true })
   try {

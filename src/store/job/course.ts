@@ -61,7 +61,6 @@ export async function countResults(
 ): Promise<Job> {
   const { failed = 0, released = 0 } = counts
   const added = counts.deliverable + counts.risky + counts.undeliverable + counts.unknown
-  refuseCancelled(await jobIn(trx, jobId))
   const job = await trx
     .updateTable('job')
     .set(eb => ({
@@ -74,9 +73,17 @@ export async function countResults(
       held: eb('held', '-', released),
     }))
     .where('id', '=', jobId)
+    .where('state', '<>', 'cancelled')
     .returningAll()
-    .executeTakeFirstOrThrow()
+    .executeTakeFirst()
+  if (job === undefined) return refused(trx, jobId)
   return job.done === job.total ? finishJob(trx, jobId, now) : job
+}
+
+/** Says why nothing was counted: the job was cancelled, or is not there. */
+async function refused(trx: Transaction<Schema>, jobId: string): Promise<never> {
+  refuseCancelled(await jobIn(trx, jobId))
+  throw new Error(`the job ${jobId} takes no results`)
 }
 
 /** All of it is done. */

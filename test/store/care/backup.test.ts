@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { contentsOf, copyDatabase } from '../../../src/store/care/backup.ts'
+import { contentsOf, copyFile } from '../../../src/store/care/backup.ts'
 import { addAccount } from '../account/house.ts'
 import { addWebhook } from '../event/house.ts'
 import { addJob, tempDatabase, tempFolder } from '../temp-database.ts'
@@ -14,7 +14,7 @@ test('a copy of a file has what the file has, while somebody works on it', async
   await addWebhook(database)
   await addJob(database, ['a@x.test', 'b@x.test'], 'job_a')
   const copy = join(folder, 'copy.sqlite')
-  copyDatabase(`sqlite:${file}`, copy)
+  copyFile(`sqlite:${file}`, copy)
   await addJob(database, ['c@x.test'], 'job_b')
   expect(contentsOf(copy)).toEqual({
     ...{ accounts: 1, keys: 0, webhooks: 1, lists: 1, rows: 2, verifications: 0, answers: 0 },
@@ -25,8 +25,8 @@ test.each(['postgres://ev:secret@db.example/ev', 'postgresql://db.example/ev?ssl
   'a database on a server is not copied so, and what does it is named: %s',
   url => {
     const copy = join(tempFolder(), 'copy.sqlite')
-    expect(() => copyDatabase(url, copy)).toThrow(/PostgreSQL server is no file.*pg_dump/)
-    expect(() => copyDatabase(url, copy)).not.toThrow('secret')
+    expect(() => copyFile(url, copy)).toThrow(/PostgreSQL server is no file.*pg_dump/)
+    expect(() => copyFile(url, copy)).not.toThrow('secret')
     expect(existsSync(copy)).toBe(false)
   },
 )
