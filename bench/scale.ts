@@ -1,6 +1,6 @@
-// A year of lists against the scheduler: node bench/scale.ts [--addresses N] [--workers 1,10,100,1000]
+// A year of lists against the scheduler: node bench/scale.ts [--addresses N] [--workers 1,10,100,1000] [--way year|at-once]
 import { parseArgs } from 'node:util'
-import { DAY, SECOND } from '../src/base/clock.ts'
+import { DAY, MINUTE, SECOND } from '../src/base/clock.ts'
 import { machine, percentile } from './engine/figures.ts'
 import { type Course, play } from './scale/house.ts'
 
@@ -12,6 +12,7 @@ const { values } = parseArgs({
   options: {
     addresses: { type: 'string', default: '3e6' },
     workers: { type: 'string', default: '1,10,100,1000' },
+    way: { type: 'string', default: 'year,at-once' },
     seed: { type: 'string', default: '20261122' },
   },
 })
@@ -27,16 +28,18 @@ const share = addresses / YEAR_ADDRESSES
 say(
   `Machine: ${machine()}. ${count(addresses)} addresses: ${percent(share)} of a year of 1,000,000,000.`,
 )
-for (const [title, overMs] of [
-  [`handed in over ${days(YEAR_MS * share)} days, as they come in a year`, YEAR_MS * share],
-  ['all handed in at once', 0],
+for (const [way, title, overMs] of [
+  ['year', `handed in over ${days(YEAR_MS * share)} days, as they come in a year`, YEAR_MS * share],
+  ['at-once', 'all handed in at once', 0],
 ] as const) {
+  if (!values.way.split(',').includes(way)) continue
   say(`\n### ${title}\n`)
   say(row(HEADINGS))
   say(row(HEADINGS.map(() => '---')))
   for (const number of workers) {
     const begunAt = performance.now()
-    const course = await play({ addresses, overMs, workers: number, seed: Number(values.seed) })
+    const plan = { addresses, overMs, workers: number, seed: Number(values.seed) }
+    const course = await play(plan, progressOf(number))
     say(rowOf(number, course, (performance.now() - begunAt) / SECOND))
   }
 }
@@ -59,6 +62,16 @@ function rowOf(number: number, { lists, ...course }: Course, seconds: number): s
     `${count(process.memoryUsage.rss() / 2 ** 20)} MiB`,
     `${seconds.toFixed(0)} s`,
   ])
+}
+
+/** What takes hours says each minute how far it is, where the table does not go. */
+function progressOf(workers: number): (answered: number) => void {
+  let toldAt = performance.now()
+  return answered => {
+    if (performance.now() - toldAt < MINUTE) return
+    toldAt = performance.now()
+    process.stderr.write(`${workers} workers: ${percent(answered / addresses)} is answered\n`)
+  }
 }
 
 function row(cells: readonly string[]): string {

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../src/base/clock.ts'
 
 /** Timers fall due in steps of this: fewer turns of the event loop, and nothing here is exact to a few ms. */
@@ -29,15 +28,28 @@ export class HeapClock implements Clock {
   }
 
   /** Lets time pass until no timer is left, or `isOver` says so. */
-  async run(isOver: () => boolean): Promise<void> {
-    await setImmediate()
-    for (let first = this.#heap[0]; first !== undefined && !isOver(); first = this.#heap[0]) {
-      this.#now = Math.max(this.#now, first.at)
-      for (let due = this.#heap[0]; due !== undefined && due.at <= this.#now; due = this.#heap[0]) {
-        this.#pop()
-        due.callback?.()
+  run(isOver: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const step = () => {
+        const first = this.#heap[0]
+        if (first === undefined || isOver()) return resolve()
+        this.#now = Math.max(this.#now, first.at)
+        try {
+          this.#fire()
+        } catch (error) {
+          return reject(error)
+        }
+        // All that was set off comes to its next timer before time goes on.
+        setImmediate(step)
       }
-      await setImmediate()
+      setImmediate(step)
+    })
+  }
+
+  #fire(): void {
+    for (let due = this.#heap[0]; due !== undefined && due.at <= this.#now; due = this.#heap[0]) {
+      this.#pop()
+      due.callback?.()
     }
   }
 

@@ -7,8 +7,8 @@ import type { NextDue } from '../../src/queue/queue.ts'
 import { directEntries, operatorOf, probeKind } from '../../src/work/probe/entries.ts'
 import { type Slot, Slots } from '../../src/work/probe/slots.ts'
 import { HeapClock } from './heap-clock.ts'
-import { Draw, type ListPlan, type Load, listsOf } from './load.ts'
-import { Shelf } from './shelf.ts'
+import { Draw, type ListPlan, type Load, listsOf, operatorName } from './load.ts'
+import { Shelf, type Taken } from './shelf.ts'
 
 export type Plan = Load & {
   /** Each asks by an address of its own. */
@@ -47,10 +47,10 @@ const NO_OVERRIDES = {
 }
 
 /** Plays a load against the queue, slots, paces and egresses of the worker; only the clock and the mail servers are made up. */
-export async function play(plan: Plan): Promise<Course> {
+export async function play(plan: Plan, onTurns: (answered: number) => void): Promise<Course> {
   const clock = new HeapClock()
   const draw = new Draw(plan.seed)
-  const house = new House(clock, draw, plan.workers)
+  const house = new House(clock, draw, plan.workers, onTurns)
   const lists = listsOf(plan, draw)
   let handedIn = 0
   const next = () => {
@@ -72,6 +72,7 @@ class House {
   readonly #clock: HeapClock
   readonly #draw: Draw
   readonly #workers: number
+  readonly #onTurns: (answered: number) => void
   readonly #shelf = new Shelf()
   readonly #queue: ReturnType<typeof memoryQueue>
   /** Each process has its own, by its egress. */
@@ -79,16 +80,24 @@ class House {
   readonly #fleet: Fleet
   readonly #engine: never
   readonly #paces: ReadonlyMap<string, Map<string, Pace>>
-  readonly #open = new Map<string, { plan: ListPlan; left: number }>()
+  /** The number of each operator that was drawn. */
+  readonly #numbers = new Map<string, number>()
+  /** Where each of them is asked first, by its number: with a thousand egresses it takes a while to say, and here one asks for all. */
+  readonly #firsts: Slot[] = []
+  readonly #open = new Map<number, { plan: ListPlan; left: number }>()
+  #handedIn = 0
+  #answered = 0
   #sessions = 0
   #turns = 0
   #busyMs = 0
   #entriesMax = 0
 
-  constructor(clock: HeapClock, draw: Draw, workers: number) {
+  /** `onTurns` hears now and then how many addresses are answered. */
+  constructor(clock: HeapClock, draw: Draw, workers: number, onTurns: (answered: number) => void) {
     this.#clock = clock
     this.#draw = draw
     this.#workers = workers
+    this.#onTurns = onTurns
     this.#queue = memoryQueue(clock, SILENT)
     const names = Array.from({ length: workers }, (_, n) => `worker${n}`)
     const entries = directEntries(this.#queue)
@@ -106,17 +115,28 @@ class House {
   }
 
   handIn(plan: ListPlan): void {
-    this.#open.set(plan.id, { plan, left: plan.rows })
-    const operators = new Set<string>()
+    const list = this.#handedIn++
+    this.#open.set(list, { plan, left: plan.rows })
+    const operators = new Set<number>()
     for (let row = 0; row < plan.rows; row++) {
       const operator = this.#draw.operator()
-      this.#shelf.put(operator, plan.id)
+      this.#shelf.put(operator, list)
       operators.add(operator)
     }
     for (const operator of operators) {
-      const slot = { operator, egress: this.#fleet.firstFor(operator) }
+      const slot = this.#firstOf(operator)
       void this.#slotsOf(slot).put(slot)
     }
+  }
+
+  #firstOf(number: number): Slot {
+    const known = this.#firsts[number]
+    if (known !== undefined) return known
+    const operator = operatorName(number)
+    const slot = { operator, egress: this.#fleet.firstFor(operator) }
+    this.#numbers.set(operator, number)
+    this.#firsts[number] = slot
+    return slot
   }
 
   course(): Course {
@@ -133,7 +153,8 @@ class House {
     const { operator, egress } = slot
     this.#turns++
     if (this.#turns % 1_024 === 0) this.#count()
-    if (!this.#shelf.has(operator)) return 'done'
+    const number = this.#numbers.get(operator) as number
+    if (!this.#shelf.has(number)) return 'done'
     const pace = this.#pace(egress, operator)
     if (pace.readyInMs > PATIENCE_MS) return { dueAt: this.#clock.now() + pace.readyInMs }
     const start = pace.tryStart()
@@ -142,13 +163,13 @@ class House {
       return { dueAt: this.#clock.now() + waitMs }
     }
     const max = pace.row.recipientsPerSession
-    const claimed = this.#shelf.take(operator, max)
+    const claimed = this.#shelf.take(number, max)
     const count = claimed.reduce((sum, part) => sum + part.count, 0)
     if (count === max) await this.#slotsOf(slot).putAll(this.#engine, slot)
     await this.#ask(pace, count)
     start.permit.release()
     for (const part of claimed) this.#record(part)
-    return { dueAt: this.#clock.now() }
+    return this.#shelf.has(number) ? { dueAt: this.#clock.now() } : 'done'
   }
 
   async #ask(pace: Pace, count: number): Promise<void> {
@@ -161,9 +182,10 @@ class House {
     else pace.succeeded()
   }
 
-  #record({ list, count }: { readonly list: string; readonly count: number }): void {
+  #record({ list, count }: Taken): void {
     const open = this.#open.get(list)
     if (open === undefined) return
+    this.#answered += count
     open.left -= count
     if (open.left > 0) return
     this.#open.delete(list)
@@ -177,6 +199,7 @@ class House {
   #count(): void {
     const { waiting, running } = this.#queue.status()
     this.#entriesMax = Math.max(this.#entriesMax, waiting + running)
+    this.#onTurns(this.#answered)
   }
 
   #pace(egress: string, operator: string): Pace {

@@ -8,7 +8,6 @@ export type Load = {
 }
 
 export type ListPlan = {
-  readonly id: string
   readonly atMs: number
   readonly rows: number
 }
@@ -23,45 +22,46 @@ const DOMAINS = 1_000_000
 /** Of the domains that are not an operator's own, those whose mail one of the operators runs. */
 const HOSTED_SHARE = 0.65
 
-export const operatorNames = (): readonly string[] =>
-  Array.from({ length: OPERATORS }, (_, n) => NAMED[n] ?? `hoster${n}`)
+/** Of an operator's number; those above the forty are domains that run their own mail. */
+export const operatorName = (number: number): string =>
+  number < OPERATORS ? (NAMED[number] ?? `hoster${number}`) : `own${number}`
 
 /** Draws whose mail an address is: domains by Zipf's law, the first of them the operators' own. */
 export class Draw {
-  readonly #chance: () => number
-  readonly #names = operatorNames()
-  readonly #hosted: Float64Array
+  readonly chance: () => number
+  /** The operator of each domain, by the domain's rank from 1. */
+  readonly #operators: Int32Array
 
   constructor(seed: number) {
-    this.#chance = xorshift(seed)
+    this.chance = xorshift(seed)
+    // The chance that one of the operators, or one before it, hosts a domain.
     let sum = 0
-    this.#hosted = Float64Array.from(this.#names, (_, n) => {
+    const hosted = Array.from({ length: OPERATORS }, (_, n) => {
       sum += 1 / (n + 1)
       return sum
     })
+    this.#operators = Int32Array.from({ length: DOMAINS + 1 }, (_, rank) => {
+      if (rank <= OPERATORS) return Math.max(0, rank - 1)
+      const lot = hash(rank)
+      return lot < HOSTED_SHARE
+        ? hosted.findIndex(upTo => upTo >= (lot / HOSTED_SHARE) * sum)
+        : rank
+    })
   }
 
-  /** An operator, or the domain itself, where it runs its own mail. */
-  operator(): string {
+  /** The number of an operator, or that of the domain itself, where it runs its own mail. */
+  operator(): number {
     // Zipf with exponent 1 by its inverse: the chance of a rank falls with the rank.
-    const rank = Math.floor((DOMAINS + 1) ** this.#chance())
-    const own = this.#names[rank - 1]
-    if (own !== undefined) return own
-    const lot = hash(rank)
-    if (lot >= HOSTED_SHARE) return `own${rank}`
-    const place = (lot / HOSTED_SHARE) * (this.#hosted.at(-1) ?? 0)
-    return this.#names[this.#hosted.findIndex(sum => sum >= place)] ?? 'google'
+    return this.#operators[Math.floor(Math.exp(this.chance() * LOG_DOMAINS))] as number
   }
 
   /** Many small lists, some long, few very long: a hundred rows to five million, by Pareto's law. */
   rows(): number {
-    return Math.min(ROWS_MAX, Math.floor(ROWS_MIN / (1 - this.#chance()) ** (1 / TAIL)))
-  }
-
-  chance(): number {
-    return this.#chance()
+    return Math.min(ROWS_MAX, Math.floor(ROWS_MIN / (1 - this.chance()) ** (1 / TAIL)))
   }
 }
+
+const LOG_DOMAINS = Math.log(DOMAINS + 1)
 
 const [ROWS_MIN, ROWS_MAX, TAIL] = [100, 5_000_000, 0.7]
 
@@ -74,14 +74,10 @@ function hash(rank: number): number {
 
 /** The lists of a load, in the order in which they come in. */
 export function listsOf({ addresses, overMs }: Load, draw: Draw): ListPlan[] {
-  const lists: { id: string; atMs: number; rows: number }[] = []
+  const lists: ListPlan[] = []
   for (let left = addresses; left > 0; ) {
     const rows = Math.min(left, draw.rows())
-    lists.push({
-      id: `job_${String(lists.length).padStart(9, '0')}`,
-      atMs: draw.chance() * overMs,
-      rows,
-    })
+    lists.push({ atMs: draw.chance() * overMs, rows })
     left -= rows
   }
   return lists.sort((a, b) => a.atMs - b.atMs)

@@ -1,55 +1,83 @@
+/** Addresses of one list that are taken together. */
+export type Taken = { readonly list: number; readonly count: number }
+
 /** Addresses that wait, counted by operator and list: a thousand million rows would not fit. */
 export class Shelf {
-  readonly #waiting = new Map<string, Map<string, number>>()
-  /** The list after which an operator's next connection begins, as the worker has it. */
-  readonly #turns = new Map<string, string>()
+  readonly #rings: Ring[] = []
 
-  put(operator: string, list: string): void {
-    const lists = this.#waiting.get(operator) ?? new Map<string, number>()
-    lists.set(list, (lists.get(list) ?? 0) + 1)
-    this.#waiting.set(operator, lists)
+  put(operator: number, list: number): void {
+    const ring = this.#rings[operator] ?? new Ring()
+    this.#rings[operator] = ring
+    // The rows of a list come one after another.
+    if (!ring.addToLast(list)) ring.push(list, 1)
   }
 
-  has(operator: string): boolean {
-    return this.#waiting.has(operator)
+  has(operator: number): boolean {
+    return (this.#rings[operator]?.size ?? 0) > 0
   }
 
   /** Up to `max`, from all lists in turn: each gives its share, and what is left over comes from those with more. */
-  take(operator: string, max: number): { list: string; count: number }[] {
-    const lists = this.#waiting.get(operator)
-    if (lists === undefined) return []
-    const taken = new Map<string, number>()
+  take(operator: number, max: number): Taken[] {
+    const ring = this.#rings[operator]
+    if (ring === undefined) return []
+    const served = Array.from({ length: Math.min(max, ring.size) }, () => ({
+      ...ring.shift(),
+      count: 0,
+    }))
     let left = max
-    let served = this.#inTurn(operator, [...lists.keys()], max)
-    while (served.length > 0 && left > 0) {
-      const share = Math.max(1, Math.floor(left / served.length))
-      const withMore: string[] = []
-      for (const list of served) {
-        const has = lists.get(list) ?? 0
-        const count = Math.min(share, left, has)
-        if (count === 0) continue
+    for (let withMore = served; withMore.length > 0 && left > 0; ) {
+      const share = Math.max(1, Math.floor(left / withMore.length))
+      for (const list of withMore) {
+        const count = Math.min(share, left, list.waiting - list.count)
+        list.count += count
         left -= count
-        taken.set(list, (taken.get(list) ?? 0) + count)
-        if (has === count) lists.delete(list)
-        else lists.set(list, has - count)
-        if (count === share && has > count) withMore.push(list)
       }
-      served = withMore
+      withMore = withMore.filter(({ waiting, count }) => waiting > count)
     }
-    if (lists.size === 0) this.#waiting.delete(operator)
-    return [...taken].map(([list, count]) => ({ list, count }))
+    // Those that were served wait behind the others now.
+    for (const { list, waiting, count } of served)
+      if (waiting > count) ring.push(list, waiting - count)
+    return served
+  }
+}
+
+/** Lists that wait for an operator, and how many addresses each has: two numbers a list, the first served first. */
+class Ring {
+  #pairs = new Int32Array(2)
+  #head = 0
+  size = 0
+
+  addToLast(list: number): boolean {
+    const last = this.#place(this.size - 1)
+    if (this.size === 0 || this.#pairs[last] !== list) return false
+    this.#pairs[last + 1] = (this.#pairs[last + 1] as number) + 1
+    return true
   }
 
-  #inTurn(operator: string, lists: string[], max: number): string[] {
-    if (lists.length < 2) return lists
-    const last = this.#turns.get(operator) ?? ''
-    const at = Math.max(
-      0,
-      lists.findIndex(id => id > last),
-    )
-    const served = [...lists.slice(at), ...lists.slice(0, at)].slice(0, max)
-    const begun = served.length === lists.length ? served[0] : served.at(-1)
-    this.#turns.set(operator, begun ?? '')
-    return served
+  push(list: number, waiting: number): void {
+    if (this.size * 2 === this.#pairs.length) this.#grow()
+    const place = this.#place(this.size++)
+    this.#pairs[place] = list
+    this.#pairs[place + 1] = waiting
+  }
+
+  shift(): { list: number; waiting: number } {
+    const first = this.#head
+    this.#head = this.#place(1)
+    this.size--
+    return { list: this.#pairs[first] as number, waiting: this.#pairs[first + 1] as number }
+  }
+
+  /** Where a list stands, counted from the first; the length is a power of two. */
+  #place(number: number): number {
+    return (this.#head + 2 * number) & (this.#pairs.length - 1)
+  }
+
+  #grow(): void {
+    const pairs = new Int32Array(this.#pairs.length * 2)
+    pairs.set(this.#pairs.subarray(this.#head))
+    pairs.set(this.#pairs.subarray(0, this.#head), this.#pairs.length - this.#head)
+    this.#pairs = pairs
+    this.#head = 0
   }
 }

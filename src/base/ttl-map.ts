@@ -12,7 +12,8 @@ export class TtlMap<V extends object> {
       sizeCalculation: () => 1,
       ttl: 1,
       ttlResolution: 0,
-      perf: { now: () => options.clock.ticks() },
+      // What was set at 0 would stay for ever.
+      perf: { now: () => options.clock.ticks() + 1 },
     })
   }
 

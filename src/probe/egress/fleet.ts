@@ -24,9 +24,10 @@ export class Fleet {
   readonly #probers: ReadonlyMap<string, Prober>
   readonly #allowed: AllowedEgresses
   readonly #others: OtherEgresses | null
-  #known: { readonly others: readonly string[]; readonly all: readonly string[] }
+  #known: Known
   /** Who is first for an operator, while the names are these: with a thousand of them it takes a while to say. */
-  readonly #firsts = new LRUCache<string, string>({ max: OPERATORS_MAX })
+  readonly #firsts = new LRUCache<string, string>({ max: FIRSTS_MAX })
+  readonly #orders = new LRUCache<string, readonly string[]>({ max: ORDERS_MAX })
 
   constructor(
     probers: readonly Prober[],
@@ -38,7 +39,7 @@ export class Fleet {
     this.#probers = new Map(probers.map(prober => [prober.egressName, prober]))
     this.#allowed = allowed
     this.#others = others
-    this.#known = { others: NONE, all: this.names }
+    this.#known = knownOf(NONE, this.names)
   }
 
   /** One of ours. */
@@ -59,14 +60,17 @@ export class Fleet {
    * or less changes the first only for those operators that it gains or leaves (rendezvous hashing).
    */
   inOrder(operator: string): readonly string[] {
-    const all = this.#all
-    if (all.length === 1) return all
-    const allowed = this.#allowed(operator)
-    const names = allowed === null ? all : all.filter(name => allowed.includes(name))
-    // The settings may leave none of those at work: better another than nobody.
-    const ranked = (names.length > 0 ? names : all).map(name => ({
+    const { all } = this.#everybody
+    if (all.length === 1) return all.map(({ name }) => name)
+    const order = this.#orders.get(operator) ?? this.#ranked(operator)
+    this.#orders.set(operator, order)
+    return order
+  }
+
+  #ranked(operator: string): readonly string[] {
+    const ranked = this.#allowedFor(operator).map(({ name, seed }) => ({
       name,
-      rank: hash(`${name} ${operator}`),
+      rank: hash(operator, seed),
     }))
     return ranked.sort((a, b) => b.rank - a.rank).map(({ name }) => name)
   }
@@ -78,15 +82,16 @@ export class Fleet {
 
   /** Who should ask an operator now. Where none may it is the first, who will be told so. */
   firstFor(operator: string): string {
-    if (this.#all.length === 1) return this.#all[0] as string
-    const first = this.#firsts.get(operator) ?? (this.inOrder(operator)[0] as string)
+    const { all } = this.#everybody
+    if (all.length === 1) return (all[0] as Ranked).name
+    const first = this.#firsts.get(operator) ?? this.#firstOf(operator)
     this.#firsts.set(operator, first)
     return this.#mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
   }
 
   /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
   standsBack(name: string, operator: string): boolean {
-    if (this.#all.length === 1 || this.prober(name).mayAsk(operator)) return false
+    if (this.#everybody.all.length === 1 || this.prober(name).mayAsk(operator)) return false
     return this.willing(operator).length > 0
   }
 
@@ -96,14 +101,37 @@ export class Fleet {
     return doubtMs === null || this.standsBack(name, operator) ? null : doubtMs
   }
 
-  /** Ours, and those of others, each once; the order of the list is nobody's concern. */
-  get #all(): readonly string[] {
+  /** The first of `inOrder`, without putting all others in order. */
+  #firstOf(operator: string): string {
+    let first = ''
+    let highest = -1
+    for (const { name, seed } of this.#allowedFor(operator)) {
+      const rank = hash(operator, seed)
+      if (rank <= highest) continue
+      highest = rank
+      first = name
+    }
+    return first
+  }
+
+  #allowedFor(operator: string): readonly Ranked[] {
+    const { all } = this.#everybody
+    const allowed = all.length === 1 ? null : this.#allowed(operator)
+    if (allowed === null) return all
+    const some = all.filter(({ name }) => allowed.includes(name))
+    // The settings may leave none of those at work: better another than nobody.
+    return some.length > 0 ? some : all
+  }
+
+  /** Ours, and those of others. */
+  get #everybody(): Known {
     const others = this.#others?.names() ?? NONE
     if (others !== this.#known.others) {
-      this.#known = { others, all: [...new Set([...this.names, ...others])] }
+      this.#known = knownOf(others, this.names)
       this.#firsts.clear()
+      this.#orders.clear()
     }
-    return this.#known.all
+    return this.#known
   }
 
   #mayAsk(egress: string, operator: string): boolean {
@@ -121,11 +149,27 @@ export class Fleet {
 const NONE: readonly string[] = []
 
 /** Operators whose first is remembered. */
-const OPERATORS_MAX = 20_000
+const FIRSTS_MAX = 20_000
+/** Operators whose whole order is remembered: with a thousand egresses it takes 8 KB each. */
+const ORDERS_MAX = 500
+
+/** An egress, and where its rank for an operator begins. */
+type Ranked = { readonly name: string; readonly seed: number }
+
+type Known = {
+  readonly others: readonly string[]
+  /** Each once; the order of the list is nobody's concern. */
+  readonly all: readonly Ranked[]
+}
+
+const knownOf = (others: readonly string[], own: readonly string[]): Known => ({
+  others,
+  all: [...new Set([...own, ...others])].map(name => ({ name, seed: hash(`${name} `) })),
+})
 
 /** FNV-1a, 32 bits: quick, as it is taken for every row of a list, and the same in every process. */
-function hash(text: string): number {
-  let hash = 0x811c9dc5
+function hash(text: string, seed = 0x811c9dc5): number {
+  let hash = seed
   for (let i = 0; i < text.length; i++) {
     hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   }

@@ -58,9 +58,12 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : whenDue(work, slot)
   }
-  if (claimed.length === max) await slots.putAll(engine, slot)
+  const hasMore = claimed.length === max
+  if (hasMore) await slots.putAll(engine, slot)
   await converse(work, slot, claimed)
-  return { dueAt: clock.now() }
+  // Where all were taken, the slot need not come up once more only to find nothing.
+  const isDone = !hasMore && !isPaused && !engine.fleet.standsBack(egress, operator)
+  return isDone ? whenDue(work, slot) : { dueAt: clock.now() }
 }
 
 /** A claim whose answer is lost may be there nevertheless. */
