@@ -6,6 +6,7 @@ import type { Config } from './config/settings.ts'
 import type { Engine } from './engine/engine.ts'
 import type { Lists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
+import { nearMemory } from './engine/near-memory.ts'
 import { bossQueue } from './queue/boss-queue.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
 import type { Queue } from './queue/queue.ts'
@@ -104,7 +105,10 @@ function houseOn(
     },
   }
   const engine = wireEngine(config, doors, {
-    ...{ lists, ...(config.cache ? { memory } : {}) },
+    ...{
+      lists,
+      ...(config.cache ? { memory: shared === null ? memory : nearMemory(memory, clock) } : {}),
+    },
     ...(shared === null ? {} : { cluster: shared.common }),
   })
   const { fleet } = engine

@@ -18,6 +18,15 @@ test('an entry is there for its time and gone after it', async () => {
   expect(map.get('b')).toEqual({ n: 2 })
 })
 
+test('an entry of the first tick ends as any other does', () => {
+  let ticks = 0
+  const clock = { now: () => ticks, ticks: () => ticks, after: () => () => {} }
+  const map = new TtlMap<{ n: number }>({ sizeMax: 9, clock })
+  map.set('a', { n: 1 }, 1_000)
+  ticks = 1_001
+  expect(map.get('a')).toBeUndefined()
+})
+
 test('a wall clock that jumps ends nothing early and keeps nothing longer', async () => {
   const { clock, map } = mapOf(9)
   map.set('a', { n: 1 }, 1_000)

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { DAY, MINUTE } from '../../src/base/clock.ts'
+import type { Remembered, ResultMemory } from '../../src/engine/memory.ts'
+import { nearMemory } from '../../src/engine/near-memory.ts'
+import { fakeClock } from '../fake/clock.ts'
+
+const ANN = 'ann@a.test'
+const BOB = 'bob@a.test'
+
+/** A memory that others share, which tells what it was asked for. */
+function house() {
+  const clock = fakeClock()
+  const known = new Map<string, Remembered>()
+  const asked: (readonly string[])[] = []
+  const shared: ResultMemory = {
+    async recall(keys) {
+      asked.push(keys)
+      return new Map([...known].filter(([key]) => keys.includes(key)))
+    },
+    async remember(entries) {
+      for (const [key, remembered] of entries) known.set(key, remembered)
+    },
+  }
+  const answerOf = (kind: 'accepted' | 'rejected' | 'deferred', ageMs = 0): Remembered =>
+    ({ probed: { answer: { kind } }, at: clock.now() - ageMs }) as unknown as Remembered
+  return { clock, known, asked, shared, answerOf, memory: nearMemory(shared, clock) }
+}
+
+test('what was recalled is near for a minute; after it the shared one is asked again', async () => {
+  const { memory, known, asked, clock, answerOf } = house()
+  known.set(ANN, answerOf('accepted'))
+  const first = await memory.recall([ANN])
+  expect(await memory.recall([ANN])).toEqual(first)
+  await clock.advance(MINUTE)
+  expect((await memory.recall([ANN])).get(ANN)).toBe(first.get(ANN))
+  expect(asked).toEqual([[ANN]])
+  // What another process learned meanwhile.
+  known.set(ANN, answerOf('rejected'))
+  await clock.advance(1)
+  expect((await memory.recall([ANN])).get(ANN)?.probed.answer.kind).toBe('rejected')
+  expect(asked).toEqual([[ANN], [ANN]])
+})
+
+test('only what is not near is asked for', async () => {
+  const { memory, known, asked, answerOf } = house()
+  known.set(ANN, answerOf('accepted')).set(BOB, answerOf('rejected'))
+  await memory.recall([ANN])
+  const both = await memory.recall([ANN, BOB])
+  expect([...both.keys()]).toEqual([ANN, BOB])
+  expect(asked).toEqual([[ANN], [BOB]])
+})
+
+test('what nobody knows is asked for each time, as another may learn it', async () => {
+  const { memory, asked } = house()
+  expect((await memory.recall([ANN])).size).toBe(0)
+  await memory.recall([ANN])
+  expect(asked).toHaveLength(2)
+})
+
+test('what is remembered here is near before the shared one has it, and even where that cannot be written', async () => {
+  const { shared, asked, clock, answerOf } = house()
+  const away = { ...shared, remember: () => Promise.reject(new Error('away')) }
+  const memory = nearMemory(away, clock)
+  await expect(memory.remember(new Map([[ANN, answerOf('rejected')]]))).rejects.toThrow('away')
+  expect((await memory.recall([ANN])).get(ANN)?.probed.answer.kind).toBe('rejected')
+  expect(asked).toEqual([])
+})
+
+test('what says nothing of an address is not kept', async () => {
+  const { memory, asked, answerOf } = house()
+  await memory.remember(new Map([[ANN, answerOf('deferred')]]))
+  await memory.recall([ANN])
+  expect(asked).toEqual([[ANN]])
+})
+
+test('an answer that is not fresh any more is asked for, as another may have asked anew', async () => {
+  const { memory, known, asked, clock, answerOf } = house()
+  known.set(ANN, answerOf('accepted', DAY - MINUTE / 2))
+  await memory.recall([ANN])
+  await clock.advance(MINUTE / 2 - 1)
+  await memory.recall([ANN])
+  expect(asked).toHaveLength(1)
+  await clock.advance(1)
+  await memory.recall([ANN])
+  expect(asked).toHaveLength(2)
+})
