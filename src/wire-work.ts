@@ -15,6 +15,7 @@ import { openPaces } from './store/cluster/pace/paces.ts'
 import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
 import { unusableServer } from './store/fault/unusable.ts'
+import { namingClient } from './store/postgres/client.ts'
 import { type ClusterParts, type Doors, wireEngine } from './wire.ts'
 import { type Books, createBooks } from './work/books/books.ts'
 import { type Membership, startMembership } from './work/cluster/membership.ts'
@@ -155,7 +156,8 @@ async function join(
   { clock = systemClock, random = systemRandom, log }: Doors,
   { role, version, databaseUrl }: OwnParts,
 ): Promise<Shared> {
-  const queue = await bossQueue({ url: databaseUrl, clock, log, random }).catch(error => {
+  const Client = namingClient(clock)
+  const queue = await bossQueue({ url: databaseUrl, clock, log, random, Client }).catch(error => {
     throw unusableServer(databaseUrl, error)
   })
   const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: askingFor(config) }

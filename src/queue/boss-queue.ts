@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { type Queue as BossOptions, type ConstructorOptions, PgBoss } from 'pg-boss'
 import { type Clock, HOUR, SECOND, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
@@ -14,6 +15,8 @@ export type BossQueueParts = {
   readonly clock: Clock
   readonly log: Log
   readonly random: Random
+  /** What connections are made of. */
+  readonly Client: typeof pg.Client
 }
 
 /** Beside them one listens for what others put: three connections in all. */
@@ -70,7 +73,7 @@ class BossQueue implements Queue {
 
   constructor(parts: BossQueueParts) {
     this.#parts = parts
-    this.#boss = new PgBoss(optionsFor(parts.url))
+    this.#boss = new PgBoss(optionsFor(parts))
     this.#boss.on('error', error => {
       this.#complain('the queue has trouble with its database', { error: messageOf(error) })
     })
@@ -209,8 +212,9 @@ class BossQueue implements Queue {
 }
 
 /** Only what we use runs: no schedules, no flows, no statistics kept, no rebuilding of indexes. */
-function optionsFor(url: string): ConstructorOptions {
+function optionsFor({ url, Client }: BossQueueParts): ConstructorOptions {
   const options = {
+    Client,
     connectionString: url,
     application_name: 'ev queue',
     schema: SCHEMA,

@@ -66,9 +66,9 @@ const CONNECTIONS = { db: 8, reader: 4, loose: 2 } as const
 
 async function openServer(url: string, clock: Clock): Promise<Database> {
   const pools = {
-    db: openPool(url, { max: CONNECTIONS.db }),
-    reader: openPool(url, { max: CONNECTIONS.reader }),
-    loose: openPool(url, { max: CONNECTIONS.loose, loose: true }),
+    db: openPool(url, clock, { max: CONNECTIONS.db }),
+    reader: openPool(url, clock, { max: CONNECTIONS.reader }),
+    loose: openPool(url, clock, { max: CONNECTIONS.loose, loose: true }),
   }
   const [db, reader, loose] = [kyselyOn(pools.db), kyselyOn(pools.reader), kyselyOn(pools.loose)]
   const close = async () => {
@@ -76,7 +76,7 @@ async function openServer(url: string, clock: Clock): Promise<Database> {
   }
   const database: Database = { db, reader, loose, dialect: 'postgres', clock, close }
   // What moves tables may take its time.
-  const patient = kyselyOn(openPool(url, { max: 1, statementMs: null }))
+  const patient = kyselyOn(openPool(url, clock, { max: 1, statementMs: null }))
   try {
     return await upToDate(database, { ...database, db: patient })
   } catch (error) {

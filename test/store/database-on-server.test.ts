@@ -209,7 +209,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
 
     test('as it was written by a newer ev: not one migration is run', async () => {
       const url = await empty()
-      const db = kyselyOn(openPool(url, { max: 1 }))
+      const db = kyselyOn(openPool(url, systemClock, { max: 1 }))
       const provider = { getMigrations: async () => MIGRATIONS }
       const { error } = await new Migrator({ db, provider }).migrateTo('0005_sessions')
       await db.destroy()

@@ -77,7 +77,7 @@ export class Fleet {
 
   /** Those that may ask at present: neither refused by the operator nor, of ours, cut off from all. In the same order. */
   willing(operator: string): readonly string[] {
-    return this.inOrder(operator).filter(name => this.#mayAsk(name, operator))
+    return this.inOrder(operator).filter(name => this.mayAsk(name, operator))
   }
 
   /** Who should ask an operator now. Where none may it is the first, who will be told so. */
@@ -86,7 +86,14 @@ export class Fleet {
     if (all.length === 1) return (all[0] as Ranked).name
     const first = this.#firsts.get(operator) ?? this.#firstOf(operator)
     this.#firsts.set(operator, first)
-    return this.#mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
+    return this.mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
+  }
+
+  /** Whether an egress may ask an operator at present. */
+  mayAsk(egress: string, operator: string): boolean {
+    const prober = this.#probers.get(egress)
+    if (prober !== undefined) return prober.mayAsk(operator)
+    return !(this.#others?.isRefused({ operator, egress }) ?? false)
   }
 
   /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
@@ -132,12 +139,6 @@ export class Fleet {
       this.#orders.clear()
     }
     return this.#known
-  }
-
-  #mayAsk(egress: string, operator: string): boolean {
-    const prober = this.#probers.get(egress)
-    if (prober !== undefined) return prober.mayAsk(operator)
-    return !(this.#others?.isRefused({ operator, egress }) ?? false)
   }
 
   /** When nobody will ask any more: resolves when every connection is closed that is being closed now. */

@@ -1,8 +1,7 @@
 import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { breathe, MINUTE } from '../../base/clock.ts'
 import { type Database, writeBeside } from '../database.ts'
-import { each, isPostgres } from '../dialect.ts'
-import { encodeJson } from '../postgres/text-codec.ts'
+import { each, eachTyped, isPostgres } from '../dialect.ts'
 import type { JobTable, Schema, VerificationTable } from '../schema.ts'
 
 export type Verification = VerificationTable
@@ -37,10 +36,10 @@ function insertOf(size: number): string {
 async function addTogether(trx: Transaction<Schema>, rows: readonly Verification[]): Promise<void> {
   if (rows.length === 0) return
   const columns = sql.raw(COLUMNS.join(', '))
-  const types = sql.raw(COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', '))
+  const types = COLUMNS.map(name => `${name} ${TYPES[name] ?? 'text'}`).join(', ')
   await sql`
     insert into verification (${columns})
-    select ${columns} from json_to_recordset(cast(${encodeJson(rows)} as json)) as each(${types})
+    select ${columns} from ${eachTyped(rows, types)}
     on conflict do nothing`.execute(trx)
 }
 
@@ -76,10 +75,13 @@ export async function deleteHistoryBefore(
   before: number,
   max = Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
+  // A literal, as the plan of PostgreSQL hangs on it.
   const { numAffectedRows = 0n } = await sql`
     delete from verification where (account_id, sandbox, created_at, id) in (
       select account_id, sandbox, created_at, id from verification
-      where created_at < ${before} and id <> '' order by created_at limit ${max})`.execute(trx)
+      where created_at < ${before} and id <> '' order by created_at limit ${sql.lit(max)})`.execute(
+    trx,
+  )
   return Number(numAffectedRows)
 }
 

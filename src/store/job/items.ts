@@ -1,6 +1,6 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Database } from '../database.ts'
-import { each, isPostgres } from '../dialect.ts'
+import { eachTyped, isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 
 // SQLite uses a partial index only where the statement says its condition in so many words: states that
@@ -53,9 +53,9 @@ async function fileTogether(
 ): Promise<void> {
   if (filed.length === 0) return
   await sql`
-    update item set state = 'routed', operator = value ->> 'operator', domain = value ->> 'domain',
-      route = value ->> 'route', due_at = ${now}, ready_at = ${now}
-    from ${each(trx, filed)}
+    update item set state = 'routed', operator = each.operator, domain = each.domain,
+      route = each.route, due_at = ${now}, ready_at = ${now}
+    from ${eachTyped(filed, 'position bigint, operator text, domain text, route text')}
     where ${isOf(jobId, filed)} and state = 'queued'`.execute(trx)
 }
 
@@ -100,11 +100,11 @@ async function recordTogether(
   const taken = recorded.map(() => false)
   for (const rows of withoutTwins(recorded.map((row, index) => ({ ...row, index })))) {
     const done = await sql<{ index: number }>`
-      update item set state = 'done', result = value ->> 'result', class = value ->> 'class',
-        route = null, holder = null
-      from ${each(trx, rows)}
+      update item set state = 'done', result = each.result, class = each.class, route = null,
+        holder = null
+      from ${eachTyped(rows, `${FENCED}, index integer, result text, class text`)}
       where ${isOf(jobId, rows)} and state <> 'done' and ${IN_TIME}
-      returning cast(value ->> 'index' as integer) as index`.execute(trx)
+      returning each.index as index`.execute(trx)
     for (const { index } of done.rows) taken[index] = true
   }
   return taken
@@ -145,10 +145,9 @@ async function postponeTogether(
 ): Promise<void> {
   for (const rows of withoutTwins(postponed)) {
     await sql`
-      update item set state = 'routed', due_at = cast(value ->> 'dueAt' as bigint),
-        tries = cast(value ->> 'tries' as integer), egress = value ->> 'egress',
-        refused_by = value ->> 'refused', holder = null
-      from ${each(trx, rows)}
+      update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
+        egress = each.egress, refused_by = each.refused, holder = null
+      from ${eachTyped(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text`)}
       where ${isOf(jobId, rows)} and state = 'probing' and ${IN_TIME}`.execute(trx)
   }
 }
@@ -159,12 +158,14 @@ async function postponeTogether(
  */
 function isOf(jobId: string, rows: readonly { readonly position: number }[]) {
   const positions = `{${rows.map(({ position }) => position).join(',')}}`
-  return sql`job_id = ${jobId} and position = any(cast(${positions} as bigint[]))
-    and position = cast(value ->> 'position' as bigint)`
+  return sql`job_id = ${jobId} and item.position = any(cast(${positions} as bigint[]))
+    and item.position = each.position`
 }
 
-const IN_TIME = sql`(value -> 'fence' is null or (state = value -> 'fence' ->> 'state'
-  and holder is not distinct from value -> 'fence' ->> 'holder'))`
+/** Columns of rows that may have a fence. */
+const FENCED = 'position bigint, fence json'
+const IN_TIME = sql`(fence is null or (state = fence ->> 'state'
+  and holder is not distinct from fence ->> 'holder'))`
 
 /** SQLite looks a column's indexes up for it, so the holder is named only where there is one. */
 function within(fence: Fence | undefined): RawBuilder<unknown> {

@@ -1,8 +1,9 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
-import { SECOND } from '../../base/clock.ts'
+import { type Clock, SECOND } from '../../base/clock.ts'
 import { codeOf } from '../fault/code.ts'
 import type { Schema } from '../schema.ts'
+import { cutOff, namingClient } from './client.ts'
 import { isOutage } from './faults.ts'
 import { decodeText, encodeText } from './text-codec.ts'
 
@@ -32,10 +33,11 @@ export type PoolOptions = {
 /** Connections to a PostgreSQL server. One that is lost is replaced by the next that is needed. */
 export function openPool(
   url: string,
+  clock: Clock,
   { max, loose = false, statementMs = STATEMENT_MS, silenceMs = SILENCE_MS }: PoolOptions,
 ): pg.Pool {
   const pool = new pg.Pool({
-    Client: OpenOrGone,
+    Client: namingClient(clock),
     connectionString: url,
     max,
     application_name: 'ev',
@@ -52,26 +54,6 @@ export function openPool(
   pool.on('error', () => {})
   pool.on('connect', client => void client.on('error', () => {}))
   return pool
-}
-
-/** pg says null where all is well, whatever its types say. */
-type Told = (error: Error) => void
-
-/**
- * What it tried in vain keeps no process alive: where our side gives up, as without the password that is asked for, the
- * server would wait for us for a minute.
- */
-class OpenOrGone extends pg.Client {
-  override connect(): Promise<pg.Client>
-  override connect(told: Told): void
-  override connect(told?: Told): Promise<pg.Client> | undefined {
-    if (told === undefined) return super.connect()
-    super.connect((error: Error | null) => {
-      if (error) cutOff(this)
-      told(error as Error)
-    })
-    return undefined
-  }
 }
 
 /** Queries over a pool. */
@@ -123,12 +105,6 @@ const IN_FAILED_TRANSACTION = '25P02'
 /** A statement that the server itself ended, or had no room for, leaves its connection whole. */
 const endsConnection = (error: unknown) =>
   isOutage(error) && !(error instanceof pg.DatabaseError && error.severity !== 'FATAL')
-
-/** An orderly farewell would wait for a server that is silent. */
-function cutOff(client: pg.ClientBase): void {
-  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } }
-  connection.stream.destroy()
-}
 
 const encoded = (value: unknown) => (typeof value === 'string' ? encodeText(value) : value)
 

@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { Fleet } from '../../probe/egress/fleet.ts'
 import type { List } from '../crew/lists.ts'
 import type { Entries, Slot } from './entries.ts'
 
@@ -87,9 +88,8 @@ export class Slots {
   async putAll({ fleet }: Engine, { operator, egress }: Slot): Promise<void> {
     if (this.#isShared && this.#putAll.get(operator) !== undefined) return
     this.#putAll.set(operator, {}, AGAIN_MS)
-    const willing = fleet.willing(operator)
     const { sessionsMax } = fleet.row(operator)
-    const asking = this.#called(willing.length > 0 ? willing : fleet.inOrder(operator), egress)
+    const asking = this.#called(fleet, operator, egress)
     const put = asking.map(name => this.#entries.putAll({ operator, egress: name }, sessionsMax))
     // Whoever found that there is so much to do need not wait for others to hear of it.
     if (!this.#isShared) await Promise.all(put)
@@ -101,12 +101,26 @@ export class Slots {
    * calls the next few of a tree, who call theirs: all are there after some steps, and nobody calls a thousand each
    * second. One that stands still calls nobody, so each time one more is called, by turns.
    */
-  #called(egresses: readonly string[], egress: string): readonly string[] {
-    if (egresses.length <= BRANCHES * 2) return egresses
-    const at = Math.max(0, egresses.indexOf(egress))
-    const next = egresses.slice(at * BRANCHES + 1, (at + 1) * BRANCHES + 1)
-    const byTurns = egresses[this.#turn++ % egresses.length] as string
-    return [...new Set([egress, ...next, byTurns])]
+  #called(fleet: Fleet, operator: string, egress: string): readonly string[] {
+    const order = fleet.inOrder(operator)
+    if (order.length <= BRANCHES * 2) {
+      const willing = fleet.willing(operator)
+      return willing.length > 0 ? willing : order
+    }
+    const called = new Set([egress])
+    const callBelow = (place: number) => {
+      const first = place * BRANCHES + 1
+      for (const [n, name] of order.slice(first, first + BRANCHES).entries()) {
+        // Whoever calls one that may not ask calls those below it.
+        if (fleet.mayAsk(name, operator)) called.add(name)
+        else callBelow(first + n)
+      }
+    }
+    callBelow(Math.max(0, order.indexOf(egress)))
+    // The root may be one of those that may not.
+    if (egress === fleet.firstFor(operator)) callBelow(0)
+    called.add(order[this.#turn++ % order.length] as string)
+    return [...called]
   }
 
   /** The first slot of an egress; whoever finds as many items as one connection takes adds all others. */

@@ -9,6 +9,7 @@ import { createAccount } from '../../../src/store/account/accounts.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { namingClient } from '../../../src/store/postgres/client.ts'
 import { startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
 import { CONNECTIONS_MAX } from '../../../src/work/deliver/turn.ts'
 import { cutProxy } from '../../fake/cut-proxy.ts'
@@ -21,7 +22,7 @@ const seal = createSeal('a secret of tests', systemRandom)
 async function carrier(url: string) {
   const [clock, random, log] = [systemClock, systemRandom, silentLog]
   const database = await openDatabase(url, clock)
-  const queue = await bossQueue({ url, clock, random, log })
+  const queue = await bossQueue({ url, clock, random, log, Client: namingClient(clock) })
   const post = openPost({ clock })
   const parts = { database, queue, post, seal, clock, log, version: '1.2.3' }
   const deliveries = startDeliveries(parts)

@@ -5,6 +5,7 @@ import { type Log, silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
 import { bossQueue } from '../../../src/queue/boss-queue.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
+import { namingClient } from '../../../src/store/postgres/client.ts'
 import { ask } from '../../fake/postgres-server.ts'
 import { tempPostgres } from '../../store/temp-database.ts'
 
@@ -17,7 +18,13 @@ export async function emptyPostgres(): Promise<string> {
 
 /** A queue as a process of its own would have it; closed with the test. */
 export async function openQueue(url: string, log: Log = silentLog): Promise<Queue> {
-  const queue = await bossQueue({ url, clock: systemClock, random: systemRandom, log })
+  const queue = await bossQueue({
+    url,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    Client: namingClient(systemClock),
+  })
   onTestFinished(() => queue.close())
   return queue
 }

@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
 import { bossQueue } from '../../../src/queue/boss-queue.ts'
+import { namingClient } from '../../../src/store/postgres/client.ts'
 
 // A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
 // hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.
@@ -13,7 +14,13 @@ const log = {
   error: (message: string, fields: object = {}) => console.error(message, fields),
 }
 const ledger = new pg.Pool({ connectionString: url })
-const queue = await bossQueue({ url, clock: systemClock, random: systemRandom, log })
+const queue = await bossQueue({
+  url,
+  clock: systemClock,
+  random: systemRandom,
+  log,
+  Client: namingClient(systemClock),
+})
 
 queue.work(
   'k',

@@ -32,9 +32,13 @@ export async function plansOf(
 
 async function planOf({ db, dialect }: Database, { sql, parameters }: CompiledQuery) {
   if (dialect === 'postgres') {
-    const explain = CompiledQuery.raw(`explain (costs off) ${sql}`, [...parameters])
-    const { rows } = await db.executeQuery<{ 'QUERY PLAN': string }>(explain)
-    return rows.map(row => row['QUERY PLAN'])
+    // For these values, and for whatever values there are, as it is planned once for many.
+    const both = [
+      CompiledQuery.raw(`explain (costs off) ${sql}`, [...parameters]),
+      CompiledQuery.raw(`explain (costs off, generic_plan) ${sql}`),
+    ]
+    const plans = both.map(explain => db.executeQuery<{ 'QUERY PLAN': string }>(explain))
+    return (await Promise.all(plans)).flatMap(({ rows }) => rows.map(row => row['QUERY PLAN']))
   }
   // Without their values: a plan that hangs on one is made anew for each.
   const nothing = parameters.map(() => null)

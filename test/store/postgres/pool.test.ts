@@ -99,7 +99,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   })
 
   test('as it stands still, ends what is asked of it after a while, and a transaction at once with it', async () => {
-    const pool = openPool(url, { max: 1, statementMs: 50, silenceMs: 50 })
+    const pool = openPool(url, systemClock, { max: 1, statementMs: 50, silenceMs: 50 })
     const db = kyselyOn(pool)
     onTestFinished(() => db.destroy())
     await sql`select 1`.execute(db)
@@ -114,7 +114,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   })
 
   test('a statement that takes too long is ended, and its connection is used again', async () => {
-    const db = kyselyOn(openPool(url, { max: 1, statementMs: 50 }))
+    const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: 50 }))
     onTestFinished(() => db.destroy())
     const pid = await pidOf({ db })
     await expect(sql`select pg_sleep(60)`.execute(db)).rejects.toSatisfy(isOfStorage)
@@ -122,7 +122,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
   })
 
   test('what moves tables may take as long as it likes', async () => {
-    const db = kyselyOn(openPool(url, { max: 1, statementMs: null }))
+    const db = kyselyOn(openPool(url, systemClock, { max: 1, statementMs: null }))
     onTestFinished(() => db.destroy())
     const { rows } = await sql`
       select name, setting from pg_settings where name = 'statement_timeout'`.execute(db)

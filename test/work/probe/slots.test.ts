@@ -5,19 +5,22 @@ import { Slots } from '../../../src/work/probe/slots.ts'
 import { fakeClock } from '../../fake/clock.ts'
 
 /** Egresses in the order in which an operator is asked by them, and those whose entries were put. */
-function called(count: number, isShared: boolean) {
+function called(count: number, isShared: boolean, mayAsk: (name: string) => boolean = () => true) {
   const names = Array.from({ length: count }, (_, n) => `e${n}`)
   const put: string[] = []
   const entries = {
     put: async () => {},
     putAll: async ({ egress }: Slot) => void put.push(egress),
   }
-  const fleet = { willing: () => names, inOrder: () => names, row: () => ({ sessionsMax: 2 }) }
+  const willing = names.filter(mayAsk)
+  const fleet = {
+    ...{ mayAsk, willing: () => willing, inOrder: () => names, firstFor: () => willing[0] },
+    row: () => ({ sessionsMax: 2 }),
+  }
   const clock = fakeClock()
   const slots = new Slots(entries, clock, isShared)
   return {
-    names,
-    clock,
+    ...{ names, willing, clock },
     async by(egress: string) {
       put.length = 0
       await slots.putAll({ fleet } as unknown as Engine, { operator: 'op', egress })
@@ -41,6 +44,21 @@ test('where they are many each calls few, and all come to be called', async () =
     for (const name of calls) there.add(name)
   }
   expect(there.size).toBe(house.names.length)
+})
+
+test.each<[string, (place: number) => boolean]>([
+  ['the first', place => place > 0],
+  ['a whole branch and more', place => place > 5],
+  ['two of three', place => place % 3 === 1],
+])('those that may not ask are left out, and leave nobody out: %s', async (_, mayAskAt) => {
+  const mayAsk = (name: string) => mayAskAt(Number(name.slice(1)))
+  const { willing } = called(1_000, true, mayAsk)
+  const there = new Set(willing.slice(0, 1))
+  for (const egress of there) {
+    const calls = await called(1_000, true, mayAsk).by(egress)
+    for (const name of calls) if (mayAsk(name)) there.add(name)
+  }
+  expect([...there].sort()).toEqual([...willing].sort())
 })
 
 test('one that calls again calls another one besides, as one of the tree may stand still', async () => {
