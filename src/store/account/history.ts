@@ -75,13 +75,10 @@ export async function deleteHistoryBefore(
   before: number,
   max = Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
-  // A literal, as the plan of PostgreSQL hangs on it.
   const { numAffectedRows = 0n } = await sql`
     delete from verification where (account_id, sandbox, created_at, id) in (
       select account_id, sandbox, created_at, id from verification
-      where created_at < ${before} and id <> '' order by created_at limit ${sql.lit(max)})`.execute(
-    trx,
-  )
+      where created_at < ${before} and id <> '' order by created_at limit ${max})`.execute(trx)
   return Number(numAffectedRows)
 }
 

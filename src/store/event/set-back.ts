@@ -44,7 +44,10 @@ const number = (value: number) => sql<number>`cast(${value} as bigint)`
 const earlier = (column: string, time: RawBuilder<number>) =>
   sql`case when ${sql.ref(column)} > ${time} then ${time} else ${sql.ref(column)} end`
 
-/** The first attempt of a round is always due at once. */
+/**
+ * The first attempt of a round is always due at once. The times are literals: a plan of PostgreSQL for any time takes
+ * it that many are ahead, and looks through all to find the first.
+ */
 const isAhead = ({ now, byMs }: SetBack): RawBuilder<boolean> =>
-  sql<boolean>`state in ('pending', 'retry_scheduled') and due_at > ${now}
-    and (state = 'pending' or due_at > ${byMs > 0 ? now : now + WAIT_MAX_MS})`
+  sql<boolean>`state in ('pending', 'retry_scheduled') and due_at > ${sql.lit(now)}
+    and (state = 'pending' or due_at > ${sql.lit(byMs > 0 ? now : now + WAIT_MAX_MS)})`

@@ -1,5 +1,7 @@
 import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely'
+import pg from 'pg'
 import type { Database } from '../../../src/store/database.ts'
+import { type Encoded, encodeText } from '../../../src/store/postgres/text-codec.ts'
 
 /**
  * The query plans of all that runs on the database meanwhile, line by line. What PostgreSQL says hangs on how many rows
@@ -31,19 +33,45 @@ export async function plansOf(
 }
 
 async function planOf({ db, dialect }: Database, { sql, parameters }: CompiledQuery) {
-  if (dialect === 'postgres') {
-    // For these values, and for whatever values there are, as it is planned once for many.
-    const both = [
-      CompiledQuery.raw(`explain (costs off) ${sql}`, [...parameters]),
-      CompiledQuery.raw(`explain (costs off, generic_plan) ${sql}`),
-    ]
-    const plans = both.map(explain => db.executeQuery<{ 'QUERY PLAN': string }>(explain))
-    return (await Promise.all(plans)).flatMap(({ rows }) => rows.map(row => row['QUERY PLAN']))
-  }
+  if (dialect === 'postgres') return plansOnServer(db, { sql, parameters })
   // Without their values: a plan that hangs on one is made anew for each.
   const nothing = parameters.map(() => null)
   const { rows } = await db.executeQuery<{ detail: string }>(
     CompiledQuery.raw(`explain query plan ${sql}`, nothing),
   )
   return rows.map(({ detail }) => detail)
+}
+
+/** From so many on PostgreSQL may keep one plan for all values, where that seems as good. */
+const KEPT_AFTER = 5
+
+/** The plan for these values, and the one that a connection keeps when the statement was run often. */
+function plansOnServer(
+  db: Database['db'],
+  { sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>,
+): Promise<string[]> {
+  const values = parameters.map(literalOf)
+  const given = values.length === 0 ? '' : `(${values.join(', ')})`
+  return db.connection().execute(async connection => {
+    const run = (text: string, own: readonly unknown[] = []) =>
+      connection.executeQuery<{ 'QUERY PLAN': string }>(CompiledQuery.raw(text, [...own]))
+    const first = await run(`explain (costs off) ${sql}`, parameters)
+    await run(`prepare planned as ${sql}`)
+    try {
+      const execute = `explain (costs off) execute planned${given}`
+      for (let n = 0; n < KEPT_AFTER; n++) await run(execute)
+      const kept = await run(execute)
+      return [...first.rows, ...kept.rows].map(row => row['QUERY PLAN'])
+    } finally {
+      await run('deallocate planned')
+    }
+  })
+}
+
+function literalOf(value: unknown): string {
+  if (typeof value === 'string') return pg.escapeLiteral(encodeText(value))
+  if (value !== null && typeof value === 'object' && 'toPostgres' in value) {
+    return pg.escapeLiteral((value as Encoded).toPostgres())
+  }
+  return String(value)
 }
