@@ -166,6 +166,7 @@ class House {
     const claimed = this.#shelf.take(number, max)
     const count = claimed.reduce((sum, part) => sum + part.count, 0)
     if (count === max) await this.#slotsOf(slot).putAll(this.#engine, slot)
+    else this.#slotsOf(slot).ranDry(operator)
     await this.#ask(pace, count)
     start.permit.release()
     for (const part of claimed) this.#record(part)

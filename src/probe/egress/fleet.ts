@@ -42,6 +42,11 @@ export class Fleet {
     this.#known = knownOf(NONE, this.names)
   }
 
+  /** Ours, and those of others; the very same list while nobody comes or goes. */
+  get all(): readonly string[] {
+    return this.#everybody.names
+  }
+
   /** One of ours. */
   prober(name: string): Prober {
     const prober = this.#probers.get(name)
@@ -60,8 +65,8 @@ export class Fleet {
    * or less changes the first only for those operators that it gains or leaves (rendezvous hashing).
    */
   inOrder(operator: string): readonly string[] {
-    const { all } = this.#everybody
-    if (all.length === 1) return all.map(({ name }) => name)
+    const { names } = this.#everybody
+    if (names.length === 1) return names
     const order = this.#orders.get(operator) ?? this.#ranked(operator)
     this.#orders.set(operator, order)
     return order
@@ -82,8 +87,8 @@ export class Fleet {
 
   /** Who should ask an operator now. Where none may it is the first, who will be told so. */
   firstFor(operator: string): string {
-    const { all } = this.#everybody
-    if (all.length === 1) return (all[0] as Ranked).name
+    const { names } = this.#everybody
+    if (names.length === 1) return names[0] as string
     const first = this.#firsts.get(operator) ?? this.#firstOf(operator)
     this.#firsts.set(operator, first)
     return this.mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
@@ -98,7 +103,7 @@ export class Fleet {
 
   /** Whether one of ours should leave an operator to the others: it may not ask, and one of them may. */
   standsBack(name: string, operator: string): boolean {
-    if (this.#everybody.all.length === 1 || this.prober(name).mayAsk(operator)) return false
+    if (this.all.length === 1 || this.prober(name).mayAsk(operator)) return false
     return this.willing(operator).length > 0
   }
 
@@ -160,13 +165,14 @@ type Ranked = { readonly name: string; readonly seed: number }
 type Known = {
   readonly others: readonly string[]
   /** Each once; the order of the list is nobody's concern. */
+  readonly names: readonly string[]
   readonly all: readonly Ranked[]
 }
 
-const knownOf = (others: readonly string[], own: readonly string[]): Known => ({
-  others,
-  all: [...new Set([...own, ...others])].map(name => ({ name, seed: hash(`${name} `) })),
-})
+function knownOf(others: readonly string[], own: readonly string[]): Known {
+  const names = [...new Set([...own, ...others])]
+  return { others, names, all: names.map(name => ({ name, seed: hash(`${name} `) })) }
+}
 
 /** FNV-1a, 32 bits: quick, as it is taken for every row of a list, and the same in every process. */
 function hash(text: string, seed = 0x811c9dc5): number {

@@ -60,6 +60,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   }
   const hasMore = claimed.length === max
   if (hasMore) await slots.putAll(engine, slot)
+  else slots.ranDry(operator)
   await converse(work, slot, claimed)
   // Where all were taken, the slot need not come up once more only to find nothing.
   const isDone = !hasMore && !isPaused && !engine.fleet.standsBack(egress, operator)

@@ -16,9 +16,14 @@ const GATHER_MS = 5 * SECOND
 const COUNTED_MAX = 20_000
 /** Where others take the entries away, one that is there is put again so often, and no oftener. */
 const AGAIN_MS = SECOND
+/** While an operator has more to do than is taken at once, again and again, all come to be there; so often it is seen to. */
+const AGAIN_MAX_MS = 30 * SECOND
 
 /** Egresses that one calls when it has too much to do. */
 const BRANCHES = 4
+
+/** When all entries of an operator were put, and how long that is taken to hold. */
+type Call = { readonly at: number; waitMs: number; readonly among: readonly string[] }
 
 type Gathering = { count: number; readonly since: number; putAt: number }
 
@@ -29,8 +34,8 @@ export class Slots {
   readonly #isShared: boolean
   /** Operators with fewer items filed since they were last asked than fill a connection, and since when. */
   readonly #gathering = new Map<string, Gathering>()
-  /** Operators all of whose slots were put lately. */
-  readonly #putAll: TtlMap<object>
+  /** By operator. */
+  readonly #calls: TtlMap<Call>
   #turn = 0
 
   /** `isShared`: others work on the entries too, and putting one takes time. */
@@ -38,7 +43,7 @@ export class Slots {
     this.#entries = entries
     this.#clock = clock
     this.#isShared = isShared
-    this.#putAll = new TtlMap({ sizeMax: COUNTED_MAX, clock })
+    this.#calls = new TtlMap({ sizeMax: COUNTED_MAX, clock })
   }
 
   /** One more item was filed: its operator is asked when a connection can be filled, or after a while. */
@@ -86,14 +91,29 @@ export class Slots {
 
   /** All of them, for every egress that `egress` is to call; an entry that is there stays as it is. */
   async putAll({ fleet }: Engine, { operator, egress }: Slot): Promise<void> {
-    if (this.#isShared && this.#putAll.get(operator) !== undefined) return
-    this.#putAll.set(operator, {}, AGAIN_MS)
+    if (this.#isShared && !this.#shouldCall(operator, fleet.all)) return
     const { sessionsMax } = fleet.row(operator)
     const asking = this.#called(fleet, operator, egress)
     const put = asking.map(name => this.#entries.putAll({ operator, egress: name }, sessionsMax))
     // Whoever found that there is so much to do need not wait for others to hear of it.
     if (!this.#isShared) await Promise.all(put)
-    else for (const entered of put) entered.catch(() => this.#putAll.delete(operator))
+    else for (const entered of put) entered.catch(() => this.#calls.delete(operator))
+  }
+
+  /** An operator had less to do than a connection takes: those who found nothing gave their entries up. */
+  ranDry(operator: string): void {
+    const call = this.#calls.get(operator)
+    if (call !== undefined) call.waitMs = AGAIN_MS
+  }
+
+  #shouldCall(operator: string, among: readonly string[]): boolean {
+    const now = this.#clock.ticks()
+    const last = this.#calls.get(operator)
+    const isSame = last?.among === among
+    if (isSame && now - last.at < last.waitMs) return false
+    const waitMs = isSame ? Math.min(last.waitMs * 2, AGAIN_MAX_MS) : AGAIN_MS
+    this.#calls.set(operator, { at: now, waitMs, among }, 2 * AGAIN_MAX_MS)
+    return true
   }
 
   /**

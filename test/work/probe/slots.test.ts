@@ -14,13 +14,19 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
   }
   const willing = names.filter(mayAsk)
   const fleet = {
-    ...{ mayAsk, willing: () => willing, inOrder: () => names, firstFor: () => willing[0] },
+    ...{
+      all: names,
+      mayAsk,
+      willing: () => willing,
+      inOrder: () => names,
+      firstFor: () => willing[0],
+    },
     row: () => ({ sessionsMax: 2 }),
   }
   const clock = fakeClock()
   const slots = new Slots(entries, clock, isShared)
   return {
-    ...{ names, willing, clock },
+    ...{ names, willing, clock, slots, fleet },
     async by(egress: string) {
       put.length = 0
       await slots.putAll({ fleet } as unknown as Engine, { operator: 'op', egress })
@@ -66,7 +72,48 @@ test('one that calls again calls another one besides, as one of the tree may sta
   const calls = new Set<string>()
   for (let n = 0; n < 1_000; n++) {
     for (const name of await by('e999')) calls.add(name)
-    await clock.advance(1_001)
+    await clock.advance(30_000)
   }
   expect(calls.size).toBe(1_000)
+})
+
+/** At which times, in seconds from now, an egress that always has too much to do calls others, within five minutes. */
+async function callsOf({ by, clock }: ReturnType<typeof called>): Promise<number[]> {
+  const times: number[] = []
+  for (let second = 0; second < 300; second++) {
+    if ((await by('e0')).length > 0) times.push(second)
+    await clock.advance(1_000)
+  }
+  return times
+}
+
+test('while there is always more to do, others are called ever more seldom', async () => {
+  const times = await callsOf(called(9, true))
+  expect(times.slice(0, 7)).toEqual([0, 1, 3, 7, 15, 31, 61])
+  expect(times.at(-1)).toBe(271)
+})
+
+test('who ran dry calls within a second when there is more again, as others gave their entries up', async () => {
+  const house = called(9, true)
+  await callsOf(house)
+  expect(await house.by('e0')).toEqual([])
+  house.slots.ranDry('op')
+  expect(await house.by('e0')).not.toEqual([])
+  expect(await house.by('e0')).toEqual([])
+})
+
+test('another egress is called as soon as it is there', async () => {
+  const house = called(9, true)
+  await callsOf(house)
+  house.fleet.all = [...house.names, 'e9']
+  expect(await house.by('e0')).not.toEqual([])
+  expect(await house.by('e0')).toEqual([])
+})
+
+test('in one process, where entries cost nothing, all are called each time', async () => {
+  const { by } = called(3, false)
+  expect([await by('e0'), await by('e0')]).toEqual([
+    ['e0', 'e1', 'e2'],
+    ['e0', 'e1', 'e2'],
+  ])
 })
