@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { type Database, writeLoosely } from '../database.ts'
-import { isPostgres } from '../dialect.ts'
-import type { Waiting } from '../job/claims.ts'
+import { pairsOf, type Waiting, type WaitingSpan } from '../job/claims.ts'
 import { serverTime } from './server-time.ts'
 
 // What the queue must have an entry for, as the store tells it. States that choose rows are literals, so that the
@@ -28,10 +27,10 @@ export type WaitingPage = {
 /** Looks through `max` pairs of an operator and a job that has items for it, from one pair on. */
 export async function overdueOperators(
   { reader }: Database,
-  o: { after: Waiting; max: number; dueBefore: number },
+  o: WaitingSpan & { dueBefore: number },
 ): Promise<WaitingPage> {
   const { rows } = await sql<Waiting & { isOverdue: number }>`
-    with recursive pair(operator, job_id, number) as (${pairs(isPostgres(reader), o)})
+    with recursive pair(operator, job_id, number) as (${pairsOf(reader, o)})
     select operator, job_id as "jobId", case when exists (
         select 1 from job where job.id = pair.job_id and ${isOpen}) and exists (
         select 1 from item where item.operator = pair.operator and item.job_id = pair.job_id
@@ -43,25 +42,6 @@ export async function overdueOperators(
     operators: [...new Set(rows.filter(row => row.isOverdue === 1).map(row => row.operator))],
     next: last === undefined ? null : { operator: last.operator, jobId: last.jobId },
   }
-}
-
-/** PostgreSQL reads all rows of a pair for its one name; so it is led from pair to pair. SQLite goes by itself. */
-function pairs(leads: boolean, { after, max }: { after: Waiting; max: number }) {
-  const first = sql`
-    select operator, job_id from item
-    where state = 'routed' and (operator, job_id) > (${after.operator}, ${after.jobId})`
-  if (!leads) {
-    return sql`select operator, job_id, 1 from (
-      select distinct operator, job_id from (${first}) order by operator, job_id limit ${max})`
-  }
-  return sql`
-    select first.*, 1 from (${first} order by operator, job_id limit 1) as first
-    union all
-    select next.*, pair.number + 1 from pair cross join lateral (
-      select operator, job_id from item
-      where state = 'routed' and (operator, job_id) > (pair.operator, pair.job_id)
-      order by operator, job_id limit 1) as next
-    where pair.number < ${max}`
 }
 
 export type Bound = { readonly jobId: string; readonly operator: string; readonly egress: string }

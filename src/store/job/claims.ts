@@ -1,4 +1,10 @@
-import { type ExpressionBuilder, type QueryCreator, sql } from 'kysely'
+import {
+  type ExpressionBuilder,
+  type Kysely,
+  type QueryCreator,
+  type RawBuilder,
+  sql,
+} from 'kysely'
 import { type Database, writeLoosely } from '../database.ts'
 import { isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
@@ -121,16 +127,36 @@ export async function jobsWaitingFor({ db }: Database, operator: string): Promis
 /** An operator that has items of a job waiting. */
 export type Waiting = { readonly operator: string; readonly jobId: string }
 
+export type WaitingSpan = { readonly after: Waiting; readonly max: number }
+
 /** All of them, page by page in this order. */
-export async function waitingPage(
-  { db }: Database,
-  o: { after: Waiting; max: number },
-): Promise<Waiting[]> {
+export async function waitingPage({ db }: Database, span: WaitingSpan): Promise<Waiting[]> {
   const { rows } = await sql<Waiting>`
-    select distinct operator, job_id as "jobId" from item
-    where state = 'routed' and (operator, job_id) > (${o.after.operator}, ${o.after.jobId})
-    order by operator, job_id limit ${o.max}`.execute(db)
+    with recursive pair(operator, job_id, number) as (${pairsOf(db, span)})
+    select operator, job_id as "jobId" from pair order by operator, job_id`.execute(db)
   return rows
+}
+
+/**
+ * For a recursive `pair(operator, job_id, number)`. PostgreSQL reads all rows of a pair for its one name; so it is led
+ * from pair to pair. SQLite goes by itself.
+ */
+export function pairsOf(db: Kysely<Schema>, { after, max }: WaitingSpan): RawBuilder<unknown> {
+  const first = sql`
+    select operator, job_id from item
+    where state = 'routed' and (operator, job_id) > (${after.operator}, ${after.jobId})`
+  if (!isPostgres(db)) {
+    return sql`select operator, job_id, 1 from (
+      select distinct operator, job_id from (${first}) order by operator, job_id limit ${max})`
+  }
+  return sql`
+    select first.*, 1 from (${first} order by operator, job_id limit 1) as first
+    union all
+    select next.*, pair.number + 1 from pair cross join lateral (
+      select operator, job_id from item
+      where state = 'routed' and (operator, job_id) > (pair.operator, pair.job_id)
+      order by operator, job_id limit 1) as next
+    where pair.number < ${max}`
 }
 
 /** Egresses that have items of their own waiting, by operator. */
