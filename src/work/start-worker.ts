@@ -42,7 +42,7 @@ export type WorkerParts = {
 }
 
 /** What a crew needs to know of how this process stands among those that share its database. */
-export type CrewMembership = Pick<Membership, 'id' | 'onLost'>
+export type CrewMembership = Pick<Membership, 'id' | 'onLost' | 'onSilent'>
 
 /** Works on jobs; and remembers answers, written together with the results that they belong to. */
 export type JobWorkerWithMemory = JobWorker & { readonly memory: ResultMemory }

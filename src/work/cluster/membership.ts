@@ -18,6 +18,8 @@ import type { Database } from '../../store/database.ts'
 export const BEAT_MS = 3 * SECOND
 /** Who was not heard of for so long is dead. */
 export const DEAD_MS = 10 * SECOND
+/** Who was not heard of for so long should have ended what it has in hand: in a moment others may begin with it. */
+export const SILENT_MS = DEAD_MS - SECOND / 2
 /** So often each looks for those who are. */
 const LOOK_MS = 2 * SECOND
 /** What is not done after this time is tried again beside it: its connection may be dead, and another alive. */
@@ -43,6 +45,8 @@ export interface Membership {
   readonly id: string
   /** Calls once whenever the process finds itself buried: others have what it had in hand. Gives the function that ends that. */
   onLost(call: () => void): () => void
+  /** The same whenever it was not heard of for so long that it may soon be buried, as when it is cut off. */
+  onSilent(call: () => void): () => void
   /** Names of the egresses that some member asks by, in alphabetical order, as at the last look. */
   egresses(): readonly string[]
   /**
@@ -66,13 +70,16 @@ class LivingMember {
   readonly #parts: MembershipParts
   readonly #clock: Clock
   readonly #stopping = new AbortController()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = { lost: new Set<() => void>(), silent: new Set<() => void>() }
   #id = ''
   /** It has not joined yet, or was buried and has not joined anew. */
   #isLost = true
   /** When it was last heard of, and since when without a gap; both by the database's clock. */
   #heardAt = 0
   #since = 0
+  /** When the last beat that came in went out, in ticks; the alarm is put off with each. */
+  #begunAt = Number.NEGATIVE_INFINITY
+  #cancelAlarm: (() => void) | null = null
   #egresses: readonly string[]
   /** What fails now: it is told of once. */
   readonly #failing = new Set<string>()
@@ -86,6 +93,7 @@ class LivingMember {
   async join(): Promise<void> {
     const { database, random, role, name, version, egresses } = this.#parts
     const id = `mem_${random.token(ID_LENGTH)}`
+    const begunAt = this.#clock.ticks()
     const at = await joinCluster(database, { id, role, name, version, egresses })
     // It was tried again meanwhile, and succeeded; or nobody wants to join any more.
     if (!this.#isLost || this.#stopping.signal.aborted) return leaveCluster(database, id)
@@ -93,6 +101,7 @@ class LivingMember {
     this.#isLost = false
     this.#heardAt = at
     this.#since = at
+    this.#setAlarm(begunAt)
   }
 
   live(): Membership {
@@ -106,10 +115,8 @@ class LivingMember {
       get id() {
         return id()
       },
-      onLost: call => {
-        this.#listeners.add(call)
-        return () => void this.#listeners.delete(call)
-      },
+      onLost: call => listen(this.#listeners.lost, call),
+      onSilent: call => listen(this.#listeners.silent, call),
       egresses: () => this.#egresses,
       stop: () => {
         stopped ??= this.#stop(running)
@@ -121,18 +128,29 @@ class LivingMember {
   async #beat(): Promise<void> {
     if (this.#isLost) return this.join()
     const id = this.#id
+    const begunAt = this.#clock.ticks()
     const at = await beat(this.#parts.database, id)
     // One that was sent before may be answered later.
     if (id !== this.#id || this.#isLost || this.#stopping.signal.aborted) return
     if (at === null) return this.#lose()
     if (at < this.#heardAt || at - this.#heardAt > TOUCH_MS) this.#since = at
     this.#heardAt = at
+    this.#setAlarm(begunAt)
+  }
+
+  /** The others count from when the beat came in, which was later than when it went out. */
+  #setAlarm(begunAt: number) {
+    if (begunAt < this.#begunAt) return
+    this.#begunAt = begunAt
+    this.#cancelAlarm?.()
+    const leftMs = begunAt + SILENT_MS - this.#clock.ticks()
+    this.#cancelAlarm = this.#clock.after(leftMs, () => tell(this.#listeners.silent))
   }
 
   #lose(): Promise<void> {
     this.#isLost = true
     this.#parts.log.warn('taken for dead by others: what was under way ends', { member: this.#id })
-    for (const call of [...this.#listeners]) call()
+    tell(this.#listeners.lost)
     return this.join()
   }
 
@@ -189,7 +207,19 @@ class LivingMember {
   async #stop(running: Promise<unknown>): Promise<void> {
     this.#stopping.abort()
     await running
+    this.#cancelAlarm?.()
     // Where that fails the others find out by themselves.
     await this.#telling('leave', () => leaveCluster(this.#parts.database, this.#id))
   }
+}
+
+type Listeners = Set<() => void>
+
+function listen(listeners: Listeners, call: () => void): () => void {
+  listeners.add(call)
+  return () => void listeners.delete(call)
+}
+
+function tell(listeners: Listeners) {
+  for (const call of [...listeners]) call()
 }

@@ -17,7 +17,7 @@ export type ConversationParts = Omit<ProbeWork, 'lost' | 'holder'> & {
 export class Conversations {
   readonly #parts: ConversationParts
   readonly #places: Places
-  /** Aborts when the others took us for dead; then there is another. */
+  /** Aborts when the others took us for dead, or are about to; then there is another. */
   #lost = new AbortController()
   /** The member under which items were claimed last, and the one that is lost. */
   #holder: string | null = null
@@ -27,7 +27,13 @@ export class Conversations {
   constructor(parts: ConversationParts) {
     this.#parts = parts
     this.#places = new Places(parts.concurrency)
-    this.#forget = parts.cluster?.onLost(() => this.#lose()) ?? (() => {})
+    const forget = [
+      parts.cluster?.onLost(() => this.#lose()),
+      parts.cluster?.onSilent(() => this.#abort()),
+    ]
+    this.#forget = () => {
+      for (const end of forget) end?.()
+    }
   }
 
   /**
@@ -64,6 +70,10 @@ export class Conversations {
 
   #lose() {
     this.#lostHolder = this.#holder
+    this.#abort()
+  }
+
+  #abort() {
     this.#lost.abort()
     this.#lost = new AbortController()
   }

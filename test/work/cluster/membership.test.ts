@@ -9,6 +9,7 @@ import {
   BEAT_MS,
   DEAD_MS,
   type Membership,
+  SILENT_MS,
   startMembership,
 } from '../../../src/work/cluster/membership.ts'
 import { quiet } from '../../engine/house.ts'
@@ -22,6 +23,8 @@ type Process = {
   /** False: it does not get through to the database. */
   reaches: boolean
   readonly lost: string[]
+  /** When it was told that it is silent, ms since it was cut off. */
+  readonly silent: number[]
   readonly said: string[]
 }
 
@@ -36,11 +39,12 @@ async function cluster() {
     const said: string[] = []
     const say: Log['warn'] = message => void said.push(message)
     const log = { debug() {}, info() {}, warn: say, error: say }
-    const process = { reaches: true, lost: [] as string[], said }
+    const process = { reaches: true, lost: [] as string[], silent: [] as number[], said }
     const cut = unreachable(own, () => !process.reaches)
     const parts = { random, log, role: 'worker' as const, name, version: '1', egresses }
     const membership = await startMembership({ ...parts, database: cut })
     membership.onLost(() => process.lost.push(membership.id))
+    membership.onSilent(() => process.silent.push(clock.ticks()))
     onTestFinished(async () => {
       process.reaches = true
       await membership.stop()
@@ -145,13 +149,36 @@ describe('a member that is cut off from the database', () => {
     ])
   })
 
+  test('is told of it before others may bury it, each time, and not while it is heard of', async () => {
+    const { clock, begin, members } = await cluster()
+    await begin('a')
+    const b = await begin('b')
+    await pass(clock, 60_000)
+    expect(b.silent).toEqual([])
+    for (const before of [0, 1]) {
+      const cutAt = clock.ticks()
+      b.reaches = false
+      while (b.silent.length === before) await pass(clock, 500)
+      expect(await members()).toEqual(['a', 'b'])
+      const silentMs = clock.ticks() - cutAt
+      expect(silentMs).toBeGreaterThan(SILENT_MS - BEAT_MS - 500)
+      expect(silentMs).toBeLessThanOrEqual(SILENT_MS + 500)
+      await pass(clock, 5_000)
+      expect(await members()).toEqual(['a'])
+      b.reaches = true
+      await pass(clock, 5_000)
+      expect(await members()).toEqual(['a', 'b'])
+    }
+    await pass(clock, 60_000)
+    expect(b.silent).toHaveLength(2)
+  })
+
   test('tells nobody that no longer listens', async () => {
     const { clock, begin } = await cluster()
     await begin('a')
     const b = await begin('b')
     let calls = 0
-    const end = b.membership.onLost(() => calls++)
-    end()
+    for (const listen of [b.membership.onLost, b.membership.onSilent]) listen(() => calls++)()
     b.reaches = false
     await pass(clock, 15_000)
     b.reaches = true

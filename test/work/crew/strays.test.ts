@@ -21,7 +21,7 @@ async function claimed() {
   onTestFinished(() => stopping.abort())
   const strays = new Strays({
     ...{ database, log: silentLog, stopping: stopping.signal },
-    cluster: { id: 'mem_1', onLost: () => () => {} },
+    cluster: { id: 'mem_1', onLost: () => () => {}, onSilent: () => () => {} },
   })
   const pass = async (ms: number) => {
     await clock.advance(ms)

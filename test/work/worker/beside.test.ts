@@ -17,6 +17,7 @@ async function member(visits: { silent: number }) {
   const leases = new Set<AbortController>()
   const losing = {
     calls: new Set<() => void>(),
+    silentCalls: new Set<() => void>(),
     /** Those that are held now. */
     loseLeases() {
       for (const lease of leases) lease.abort()
@@ -27,6 +28,10 @@ async function member(visits: { silent: number }) {
     onLost(call: () => void) {
       losing.calls.add(call)
       return () => void losing.calls.delete(call)
+    },
+    onSilent(call: () => void) {
+      losing.silentCalls.add(call)
+      return () => void losing.silentCalls.delete(call)
     },
   }
   let visit = 0
@@ -82,6 +87,22 @@ describe('a conversation whose entry may be another’s', () => {
   })
 })
 
+describe('a member that was not heard of for so long that it may be buried', () => {
+  test('ends its conversations at once, and goes on under its name when it is heard of again', async () => {
+    const { submit, worker, pass, mx, items, losing, reasons } = await member({ silent: 1 })
+    await submit('job_1', users(5))
+    worker.take('job_1')
+    await pass(6 * SECOND)
+    expect(await items()).toEqual([{ state: 'probing', holder: 'mem_1' }])
+    for (const call of losing.silentCalls) call()
+    await pass(100)
+    expect(mx.sessions[0]?.closed).toBe(true)
+    await pass(3 * SECOND)
+    expect(await reasons('job_1')).toEqual(Array(5).fill('accepted_email'))
+    expect(await items()).toEqual([{ state: 'done', holder: null }])
+  })
+})
+
 describe('a member that is taken for dead', () => {
   test('asks nothing until it is another, and then all that it had', async () => {
     const home = await member({ silent: 1 })
@@ -108,7 +129,7 @@ test('a worker that stops hears of no loss any more', async () => {
   worker.take('job_1')
   await pass(10 * SECOND)
   expect(await readJob(database, 'job_1')).toMatchObject({ state: 'completed', deliverable: 30 })
-  expect(losing.calls.size).toBe(1)
+  expect([losing.calls.size, losing.silentCalls.size]).toEqual([1, 1])
   await settled(clock, worker.stop())
-  expect(losing.calls.size).toBe(0)
+  expect([losing.calls.size, losing.silentCalls.size]).toEqual([0, 0])
 })
