@@ -154,7 +154,7 @@ class House {
     this.#turns++
     if (this.#turns % 1_024 === 0) this.#count()
     const number = this.#numbers.get(operator) as number
-    if (!this.#shelf.has(number)) return 'done'
+    if (!this.#shelf.has(number)) return this.#whenDue(slot)
     const pace = this.#pace(egress, operator)
     if (pace.readyInMs > PATIENCE_MS) return { dueAt: this.#clock.now() + pace.readyInMs }
     const start = pace.tryStart()
@@ -166,11 +166,16 @@ class House {
     const claimed = this.#shelf.take(number, max)
     const count = claimed.reduce((sum, part) => sum + part.count, 0)
     if (count === max) await this.#slotsOf(slot).putAll(this.#engine, slot)
-    else this.#slotsOf(slot).ranDry(operator)
     await this.#ask(pace, count)
     start.permit.release()
     for (const part of claimed) this.#record(part)
-    return this.#shelf.has(number) ? { dueAt: this.#clock.now() } : 'done'
+    return this.#shelf.has(number) ? { dueAt: this.#clock.now() } : this.#whenDue(slot)
+  }
+
+  /** Nothing waits for its time here. */
+  #whenDue(slot: Slot): NextDue {
+    this.#slotsOf(slot).ranDry(slot.operator)
+    return 'done'
   }
 
   async #ask(pace: Pace, count: number): Promise<void> {

@@ -43,7 +43,7 @@ export class NamedStatements {
     return name
   }
 
-  /** Whether a connection has kept its plans for so long that it should forget them; it is taken at its word. */
+  /** Whether a connection has kept its plans for so long that it should forget them: whoever is told so does it. */
   shouldForgetPlans(connection: object): boolean {
     const now = this.#clock.ticks()
     const plannedAt = this.#plannedAt.get(connection)

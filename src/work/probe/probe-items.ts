@@ -60,7 +60,6 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   }
   const hasMore = claimed.length === max
   if (hasMore) await slots.putAll(engine, slot)
-  else slots.ranDry(operator)
   await converse(work, slot, claimed)
   // Where all were taken, the slot need not come up once more only to find nothing.
   const isDone = !hasMore && !isPaused && !engine.fleet.standsBack(egress, operator)
@@ -98,7 +97,9 @@ async function converse(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]
 }
 
 /** Nothing is due: when something will be. */
-async function whenDue({ database, recorder, claims }: ProbeWork, slot: Slot): Promise<NextDue> {
+async function whenDue(work: ProbeWork, slot: Slot): Promise<NextDue> {
+  const { database, recorder, claims, slots } = work
+  slots.ranDry(slot.operator)
   // What was put back and is not durable yet counts too.
   await recorder.flushed()
   let soonest: number | null = null

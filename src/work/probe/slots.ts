@@ -16,8 +16,11 @@ const GATHER_MS = 5 * SECOND
 const COUNTED_MAX = 20_000
 /** Where others take the entries away, one that is there is put again so often, and no oftener. */
 const AGAIN_MS = SECOND
-/** While an operator has more to do than is taken at once, again and again, all come to be there; so often it is seen to. */
-const AGAIN_MAX_MS = 30 * SECOND
+/**
+ * While there is more to do again and again all come to be there: they are put ever more seldom, and so often in the end,
+ * as others may have given theirs up in a moment without anything to do.
+ */
+const AGAIN_MAX_MS = 8 * SECOND
 
 /** Egresses that one calls when it has too much to do. */
 const BRANCHES = 4
@@ -100,7 +103,7 @@ export class Slots {
     else for (const entered of put) entered.catch(() => this.#calls.delete(operator))
   }
 
-  /** An operator had less to do than a connection takes: those who found nothing gave their entries up. */
+  /** An operator had less to do than a connection takes: whoever found nothing gave its entry up. */
   ranDry(operator: string): void {
     const call = this.#calls.get(operator)
     if (call !== undefined) call.waitMs = AGAIN_MS
