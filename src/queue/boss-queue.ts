@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { type Queue as BossOptions, type ConstructorOptions, PgBoss } from 'pg-boss'
 import { type Clock, HOUR, SECOND, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
@@ -15,8 +14,8 @@ export type BossQueueParts = {
   readonly clock: Clock
   readonly log: Log
   readonly random: Random
-  /** What connections are made of. */
-  readonly Client: typeof pg.Client
+  /** The class of its connections, a `pg.Client`. */
+  readonly Client: object
 }
 
 /** Beside them one listens for what others put: three connections in all. */
