@@ -28,11 +28,13 @@ const share = addresses / YEAR_ADDRESSES
 say(
   `Machine: ${machine()}. ${count(addresses)} addresses: ${percent(share)} of a year of 1,000,000,000.`,
 )
-for (const [way, title, overMs] of [
-  ['year', `handed in over ${days(YEAR_MS * share)} days, as they come in a year`, YEAR_MS * share],
-  ['at-once', 'all handed in at once', 0],
-] as const) {
-  if (!values.way.split(',').includes(way)) continue
+const WAYS = {
+  year: [`handed in over ${days(YEAR_MS * share)} days, as they come in a year`, YEAR_MS * share],
+  'at-once': ['all handed in at once', 0],
+} as const
+for (const way of values.way.split(',')) {
+  if (!(way in WAYS)) throw new Error(`--way is ${Object.keys(WAYS).join(' or ')}, not ${way}.`)
+  const [title, overMs] = WAYS[way as keyof typeof WAYS]
   say(`\n### ${title}\n`)
   say(row(HEADINGS))
   say(row(HEADINGS.map(() => '---')))

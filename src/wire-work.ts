@@ -105,11 +105,9 @@ function houseOn(
       if (!isStopping) await worker.memory.remember(entries)
     },
   }
+  const near = shared === null ? memory : nearMemory(memory, clock)
   const engine = wireEngine(config, doors, {
-    ...{
-      lists,
-      ...(config.cache ? { memory: shared === null ? memory : nearMemory(memory, clock) } : {}),
-    },
+    ...{ lists, ...(config.cache ? { memory: near } : {}) },
     ...(shared === null ? {} : { cluster: shared.common }),
   })
   const { fleet } = engine
