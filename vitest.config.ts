@@ -13,7 +13,7 @@ export default defineConfig({
           name: 'ev',
           include: ['test/**/*.test.ts'],
           exclude: ['test/cluster/**'],
-          globalSetup: 'test/build.ts',
+          globalSetup: 'test/support/build-setup.ts',
         },
       },
       {
@@ -22,7 +22,7 @@ export default defineConfig({
         test: {
           name: 'PostgreSQL',
           include: ['test/store/**/*.test.ts', 'test/cluster/**/*.test.ts'],
-          globalSetup: ['test/build.ts', 'test/postgres.ts'],
+          globalSetup: ['test/support/build-setup.ts', 'test/support/postgres-setup.ts'],
           env: { EV_TEST_DATABASE: 'postgres' },
           // Servers are cut off and processes killed here in real time: what a busy machine upset is tried once more,
           // and told of as such; a fault of ours fails twice.

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine, EvError } from '../src/index.ts'
-import { fakeClock } from './fake/clock.ts'
-import { scriptedMx } from './fake/mx.ts'
-import { zone } from './fake/zone.ts'
+import { fakeClock } from './support/clock.ts'
+import { scriptedMx } from './support/mx.ts'
+import { zone } from './support/zone.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 

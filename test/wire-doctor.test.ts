@@ -3,8 +3,8 @@ import { toConfig } from '../src/config/config.ts'
 import { parseIp } from '../src/doctor/identity/ip.ts'
 import { usualExchangers } from '../src/doctor/way/round.ts'
 import { wireDoctor } from '../src/wire-doctor.ts'
-import { scriptedMx } from './fake/mx.ts'
-import { zone } from './fake/zone.ts'
+import { scriptedMx } from './support/mx.ts'
+import { zone } from './support/zone.ts'
 
 const PARTS = { databaseUrl: 'sqlite:/nowhere/ev.sqlite', exchangers: null }
 

@@ -5,12 +5,12 @@ import { toConfig } from '../src/config/config.ts'
 import type { KnownCatchAll } from '../src/probe/catch-all-share.ts'
 import { classOf } from '../src/verdict/verdict.ts'
 import { wireEngine } from '../src/wire.ts'
-import { isUnguessable, knows, mail, quiet } from './engine/house.ts'
-import { fakeClock } from './fake/clock.ts'
-import { scriptedMx } from './fake/mx.ts'
-import { fakePaceShare } from './fake/pace-share.ts'
-import { countedRandom } from './fake/random.ts'
-import { zone } from './fake/zone.ts'
+import { fakeClock } from './support/clock.ts'
+import { isUnguessable, knows, mail, quiet } from './support/engine.ts'
+import { scriptedMx } from './support/mx.ts'
+import { countedRandom } from './support/random.ts'
+import { fakePaceShare } from './support/shared-rate-state.ts'
+import { zone } from './support/zone.ts'
 
 /** An engine as a member of a cluster has it. */
 function member(egresses: readonly string[] = ['default']) {

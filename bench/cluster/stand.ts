@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Fleet, type FleetOptions, type Unit } from '../../test/cluster/journey/fleet.ts'
 import { addressesOf, type List } from '../../test/cluster/journey/list.ts'
-import { type PostgresServer, startPostgres } from '../../test/fake/postgres-server.ts'
+import { type PostgresServer, startPostgres } from '../../test/support/postgres-server.ts'
 
 /** Processes of ev on a PostgreSQL with its disk as it is in life, or on files of their own. */
 export type Stand = { readonly postgres: PostgresServer | null; readonly fleet: Fleet }

@@ -1,4 +1,4 @@
-import { xorshift } from '../../test/fake/random.ts'
+import { xorshift } from '../../test/support/random.ts'
 
 /** Lists as people hand them in, and whose mail their addresses are. */
 export type Load = {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { hashOf, isSameHash, isWellFormed, newSecret } from '../../src/account/key.ts'
 import { systemRandom } from '../../src/base/random.ts'
-import { countedRandom } from '../fake/random.ts'
+import { countedRandom } from '../support/random.ts'
 
 describe('a new key', () => {
   test('is ev_live_, 32 characters of chance and 6 that check them', () => {

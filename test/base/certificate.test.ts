@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { certify, certifySelf, makeAuthority } from '../../src/base/certificate.ts'
 import { DAY } from '../../src/base/clock.ts'
 import { systemRandom as random } from '../../src/base/random.ts'
-import { countedRandom } from '../fake/random.ts'
+import { countedRandom } from '../support/random.ts'
 
 const NOW = Date.UTC(2026, 5, 1, 12)
 const authority = makeAuthority({ name: 'Authority of Ann', now: NOW, days: 10, random })

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { breathe, sleep, systemClock } from '../../src/base/clock.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 describe('sleep', () => {
   test('lasts as long as it says', async () => {

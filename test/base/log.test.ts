@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { calmLog, type LogFields, silentLog } from '../../src/base/log.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 function heard() {
   const clock = fakeClock()

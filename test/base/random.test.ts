@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { shuffled, systemRandom } from '../../src/base/random.ts'
-import { countedRandom } from '../fake/random.ts'
+import { countedRandom } from '../support/random.ts'
 
 describe('chance', () => {
   test('stays below its limit and reaches all of it', () => {

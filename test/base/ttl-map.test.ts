@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { TtlMap } from '../../src/base/ttl-map.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 const mapOf = (sizeMax: number) => {
   const clock = fakeClock()

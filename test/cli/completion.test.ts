@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
-import { EV, emptyFolder, runEv } from './run-ev.ts'
+import { EV, emptyFolder, runEv } from '../support/ev-process.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 const scripts = {} as Record<(typeof SHELLS)[number], string>

@@ -5,7 +5,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import { EV, type EvOptions, emptyFolder, type Ran, runEv, startEv, towards } from './run-ev.ts'
+import {
+  EV,
+  type EvOptions,
+  emptyFolder,
+  type Ran,
+  runEv,
+  startEv,
+  towards,
+} from '../support/ev-process.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
 

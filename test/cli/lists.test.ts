@@ -6,8 +6,8 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import { rowsIn } from '../journey/lists.ts'
-import { EV, emptyFolder, type Ran, runEv, startEv, towards } from './run-ev.ts'
+import { rowsIn } from '../support/csv.ts'
+import { EV, emptyFolder, type Ran, runEv, startEv, towards } from '../support/ev-process.ts'
 
 /** Domains with a host each: polite ones, and ones that ask to come back after a second. */
 const POLITE = ['good', 'listed', 'run']

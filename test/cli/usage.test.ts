@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
 import { SERVE_SETTINGS } from '../../src/config/serve-settings.ts'
 import { ENGINE_SETTINGS } from '../../src/config/settings.ts'
-import { EV, emptyFolder, type Ran, runEv, startEv } from './run-ev.ts'
+import { EV, emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
 
 /** What people see of a fault: sentences, no stack, nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {

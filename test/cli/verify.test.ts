@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import { type EvOptions, emptyFolder, runEv, startEv, towards } from './run-ev.ts'
+import { type EvOptions, emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 
 const SCENARIO: Scenario = {
   mailboxes: ['ann', 'ben', 'o’neil'],

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { EV, emptyFolder, runEv, startEv } from './run-ev.ts'
+import { EV, emptyFolder, runEv, startEv } from '../support/ev-process.ts'
 
 const SMALL = {
   mailboxes: ['ann'],

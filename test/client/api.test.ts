@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type EvClient, verifyWebhook } from '../../src/client/client.ts'
 import { openapiDocument } from '../../src/http/document/openapi.ts'
-import { house } from '../http/house.ts'
+import { createTestService } from '../support/service.ts'
 import { failureOf, far } from './far.ts'
 import { near } from './near.ts'
 
@@ -30,7 +30,7 @@ test('each path of the API has a method, and each method a path', async () => {
     ...[webhooks.delivery('{id}', '{delivery_id}'), webhooks.retry('{id}', '{delivery_id}')],
     webhooks.recover('{id}', { since: '2026-03-21T00:00:00Z' }),
   ])
-  const { service, app } = await house()
+  const { service, app } = await createTestService()
   const { paths = {} } = openapiDocument(service, app)
   const known = Object.entries(paths)
     .flatMap(([path, methods]) =>
@@ -55,7 +55,7 @@ describe('what was done, but not heard of, is done once', () => {
     ['a new text of a key', ({ keys }) => keys.rotate('key_1', { grace_period_seconds: 60 })],
     ['a webhook', ({ webhooks }) => webhooks.create(webhook)],
   ])('%s', async (_, call) => {
-    const rooms = await house({ settings: NEARBY })
+    const rooms = await createTestService({ settings: NEARBY })
     const { client, seen } = near(rooms, { lose: 2, sandbox: true })
     const answer = await call(client)
     expect(answer).toBeTruthy()
@@ -75,7 +75,7 @@ describe('what is sent to a webhook, but not heard of,', () => {
   const url = 'https://192.0.2.7/hook'
 
   test('is sent once', async () => {
-    const rooms = await house({ settings: NEARBY })
+    const rooms = await createTestService({ settings: NEARBY })
     const { id } = await near(rooms).client.webhooks.create({ url, events: ['batch.completed'] })
     const { client, seen } = near(rooms, { lose: 2 })
     expect(await client.webhooks.test(id)).toMatchObject({ status: 'delivered' })
@@ -84,7 +84,7 @@ describe('what is sent to a webhook, but not heard of,', () => {
   })
 
   test('is signed with the secret that is told', async () => {
-    const rooms = await house({ settings: NEARBY })
+    const rooms = await createTestService({ settings: NEARBY })
     const { id } = await near(rooms).client.webhooks.create({ url, events: ['batch.completed'] })
     const { client } = near(rooms, { lose: 2 })
     const { secret } = await client.webhooks.rotateSecret(id, { grace_period_seconds: 0 })
@@ -107,7 +107,7 @@ test('a webhook that is tried out has its own half minute, beside ours', async (
 
 describe('with the service', () => {
   test('one address has a result, and the sandbox a score', async () => {
-    const { client, seen } = near(await house(), { sandbox: true })
+    const { client, seen } = near(await createTestService(), { sandbox: true })
     expect(await client.verify.single('role@example.com')).toMatchObject({
       email: 'role@example.com',
       reason: 'role_account',
@@ -130,13 +130,13 @@ describe('with the service', () => {
     ['error-timeout', 504, 'timeout', null],
     ['error-server', 500, 'server_error', null],
   ])('a simulated error is an error: %s', async (prefix, status, code, retryAfterMs) => {
-    const { client } = near(await house(), { sandbox: true, retries: 0 })
+    const { client } = near(await createTestService(), { sandbox: true, retries: 0 })
     const error = await failureOf(client.verify.single(`${prefix}@example.com`))
     expect(error).toMatchObject({ name: 'EvApiError', status, code, retryAfterMs })
   })
 
   test('a refusal says why', async () => {
-    const rooms = await house()
+    const rooms = await createTestService()
     const { client } = near(rooms)
     const error = await failureOf(client.verify.single('a b@example.com'))
     expect(error).toMatchObject({ status: 400, code: 'invalid_email' })
@@ -150,7 +150,7 @@ describe('with the service', () => {
   })
 
   test('a list answered at once can be downloaded in every form', async () => {
-    const { client } = near(await house(), { sandbox: true })
+    const { client } = near(await createTestService(), { sandbox: true })
     const bulk = await client.bulk(['valid@example.com', 'invalid@example.com', 'no address'])
     if (!('instant' in bulk)) throw new Error('It is not answered at once.')
     expect(bulk.results.map(({ reason }) => reason)).toEqual([
@@ -184,7 +184,7 @@ describe('with the service', () => {
   })
 
   test('a batch is found, cancelled, waited for, resumed and deleted', async () => {
-    const { client } = near(await house())
+    const { client } = near(await createTestService())
     const { job_id } = await client.batch(['a@example.com', 'b@example.com'])
     expect(await client.jobs.get(job_id)).toMatchObject({ status: 'queued', total_emails: 2 })
     expect((await all(client.jobs.list())).map(job => job.job_id)).toEqual([job_id])
@@ -200,7 +200,7 @@ describe('with the service', () => {
   })
 
   test('keys are made, changed, rotated and deleted', async () => {
-    const rooms = await house()
+    const rooms = await createTestService()
     const { client } = near(rooms)
     const made = await client.keys.create({ name: 'CI', scopes: ['account:read'] })
     const ofCi = near(rooms, { apiKey: made.key }).client
@@ -214,7 +214,7 @@ describe('with the service', () => {
   })
 
   test('webhooks are made, changed and deleted', async () => {
-    const { client } = near(await house({ settings: NEARBY }))
+    const { client } = near(await createTestService({ settings: NEARBY }))
     const made = await client.webhooks.create({
       url: 'https://192.0.2.7/hook',
       events: ['batch.completed'],
@@ -230,7 +230,7 @@ describe('with the service', () => {
   })
 
   test('webhooks are tried out, and what was sent is looked at and sent again', async () => {
-    const rooms = await house({ settings: NEARBY })
+    const rooms = await createTestService({ settings: NEARBY })
     const { webhooks } = near(rooms).client
     const url = 'https://192.0.2.7/hook'
     const { id, secret } = await webhooks.create({ url, events: ['batch.completed'] })
@@ -258,7 +258,7 @@ describe('with the service', () => {
   })
 
   test('numbers are told', async () => {
-    const { client } = near(await house({ plan: 'free' }))
+    const { client } = near(await createTestService({ plan: 'free' }))
     expect(await client.credits()).toMatchObject({ plan: 'free', credits_balance: 100 })
     expect((await client.limits()).map(({ name }) => name)).toContain('credits')
     expect(await client.stats({ period: 'week' })).toMatchObject({ period: 'week' })

@@ -1,7 +1,7 @@
 import { type ClientOptions, EvClient, type Seen } from '../../src/client/client.ts'
-import type { house } from '../http/house.ts'
+import type { createTestService } from '../support/service.ts'
 
-type House = Awaited<ReturnType<typeof house>>
+type House = Awaited<ReturnType<typeof createTestService>>
 
 /** A client of the real API, which is asked without a port. */
 export function near(

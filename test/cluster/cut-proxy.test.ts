@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { cutProxy } from '../fake/cut-proxy.ts'
-import { ask } from '../fake/postgres-server.ts'
-import { tempPostgres } from '../store/temp-database.ts'
+import { cutProxy } from '../support/cut-proxy.ts'
+import { tempPostgres } from '../support/database.ts'
+import { ask } from '../support/postgres-server.ts'
 
 async function house() {
   const url = await tempPostgres()

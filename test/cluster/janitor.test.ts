@@ -5,8 +5,8 @@ import { openDatabase } from '../../src/store/database.ts'
 import { createJob } from '../../src/store/job/jobs.ts'
 import { startJanitor } from '../../src/work/janitor.ts'
 import { MIXED, seedJob } from '../http/jobs/seed.ts'
-import { tempFolder, tempPostgres } from '../store/temp-database.ts'
-import { noted } from './http/house.ts'
+import { noted } from '../support/cluster-service.ts'
+import { tempFolder, tempPostgres } from '../support/database.ts'
 
 test('janitors of several servers remove what is old together, and leave a list that one of them is taking', async () => {
   const url = await tempPostgres()

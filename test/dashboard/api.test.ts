@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Credits } from '../../src/client/types.ts'
 import { type Api, ApiProblem, apiFor } from '../../src/dashboard/api.ts'
-import { dashboardHouse } from './house.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 
 /** The API as a page has it. */
-async function apiOf(house: Awaited<ReturnType<typeof dashboardHouse>>): Promise<Api> {
+async function apiOf(house: Awaited<ReturnType<typeof createTestDashboard>>): Promise<Api> {
   const [session] = await house.service.database.db.selectFrom('session').selectAll().execute()
   const settings = house.service.settings
   const request = new Request(`${settings.baseUrl}/usage`)
@@ -43,7 +43,7 @@ describe('what a page asks of the API', () => {
   })
 
   test('comes from where its client is, behind a proxy that is trusted too', async () => {
-    const house = await dashboardHouse({
+    const house = await createTestDashboard({
       ...{ signIn: false, settings: { trustProxy: ['192.0.2.1'] } },
     })
     const key = await house.addKey({ allowedIps: ['198.51.100.0/24'] })
@@ -55,19 +55,19 @@ describe('what a page asks of the API', () => {
   })
 
   test('is asked as the key of its session', async () => {
-    const api = await apiOf(await dashboardHouse())
+    const api = await apiOf(await createTestDashboard())
     const { data } = await api.ask<{ data: Credits['data'] }>('/v1/credits')
     expect(data.account_id).toBe('acc_1')
   })
 
   test('leaves out of a query what is not given, and escapes the rest', async () => {
-    const api = await apiOf(await dashboardHouse())
+    const api = await apiOf(await createTestDashboard())
     const page = api.ask('/v1/history', { query: { search: 'a&b=c', cursor: null, limit: 1 } })
     await expect(page).resolves.toMatchObject({ success: true, data: { items: [] } })
   })
 
   test('a refusal is the sentence of the API, with its code', async () => {
-    const api = await apiOf(await dashboardHouse())
+    const api = await apiOf(await createTestDashboard())
     const refusal = await api.ask('/v1/jobs/job_none').catch(error => error)
     expect(refusal).toBeInstanceOf(ApiProblem)
     expect(refusal).toMatchObject({ status: 404, code: 'not_found' })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { dashboardHouse } from './house.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 
 describe('what went wrong', () => {
   test('is told above the page where a part of it was asked for, which stays as it is', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const headers = { 'HX-Request': 'true', 'HX-Target': 'log' }
     const refused = await house.get('/webhooks/wh_none', headers)
     expect(refused.status).toBe(404)
@@ -14,14 +14,14 @@ describe('what went wrong', () => {
   })
 
   test('is a page with the sentence of the API, else', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const refused = await house.get('/lists/job_none')
     expect([refused.status, refused.headers.get('HX-Retarget')]).toEqual([404, null])
     expect(refused.text).toContain('<h1>Not found</h1>')
   })
 
   test('for want of a scope says what to do', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     await house.signIn(await house.addKey({ scopes: ['dashboard'] }))
     const refused = await house.get('/lists/job_none')
     expect(refused.status).toBe(403)
@@ -35,7 +35,7 @@ describe('what went wrong', () => {
         throw new Error('a secret of the inside')
       },
     }
-    const house = await dashboardHouse({ signIn: false, health })
+    const house = await createTestDashboard({ signIn: false, health })
     await house.database.db.updateTable('account').set({ operator: 1 }).execute()
     await house.signIn()
     const failed = await house.get('/sessions')

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { dashboardHouse } from './house.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 
 describe('every page', () => {
   test('runs no script and has no style but our files, is shown in no frame and kept in no cache', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     for (const path of ['/', '/sessions', '/sign-in', '/welcome/x', '/nowhere/at/all']) {
       const { headers } = await house.get(path)
       const policy = headers.get('Content-Security-Policy') ?? ''
@@ -17,7 +17,7 @@ describe('every page', () => {
   })
 
   test('has htmx evaluate nothing, ask nobody else, and keep no page that somebody has left', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { text } = await house.get('/sessions')
     const written = /name="htmx-config" content="([^"]+)"/.exec(text)?.[1] ?? ''
     expect(JSON.parse(written.replaceAll('&quot;', '"'))).toMatchObject({
@@ -27,7 +27,7 @@ describe('every page', () => {
   })
 
   test('has its files at addresses that change with them, and nothing else is served there', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { text } = await house.get('/sessions')
     const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(
       match => match[1] as string,
@@ -44,7 +44,7 @@ describe('every page', () => {
   })
 
   test('a path that nobody knows stays an answer of the API', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     expect((await house.get('/nowhere')).text).toContain('"not_found"')
   })
 })

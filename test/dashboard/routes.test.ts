@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { openDrafts } from '../../src/work/upload/drafts.ts'
 import { furnish } from '../http/owning.ts'
-import { dashboardHouse } from './house.ts'
+import { createTestDashboard } from '../support/dashboard.ts'
 
-type House = Awaited<ReturnType<typeof dashboardHouse>>
+type House = Awaited<ReturnType<typeof createTestDashboard>>
 type Route = { readonly method: string; readonly path: string }
 
 /** Pages for everybody; all others are for who is signed in. */
@@ -27,7 +27,7 @@ const filled = (path: string, ids: Readonly<Record<string, string>>) =>
 
 /** A house whose first account has one of everything, and the IDs of that by the beginnings of their paths. */
 async function owning() {
-  const house = await dashboardHouse()
+  const house = await createTestDashboard()
   const delivery = await furnish(house)
   const { dataDir } = house.service.settings
   const drafts = openDrafts(dataDir, house)
@@ -58,7 +58,7 @@ async function stateOf({ database }: House): Promise<unknown> {
 
 describe('every path', () => {
   test('is known to this test: those for everybody are few', async () => {
-    const routes = routesOf(await dashboardHouse())
+    const routes = routesOf(await createTestDashboard())
     expect(routes.length).toBeGreaterThan(45)
     const open = routes.filter(({ path }) => OPEN.includes(path))
     expect(open.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([

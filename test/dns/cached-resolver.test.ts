@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../src/base/clock.ts'
 import { cachedResolver } from '../../src/dns/cached-resolver.ts'
 import type { DnsFault, Resolver } from '../../src/dns/resolver.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { type ZoneEntry, zone } from '../fake/zone.ts'
+import { fakeClock } from '../support/clock.ts'
+import { type ZoneEntry, zone } from '../support/zone.ts'
 
 function setUp(entries: Record<string, ZoneEntry>, sizeMax?: number) {
   const dns = zone(entries)

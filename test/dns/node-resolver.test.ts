@@ -4,8 +4,8 @@ import dnsPacket, { type Answer } from 'dns-packet'
 import { afterEach, describe, expect, test } from 'vitest'
 import { SECOND, systemClock } from '../../src/base/clock.ts'
 import { createNodeResolver, type NodeResolverOptions } from '../../src/dns/node-resolver.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { type Asked, type NameServer, nameServer } from '../fake/name-server.ts'
+import { fakeClock } from '../support/clock.ts'
+import { type Asked, type NameServer, nameServer } from '../support/name-server.ts'
 
 const open: { close(): unknown }[] = []
 afterEach(async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../src/base/clock.ts'
 import { Question, type Said } from '../../src/dns/question.ts'
 import { ServerList } from '../../src/dns/server-list.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 /** A question on wires that the test answers by hand. */
 function ask(...given: string[]) {

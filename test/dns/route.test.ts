@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addressesOf, dialOrder, findRoute, type Route } from '../../src/dns/route.ts'
-import { countedRandom } from '../fake/random.ts'
-import { type ZoneEntry, zone } from '../fake/zone.ts'
+import { countedRandom } from '../support/random.ts'
+import { type ZoneEntry, zone } from '../support/zone.ts'
 
 const routeOf = (entry: ZoneEntry | null) =>
   findRoute(zone(entry === null ? {} : { 'a.test': entry }), 'a.test')

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { type Check, type DoctorWorld, examine, type Patient } from '../../src/doctor/doctor.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { scriptedMx } from '../fake/mx.ts'
-import { countedRandom } from '../fake/random.ts'
-import { zone } from '../fake/zone.ts'
+import { fakeClock } from '../support/clock.ts'
+import { scriptedMx } from '../support/mx.ts'
+import { countedRandom } from '../support/random.ts'
+import { zone } from '../support/zone.ts'
 
 const NAMES = {
   'mx.test': { A: ['192.0.2.1'] },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { house, isUnguessable, knows, quiet, toRecipients } from './house.ts'
+import { createTestEngine, isUnguessable, knows, quiet, toRecipients } from '../support/engine.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
@@ -13,7 +13,7 @@ const closedDial: Dial = {
 }
 
 describe('trouble of ours is a result, and never "invalid"', () => {
-  test.each<[string, Parameters<typeof house>[0]]>([
+  test.each<[string, Parameters<typeof createTestEngine>[0]]>([
     ['a resolver that throws', { resolver: () => throwing(new TypeError('broken')) }],
     ['a resolver that rejects with nothing', { resolver: () => rejecting(undefined) }],
     ['a resolver that breaks at the exchanger', { resolver: breakingAt('A') }],
@@ -32,7 +32,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
       },
     ],
   ])('%s', async (_, options) => {
-    const { verify, complaints } = house(options)
+    const { verify, complaints } = createTestEngine(options)
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict).toMatchObject({ reason: 'unexpected_error', risk: 'unknown' })
     expect(evidence.failure).toEqual(expect.any(String))
@@ -40,7 +40,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
   })
 
   test('what was found before it is told', async () => {
-    const { verify } = house({ resolver: breakingAt('A') })
+    const { verify } = createTestEngine({ resolver: breakingAt('A') })
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict.details).toEqual({
       syntaxValid: true,
@@ -52,7 +52,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
   })
 
   test('a dial that throws is an exchanger that was not reached', async () => {
-    const { reason } = house({
+    const { reason } = createTestEngine({
       dial: () => ({
         connect: () => {
           throw new Error('odd')
@@ -65,7 +65,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
 
   test('the next one is not hurt by it', async () => {
     let broken = true
-    const { reason } = house({
+    const { reason } = createTestEngine({
       resolver: zone => ({
         resolve: (name, type, signal) => {
           if (broken) throw new Error('broken')
@@ -81,7 +81,7 @@ describe('trouble of ours is a result, and never "invalid"', () => {
 
 describe('an end before its time', () => {
   test('a signal that aborts ends the wait with its reason', async () => {
-    const { engine } = house({ script: { greeting: null } })
+    const { engine } = createTestEngine({ script: { greeting: null } })
     const abort = new AbortController()
     const verifying = engine.verify('ann@a.test', { signal: abort.signal })
     await quiet()
@@ -91,7 +91,7 @@ describe('an end before its time', () => {
   })
 
   test('a signal that aborted before asks nobody', async () => {
-    const { engine, zone } = house()
+    const { engine, zone } = createTestEngine()
     const signal = AbortSignal.abort(new Error('too late'))
     await expect(engine.verify('ann@a.test', { signal })).rejects.toThrow('too late')
     expect(zone.asked).toEqual([])
@@ -99,7 +99,7 @@ describe('an end before its time', () => {
 
   test('who asks for the same address is not hurt by another who leaves', async () => {
     let answer = () => {}
-    const { engine, settled } = house({
+    const { engine, settled } = createTestEngine({
       script: toRecipients((to, session) => {
         if (isUnguessable(to)) return null
         answer = () => {
@@ -120,7 +120,7 @@ describe('an end before its time', () => {
   })
 
   test('close gives up what is under way, and leaves no connection and no timer', async () => {
-    const { engine, mx, clock } = house({ script: { greeting: null } })
+    const { engine, mx, clock } = createTestEngine({ script: { greeting: null } })
     const verifying = engine.verify('ann@a.test')
     await quiet()
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([false])
@@ -133,7 +133,7 @@ describe('an end before its time', () => {
   })
 
   test('close may be called twice, and before anything was asked', async () => {
-    const { engine, mx } = house()
+    const { engine, mx } = createTestEngine()
     await Promise.all([engine.close(), engine.close()])
     await engine.close()
     expect(mx.dialled).toEqual([])
@@ -142,7 +142,7 @@ describe('an end before its time', () => {
   test('close waits for the farewell', async () => {
     const known = knows('ann')
     let bye = () => {}
-    const { engine, mx } = house({
+    const { engine, mx } = createTestEngine({
       script: {
         answer: (line, session) => {
           if (line !== 'QUIT') return known(line, session)
@@ -164,7 +164,7 @@ describe('an end before its time', () => {
   })
 
   test('a closed engine asks nobody any more', async () => {
-    const { engine, verify, mx, zone, many } = house()
+    const { engine, verify, mx, zone, many } = createTestEngine()
     await engine.close()
     expect((await verify('ann@a.test')).verdict.risk).toBe('unknown')
     await expect(many(['ann@a.test'])).rejects.toMatchObject({ code: 'interrupted' })

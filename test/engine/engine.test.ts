@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { house, mail } from './house.ts'
+import { createTestEngine, mail } from '../support/engine.ts'
 
 /** Fails the test that lets it be opened. */
 const closedDial: Dial = {
@@ -10,7 +10,7 @@ const closedDial: Dial = {
 
 describe('one address', () => {
   test('its result has what was asked, what was found, and how long it took', async () => {
-    const { engine, clock, settled, complaints } = house()
+    const { engine, clock, settled, complaints } = createTestEngine()
     const result = await settled(engine.verify('Ann@A.test'))
     await engine.close()
     expect(complaints).toEqual([])
@@ -35,7 +35,7 @@ describe('one address', () => {
   })
 
   test('is asked once however many ask for it at the same time', async () => {
-    const { engine, settled, recipients } = house()
+    const { engine, settled, recipients } = createTestEngine()
     const asked = ['ann@a.test', 'ann@A.TEST', 'ann@a.test'].map(text => engine.verify(text))
     const results = await settled(Promise.all(asked))
     expect(results.map(({ email, verdict }) => `${email} ${verdict.reason}`)).toEqual([
@@ -47,13 +47,13 @@ describe('one address', () => {
   })
 
   test('is asked apart from others of its domain', async () => {
-    const { engine, settled, recipients } = house()
+    const { engine, settled, recipients } = createTestEngine()
     await settled(Promise.all(['ann@a.test', 'bob@a.test'].map(text => engine.verify(text))))
     expect(recipients()).toEqual(expect.arrayContaining(['ann@a.test', 'bob@a.test']))
   })
 
   test('with its dialogue when that is asked for, both sides of it', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     const { evidence } = await verify('ann@a.test', { include: ['dialogue'] })
     expect(evidence.dialogue).toEqual(
       expect.arrayContaining([
@@ -67,7 +67,7 @@ describe('one address', () => {
   })
 
   test('without the mail server: everything but its answer', async () => {
-    const { verify, mx } = house({ dial: () => closedDial })
+    const { verify, mx } = createTestEngine({ dial: () => closedDial })
     const { verdict, evidence } = await verify('ann@a.test', { checkSmtp: false })
     expect(verdict.reason).toBe('smtp_skipped')
     expect(evidence).toMatchObject({ skipped: 'unwanted', route: { kind: 'mx' }, answer: null })
@@ -77,7 +77,7 @@ describe('one address', () => {
   test.each([null, undefined, 42, {}, Symbol('a'), Object.create(null), ['ann@a.test']])(
     'that is no text at all is no address: %s',
     async given => {
-      const { engine, settled, many } = house()
+      const { engine, settled, many } = createTestEngine()
       expect((await settled(engine.verify(given as string))).verdict.reason).toBe('invalid_email')
       const results = await many([given as string, 'ann@a.test'])
       expect(results.map(({ verdict }) => verdict.reason)).toEqual([
@@ -89,8 +89,8 @@ describe('one address', () => {
 })
 
 describe('who need not be asked is not asked', () => {
-  const quietHouse = (options: Parameters<typeof house>[0] = {}) =>
-    house({ ...options, dial: () => closedDial })
+  const quietHouse = (options: Parameters<typeof createTestEngine>[0] = {}) =>
+    createTestEngine({ ...options, dial: () => closedDial })
 
   test.each([
     'ann@example.test',
@@ -121,7 +121,7 @@ describe('who need not be asked is not asked', () => {
     expect(zone.asked).toEqual([])
   })
 
-  test.each<[string, string, Parameters<typeof house>[0]]>([
+  test.each<[string, string, Parameters<typeof createTestEngine>[0]]>([
     ['a null MX', 'does_not_accept_mail', { zone: { 'a.test': { MX: [[0, '']] } } }],
     ['no exchanger', 'no_mx_record', { zone: { 'a.test': {}, 'mx.a.test': 'no-name' } }],
     ['no domain', 'invalid_domain', { zone: { 'a.test': 'no-name' } }],
@@ -150,7 +150,7 @@ describe('who need not be asked is not asked', () => {
     '100.64.0.1',
     '0.0.0.0',
   ])('an exchanger at %s is never dialled', async ip => {
-    const { verify, mx } = house({
+    const { verify, mx } = createTestEngine({
       zone: { 'mx.a.test': ip.includes(':') ? { AAAA: [ip] } : { A: [ip] } },
     })
     const { verdict, evidence } = await verify('ann@a.test')
@@ -160,7 +160,7 @@ describe('who need not be asked is not asked', () => {
   })
 
   test('of public and private addresses only the public ones are dialled', async () => {
-    const { verify, mx } = house({
+    const { verify, mx } = createTestEngine({
       zone: { 'mx.a.test': { A: ['10.0.0.1', '192.0.2.1', '127.0.0.1'], AAAA: ['::1'] } },
     })
     expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
@@ -168,7 +168,7 @@ describe('who need not be asked is not asked', () => {
   })
 
   test('the name dialled is the address looked up: it is not resolved again', async () => {
-    const { verify, mx } = house()
+    const { verify, mx } = createTestEngine()
     await verify('ann@a.test')
     expect(mx.dialled).toEqual([{ ip: '192.0.2.1', port: 25, host: 'mx.a.test' }])
   })
@@ -176,33 +176,33 @@ describe('who need not be asked is not asked', () => {
 
 describe('suggestions', () => {
   test('a listed slip stands though the domain has a mail server', async () => {
-    const { verify } = house({ zone: mail('gamil.com', '192.0.2.2') })
+    const { verify } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
     const { verdict, evidence } = await verify('ann@gamil.com')
     expect(evidence.suggestion).toBe('ann@gmail.com')
     expect(verdict.reason).toBe('possible_typo')
   })
 
   test('a guess is dropped when the domain has a mail server', async () => {
-    const { verify } = house({ zone: mail('gomail.com', '192.0.2.2') })
+    const { verify } = createTestEngine({ zone: mail('gomail.com', '192.0.2.2') })
     expect((await verify('ann@gomail.com')).evidence.suggestion).toBeNull()
   })
 
   test('a guess stands when the domain does not exist', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     const { verdict, evidence } = await verify('ann@gmail.con')
     expect(verdict.reason).toBe('invalid_domain')
     expect(evidence.suggestion).toBe('ann@gmail.com')
   })
 
   test('no guess is made of a domain that the DNS could not tell of', async () => {
-    const { verify } = house({ zone: { 'seznamm.cz': 'server' } })
+    const { verify } = createTestEngine({ zone: { 'seznamm.cz': 'server' } })
     const { verdict, evidence } = await verify('ann@seznamm.cz')
     expect(verdict.reason).toBe('dns_error')
     expect(evidence.suggestion).toBeNull()
   })
 
   test('a text that is no address may still be a known slip', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     const { verdict, evidence } = await verify('ann@gmail')
     expect(verdict.reason).toBe('invalid_email')
     expect(evidence.suggestion).toBe('ann@gmail.com')

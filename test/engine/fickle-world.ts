@@ -3,10 +3,10 @@ import { type Clock, MINUTE } from '../../src/base/clock.ts'
 import type { EgressConfig } from '../../src/config/egresses.ts'
 import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/egress/knock.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
-import { HANG_UP, type MxSays, type MxSession, refused, scriptedMx } from '../fake/mx.ts'
-import type { ZoneEntry } from '../fake/zone.ts'
 import { Dice } from '../probe/lane/hostile-server.ts'
-import { isUnguessable, mail } from './house.ts'
+import { isUnguessable, mail } from '../support/engine.ts'
+import { HANG_UP, type MxSays, type MxSession, refused, scriptedMx } from '../support/mx.ts'
+import type { ZoneEntry } from '../support/zone.ts'
 
 /** What an operator thinks of an egress, for some minutes. */
 const MOODS = [

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/index.ts'
-import { house, quiet, reasonsOf } from './house.ts'
+import { createTestEngine, quiet, reasonsOf } from '../support/engine.ts'
 
 const users = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
 
 describe('the two steps of a job', () => {
   test('the first gives one answer for each text, in order, and each is independent', async () => {
-    const { engine, settled } = house({ zone: { 'broken.test': 'server' } })
+    const { engine, settled } = createTestEngine({ zone: { 'broken.test': 'server' } })
     const texts = ['ann@a.test', 'nonsense', 'ann@broken.test', 'ann@a.test']
     const prepared = await settled(engine.route(texts))
     expect(
@@ -18,7 +18,7 @@ describe('the two steps of a job', () => {
   })
 
   test('one address alone is routed without waiting for others', async () => {
-    const { engine } = house({ zone: { 'silent.test': 'never' } })
+    const { engine } = createTestEngine({ zone: { 'silent.test': 'never' } })
     const silent = engine.routeOne('ann@silent.test')
     const other = engine.routeOne('ann@a.test')
     await quiet()
@@ -28,7 +28,7 @@ describe('the two steps of a job', () => {
   })
 
   test('an item is taken up again from its route, perhaps in another process', async () => {
-    const { engine, settled } = house()
+    const { engine, settled } = createTestEngine()
     const [one] = await settled(engine.route(['ann@a.test']))
     if (one === undefined || !('inquiry' in one)) throw new Error('no inquiry')
     const route = JSON.parse(JSON.stringify(one.inquiry.route))
@@ -47,7 +47,7 @@ describe('the two steps of a job', () => {
   test.each([{ blocked: ['a.test'] }, { disposable: ['a.test'] }, { spamTrap: ['ann@a.test'] }])(
     'an item is not taken up when it stands on %o by now: nobody is asked',
     lists => {
-      const { engine } = house({ engine: { lists } })
+      const { engine } = createTestEngine({ engine: { lists } })
       const route = { kind: 'implicit', host: 'a.test' } as const
       expect(engine.resume('ann@a.test', route)).toBeNull()
       expect(engine.resume('ann@b.test', route)).not.toBeNull()
@@ -55,14 +55,14 @@ describe('the two steps of a job', () => {
   )
 
   test('nor when its exchanger is one of a disposable service', () => {
-    const { engine } = house({ engine: { lists: { allow: ['b.test'] } } })
+    const { engine } = createTestEngine({ engine: { lists: { allow: ['b.test'] } } })
     const route = { kind: 'implicit', host: 'mx.mailinator.com' } as const
     expect(engine.resume('ann@a.test', route)).toBeNull()
     expect(engine.resume('ann@b.test', route)).not.toBeNull()
   })
 
   test('a text that is no address cannot be taken up: it was never routed', () => {
-    const { engine } = house()
+    const { engine } = createTestEngine()
     expect(() => engine.resume('nonsense', { kind: 'implicit', host: 'a.test' })).toThrow(
       /no address/,
     )
@@ -72,7 +72,7 @@ describe('the two steps of a job', () => {
     ['an abort', ({ abort }) => abort.abort()],
     ['a close of the engine', ({ close }) => close()],
   ])('%s gives each inquiry its one result, and closes the connection', async (_, end) => {
-    const { engine, settled, mx } = house({ script: { greeting: null } })
+    const { engine, settled, mx } = createTestEngine({ script: { greeting: null } })
     const prepared = await settled(engine.route(users(5)))
     const inquiries = prepared.flatMap(one => ('inquiry' in one ? [one.inquiry] : []))
     const [first] = inquiries

@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { limited, orAborted } from '../../src/engine/limit.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { quiet } from './house.ts'
+import { fakeClock } from '../support/clock.ts'
+import { quiet } from '../support/engine.ts'
 
 describe('a limit', () => {
   test('aborts when its time is over, and not before', async () => {

@@ -6,7 +6,7 @@ import { isFault, parseAddress } from '../../src/address/address.ts'
 import { EvError } from '../../src/base/error.ts'
 import { type ListPlan, openLists } from '../../src/engine/lists.ts'
 import { createEngine } from '../../src/index.ts'
-import { house } from './house.ts'
+import { createTestEngine } from '../support/engine.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -103,7 +103,7 @@ describe('lists', () => {
 describe('an engine', () => {
   test('judges by the lists as they were read last', async () => {
     const blockedFile = file('blocked.txt', '')
-    const { engine, reason } = house({ engine: { blockedFile } })
+    const { engine, reason } = createTestEngine({ engine: { blockedFile } })
     expect(await reason('ann@a.test')).toBe('accepted_email')
     file('blocked.txt', 'a.test')
     expect(await reason('ann@a.test')).toBe('accepted_email')
@@ -115,7 +115,9 @@ describe('an engine', () => {
   })
 
   test('keeps what it was given as an iterator when lists are read again', async () => {
-    const { engine, reason } = house({ engine: { lists: { blocked: ['a.test'].values() } } })
+    const { engine, reason } = createTestEngine({
+      engine: { lists: { blocked: ['a.test'].values() } },
+    })
     engine.reloadLists()
     expect(await reason('ann@a.test')).toBe('blocklisted')
   })
@@ -133,9 +135,9 @@ describe('an engine', () => {
       'b.test': { MX: [[10, 'mx.mailinator.com']] as const },
       'mx.mailinator.com': { A: ['192.0.2.2'] },
     }
-    const plain = house({ zone: throwaway })
+    const plain = createTestEngine({ zone: throwaway })
     expect(await plain.reason('ann@b.test')).toBe('disposable_email')
-    const allowing = house({ zone: throwaway, engine: { lists: { allow: ['b.test'] } } })
+    const allowing = createTestEngine({ zone: throwaway, engine: { lists: { allow: ['b.test'] } } })
     expect(await allowing.reason('ann@b.test')).toBe('accepted_email')
   })
 })

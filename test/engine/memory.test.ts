@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE } from '../../src/base/clock.ts'
 import type { ResultMemory } from '../../src/engine/memory.ts'
-import type { MxScript } from '../fake/mx.ts'
-import { house, isUnguessable, knows, quiet, toRecipients } from './house.ts'
+import { createTestEngine, isUnguessable, knows, quiet, toRecipients } from '../support/engine.ts'
+import type { MxScript } from '../support/mx.ts'
 
 /** A server whose opinion of `ann` can be changed. */
 function fickle(first: string | null) {
@@ -27,7 +27,7 @@ describe('what is remembered, and how long it is fresh', () => {
     ['an unknown mailbox', NO, 'rejected_email', 6 * HOUR],
     ['a full mailbox', '552 5.2.2 Mailbox full', 'mailbox_full', 6 * HOUR],
   ])('%s', async (_, reply, reason, freshMs) => {
-    const { engine, verify, clock, recipients } = house({ script: fickle(reply).script })
+    const { engine, verify, clock, recipients } = createTestEngine({ script: fickle(reply).script })
     const first = await verify('ann@a.test')
     expect(first).toMatchObject({ verdict: { reason }, cached: false })
     await clock.advance(freshMs - MINUTE)
@@ -55,20 +55,22 @@ describe('what is remembered, and how long it is fresh', () => {
       recall: async () => new Map(),
       remember: async found => void entries.push(...found.keys()),
     }
-    const { reason: reasonOf } = house({ script: script ?? {}, engine: { memory } })
+    const { reason: reasonOf } = createTestEngine({ script: script ?? {}, engine: { memory } })
     expect(await reasonOf('ann@a.test')).toBe(reason)
     expect(entries).toEqual([])
   })
 
   test('nothing with the memory switched off', async () => {
-    const { verify, recipients } = house({ engine: { cache: false } })
+    const { verify, recipients } = createTestEngine({ engine: { cache: false } })
     await verify('ann@a.test')
     expect((await verify('ann@a.test')).cached).toBe(false)
     expect(ann(recipients())).toBe(2)
   })
 
   test('an answer belongs to one spelling of the local part, and to every one of the domain', async () => {
-    const { verify } = house({ script: toRecipients(to => (isUnguessable(to) ? NO : YES)) })
+    const { verify } = createTestEngine({
+      script: toRecipients(to => (isUnguessable(to) ? NO : YES)),
+    })
     await verify('ann@a.test')
     expect((await verify('ann@A.Test')).cached).toBe(true)
     expect((await verify('Ann@a.test')).cached).toBe(false)
@@ -78,7 +80,7 @@ describe('what is remembered, and how long it is fresh', () => {
 describe('an answer that is no longer fresh', () => {
   test('serves at once, and is asked again behind it', async () => {
     const { script, say } = fickle(YES)
-    const { engine, clock, verify } = house({ script })
+    const { engine, clock, verify } = createTestEngine({ script })
     await verify('ann@a.test')
     await clock.advance(3 * DAY)
     say(NO)
@@ -98,7 +100,7 @@ describe('an answer that is no longer fresh', () => {
 
   test('is not replaced by a temporary failure', async () => {
     const { script, say } = fickle(YES)
-    const { engine, clock, verify } = house({ script })
+    const { engine, clock, verify } = createTestEngine({ script })
     await verify('ann@a.test')
     await clock.advance(3 * DAY)
     say(LATER)
@@ -111,7 +113,7 @@ describe('an answer that is no longer fresh', () => {
 
   test('serves for seven days and no longer', async () => {
     const { script, say } = fickle(YES)
-    const { clock, verify, reason } = house({ script })
+    const { clock, verify, reason } = createTestEngine({ script })
     await verify('ann@a.test')
     say(LATER)
     await clock.advance(7 * DAY - MINUTE)
@@ -122,7 +124,7 @@ describe('an answer that is no longer fresh', () => {
   })
 
   test('serves too while the DNS is out of order', async () => {
-    const { clock, verify, zone } = house()
+    const { clock, verify, zone } = createTestEngine()
     const first = await verify('ann@a.test')
     await clock.advance(2 * DAY)
     zone.set('a.test', 'server')
@@ -134,7 +136,7 @@ describe('an answer that is no longer fresh', () => {
   })
 
   test('does not serve once the domain is gone: that is an answer', async () => {
-    const { clock, verify, zone, reason } = house()
+    const { clock, verify, zone, reason } = createTestEngine()
     await verify('ann@a.test')
     await clock.advance(2 * DAY)
     zone.set('a.test', 'no-name')
@@ -143,7 +145,7 @@ describe('an answer that is no longer fresh', () => {
 
   test('stands in for a list when asking again brings nothing', async () => {
     const { script, say } = fickle(YES)
-    const { clock, many, recipients } = house({ script })
+    const { clock, many, recipients } = createTestEngine({ script })
     await many(['ann@a.test'])
     await clock.advance(2 * DAY)
     say(LATER)
@@ -154,7 +156,7 @@ describe('an answer that is no longer fresh', () => {
 
   test('gives way to what a list hears anew', async () => {
     const { script, say } = fickle(YES)
-    const { clock, many } = house({ script })
+    const { clock, many } = createTestEngine({ script })
     await many(['ann@a.test'])
     await clock.advance(2 * DAY)
     say(NO)
@@ -166,7 +168,7 @@ describe('an answer that is no longer fresh', () => {
 describe('asking anew on demand', () => {
   test('forceRefresh asks though the answer is fresh, and what it brings is remembered', async () => {
     const { script, say } = fickle(YES)
-    const { verify, recipients } = house({ script })
+    const { verify, recipients } = createTestEngine({ script })
     await verify('ann@a.test')
     say(NO)
     expect(await verify('ann@a.test', { forceRefresh: true })).toMatchObject({
@@ -182,7 +184,7 @@ describe('asking anew on demand', () => {
 
   test('forceRefresh tells a temporary failure as it is, and leaves the memory alone', async () => {
     const { script, say } = fickle(YES)
-    const { reason } = house({ script })
+    const { reason } = createTestEngine({ script })
     await reason('ann@a.test')
     say(LATER)
     expect(await reason('ann@a.test', { forceRefresh: true })).toBe('unavailable_smtp')
@@ -190,7 +192,7 @@ describe('asking anew on demand', () => {
   })
 
   test('a dialogue cannot be remembered, so it is asked for anew', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     await verify('ann@a.test', { include: ['dialogue'] })
     const second = await verify('ann@a.test', { include: ['dialogue'] })
     expect(second.cached).toBe(false)
@@ -200,7 +202,7 @@ describe('asking anew on demand', () => {
 })
 
 test('a server’s opinion of one mailbox is none of another', async () => {
-  const { many } = house({ script: knows('ann') })
+  const { many } = createTestEngine({ script: knows('ann') })
   const results = await many(['ann@a.test', 'bob@a.test'])
   expect(new Map(results.map(({ email, verdict }) => [email, verdict.reason]))).toEqual(
     new Map([

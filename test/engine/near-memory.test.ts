@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { DAY, MINUTE } from '../../src/base/clock.ts'
 import type { Remembered, ResultMemory } from '../../src/engine/memory.ts'
 import { nearMemory } from '../../src/engine/near-memory.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 const ANN = 'ann@a.test'
 const BOB = 'bob@a.test'

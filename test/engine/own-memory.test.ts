@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR } from '../../src/base/clock.ts'
 import { processMemory, type Remembered, type ResultMemory } from '../../src/engine/memory.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { house, quiet } from './house.ts'
+import { fakeClock } from '../support/clock.ts'
+import { createTestEngine, quiet } from '../support/engine.ts'
 
 const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
 
@@ -23,7 +23,7 @@ describe('a memory of one’s own', () => {
 
   test('answers for the engine without a word to the server', async () => {
     const now = fakeClock().now()
-    const { verify, mx } = house({ engine: { memory: holding(now - HOUR) } })
+    const { verify, mx } = createTestEngine({ engine: { memory: holding(now - HOUR) } })
     expect(await verify('ann@a.test')).toMatchObject({
       verdict: { reason: 'accepted_email' },
       cached: true,
@@ -34,13 +34,13 @@ describe('a memory of one’s own', () => {
 
   test('does not serve what is older than anything may be', async () => {
     const now = fakeClock().now()
-    const { verify } = house({ engine: { memory: holding(now - 8 * DAY) } })
+    const { verify } = createTestEngine({ engine: { memory: holding(now - 8 * DAY) } })
     expect((await verify('nobody@a.test')).verdict.reason).toBe('rejected_email')
   })
 
   test('whose entry comes from the future is asked again behind it: a clock was set back', async () => {
     const now = fakeClock().now()
-    const { verify, recipients } = house({ engine: { memory: holding(now + DAY) } })
+    const { verify, recipients } = createTestEngine({ engine: { memory: holding(now + DAY) } })
     expect((await verify('ann@a.test')).cached).toBe(true)
     await quiet()
     expect(ann(recipients())).toBe(1)
@@ -73,7 +73,7 @@ describe('a memory of one’s own', () => {
       },
     ],
   ])('%s knows nothing, and spoils nothing', async (_, memory) => {
-    const { verify, many, complaints } = house({ engine: { memory } })
+    const { verify, many, complaints } = createTestEngine({ engine: { memory } })
     expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
     const results = await many(['ann@a.test', 'nobody@a.test', 'no address'])
     expect(results.map(({ verdict }) => verdict.reason).toSorted()).toEqual([
@@ -91,7 +91,7 @@ describe('a memory of one’s own', () => {
       },
       remember: async () => {},
     }
-    const { many } = house({ engine: { memory } })
+    const { many } = createTestEngine({ engine: { memory } })
     const texts = Array.from({ length: 300 }, (_, i) => `user${i}@a.test`)
     expect(await many(texts)).toHaveLength(300)
     expect(questions.reduce((sum, keys) => sum + keys, 0)).toBe(300)

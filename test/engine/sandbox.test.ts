@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createEngine, presentResult, type Result } from '../../src/index.ts'
 import { OPINIONS, type Reason } from '../../src/verdict/reason.ts'
 import { classOf } from '../../src/verdict/verdict.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 /** An engine whose doors are walls. */
 function sandbox() {

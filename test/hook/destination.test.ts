@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { faultOfDestination, URL_LENGTH_MAX } from '../../src/hook/destination.ts'
 import { addressJudge } from '../../src/smtp/public-address.ts'
-import { type Zone, zone } from '../fake/zone.ts'
+import { type Zone, zone } from '../support/zone.ts'
 
 const PUBLIC = '8.8.8.8'
 const names = () =>

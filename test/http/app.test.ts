@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { house } from './house.ts'
+import { createTestService } from '../support/service.ts'
 import { addRoom, codeOf } from './room.ts'
 
 const LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
@@ -18,7 +18,7 @@ describe('every answer', () => {
     ['the document', '/openapi.json', {}, 200],
     ['the page', '/docs', {}, 200],
   ])('has rate limit headers and an id: %s', async (_, path, options, status) => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/room')
     addRoom(h, '/v1/broken', {
       handler: () => {
@@ -37,7 +37,7 @@ describe('every answer', () => {
 
   test('promises HTTPS only where the service is reached by it', async () => {
     const hsts = async (baseUrl: string) => {
-      const { request } = await house({ settings: { baseUrl } })
+      const { request } = await createTestService({ settings: { baseUrl } })
       return (await request('/livez')).headers.get('Strict-Transport-Security')
     }
     expect(await hsts('https://ev.test')).toMatch(/^max-age=\d+/)
@@ -47,7 +47,7 @@ describe('every answer', () => {
 
 describe('paths', () => {
   test('that there are not are told as JSON', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const answer = await request('/v1/nothing')
     expect(await answer.json()).toEqual({
       success: false,
@@ -58,7 +58,7 @@ describe('paths', () => {
   })
 
   test('that know another method say which', async () => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/room/:id')
     addRoom(h, '/v1/room/:id', { method: 'get' })
     const answer = await h.request('/v1/room/7', { method: 'PATCH' })
@@ -68,14 +68,14 @@ describe('paths', () => {
   })
 
   test('of POST alone do not know HEAD', async () => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/room')
     const answer = await h.request('/v1/room', { method: 'HEAD' })
     expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'POST, OPTIONS'])
   })
 
   test('may end with a slash', async () => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/room')
     expect((await h.request('/v1/room/', { body: {} })).status).toBe(200)
     expect((await h.request('/livez/')).status).toBe(200)
@@ -83,7 +83,7 @@ describe('paths', () => {
 })
 
 test('HEAD is GET without a body', async () => {
-  const { request } = await house()
+  const { request } = await createTestService()
   const answer = await request('/livez', { method: 'HEAD' })
   expect(answer.status).toBe(200)
   expect(answer.headers.get('Content-Type')).toContain('application/json')
@@ -92,7 +92,7 @@ test('HEAD is GET without a body', async () => {
 
 describe('a browser of another site', () => {
   test('is told before it asks what it may send', async () => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/room')
     const answer = await h.request('/v1/room', {
       method: 'OPTIONS',
@@ -111,14 +111,14 @@ describe('a browser of another site', () => {
   })
 
   test('is told of no path that there is not', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     expect((await request('/v1/nothing', { method: 'OPTIONS' })).status).toBe(404)
   })
 })
 
 describe('the log', () => {
   test('has a line for each request, with the path as it was declared and no secret', async () => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/room/:id')
     const answer = await h.request('/v1/room/ann@a.test?email=bob@a.test', {
       body: { email: 'cyd@a.test' },
@@ -140,13 +140,13 @@ describe('the log', () => {
   })
 
   test('is not filled by who watches the service', async () => {
-    const { request, lines } = await house()
+    const { request, lines } = await createTestService()
     await request('/livez')
     expect(lines.map(({ level }) => level)).toEqual(['debug'])
   })
 
   test('tells what failed inside, which the caller does not learn', async () => {
-    const h = await house()
+    const h = await createTestService()
     addRoom(h, '/v1/broken', {
       handler: () => {
         throw new TypeError('a secret thing')

@@ -9,7 +9,7 @@ import { silentLog } from '../../src/base/log.ts'
 import { eventStream, HEARTBEAT_MS, type StreamEvent } from '../../src/http/event-stream.ts'
 import { READER_PATIENCE_MS } from '../../src/http/text-stream.ts'
 import { selfSigned } from '../../src/world/host/certificate.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 import { openDoor } from './server/door.ts'
 
 type Events = (gone: AbortSignal) => AsyncIterable<StreamEvent>

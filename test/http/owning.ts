@@ -3,10 +3,10 @@ import { countUsage } from '../../src/store/account/usage.ts'
 import { write } from '../../src/store/database.ts'
 import { emit } from '../../src/store/event/events.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
-import type { house } from './house.ts'
+import type { createTestService } from '../support/service.ts'
 import { seedJob } from './jobs/seed.ts'
 
-type House = Pick<Awaited<ReturnType<typeof house>>, 'database' | 'clock' | 'random'>
+type House = Pick<Awaited<ReturnType<typeof createTestService>>, 'database' | 'clock' | 'random'>
 
 export const WEBHOOK = {
   ...{ url: 'https://app.test/', active: true, events: ['batch.completed' as const] },

@@ -2,9 +2,9 @@ import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../../src/http/context.ts'
 import { type GuardRule, guard } from '../../src/http/guard/guard.ts'
 import { newRouter } from '../../src/http/router.ts'
-import type { house } from './house.ts'
+import type { createTestService } from '../support/service.ts'
 
-type House = Awaited<ReturnType<typeof house>>
+type House = Awaited<ReturnType<typeof createTestService>>
 
 type RoomOptions = Partial<GuardRule> & {
   readonly method?: 'get' | 'post'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openapiDocument } from '../../src/http/document/openapi.ts'
 import { write } from '../../src/store/database.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
-import { house } from './house.ts'
+import { createTestService } from '../support/service.ts'
 import { seedJob } from './jobs/seed.ts'
 import { furnish, WEBHOOK } from './owning.ts'
 
@@ -80,7 +80,7 @@ describe('what another account has', () => {
 
 /** A house whose first account has one of everything. */
 async function owning() {
-  const given = await house()
+  const given = await createTestService()
   return { ...given, deliveryId: await furnish(given) }
 }
 

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { READER_PATIENCE_MS, textStream } from '../../src/http/text-stream.ts'
 import { selfSigned } from '../../src/world/host/certificate.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { openDoor } from './server/door.ts'
 
 const PIECE = 'x'.repeat(100_000)

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
 import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
+import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
 import {
   EV,
   type EvOptions,
@@ -15,8 +16,7 @@ import {
   runEv,
   startEv,
   towards,
-} from '../cli/run-ev.ts'
-import { rowsIn, rowsOf, withoutTimes } from './lists.ts'
+} from '../support/ev-process.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 

@@ -4,9 +4,9 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
-import { emptyFolder, runEv, startEv, towards } from '../cli/run-ev.ts'
-import { xorshift } from '../fake/random.ts'
-import { rowsOf, withoutTimes } from './lists.ts'
+import { rowsOf, withoutTimes } from '../support/csv.ts'
+import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
+import { xorshift } from '../support/random.ts'
 
 const ROWS = 1_500
 const DOMAINS = 30

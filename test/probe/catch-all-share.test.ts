@@ -7,7 +7,7 @@ import {
   DOMAINS_MAX,
   type KnownCatchAll,
 } from '../../src/probe/catch-all-share.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 type FakeStore = CatchAllStore & {
   readonly known: Map<string, KnownCatchAll>

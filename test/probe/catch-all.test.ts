@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { DAY, HOUR } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { CatchAllMemory, type CatchAllTurn, unguessableName } from '../../src/probe/catch-all.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 
 const turnOf = (turn: CatchAllTurn) => {
   if ('known' in turn) throw new Error('no turn')

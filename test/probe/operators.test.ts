@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { HOUR } from '../../src/base/clock.ts'
-import { house, knows, people } from './house.ts'
+import { createTestProber, knows, people } from '../support/prober.ts'
 
 const LISTED = { greeting: '554 5.7.1 blocked using zen.spamhaus.org' }
 
 test('operators are told of as long as their pace is remembered, the last asked first', async () => {
-  const { prober, clock } = house(knows())
+  const { prober, clock } = createTestProber(knows())
   prober.pace('a.test')
   await clock.advance(HOUR)
   prober.pace('b.test')
@@ -15,7 +15,7 @@ test('operators are told of as long as their pace is remembered, the last asked 
 })
 
 test('who comes after a refusal is counted as turned away; who met it is not', async () => {
-  const { prober, run, single } = house(LISTED)
+  const { prober, run, single } = createTestProber(LISTED)
   const refusal = () => prober.pace('mx.test').status('mx.test').refusal
   await run(people(3))
   expect(refusal()).toMatchObject({ turnedAway: 0, answer: { why: 'blocklist' } })
@@ -25,7 +25,7 @@ test('who comes after a refusal is counted as turned away; who met it is not', a
 })
 
 test('a conversation that ends well leaves nothing to tell of', async () => {
-  const { prober, run } = house(knows('p00@a.test'))
+  const { prober, run } = createTestProber(knows('p00@a.test'))
   await run(people(3))
   const all = [...prober.paces()].map(([operator, pace]) => pace.status(operator))
   expect(all).toMatchObject([{ operator: 'mx.test', sessions: 0, refusal: null, pause: null }])

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
 import { Pace, type PaceRow } from '../../src/probe/pace.ts'
 import type { Answer } from '../../src/smtp/answer.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { ROW } from './house.ts'
+import { fakeClock } from '../support/clock.ts'
+import { ROW } from '../support/prober.ts'
 
 const REFUSAL: Answer = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },

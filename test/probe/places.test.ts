@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Places } from '../../src/probe/places.ts'
-import { ask, house, quiet } from './house.ts'
+import { ask, createTestProber, quiet } from '../support/prober.ts'
 
 test('a place is free again when it is handed back, once', async () => {
   const places = new Places(1)
@@ -17,7 +17,7 @@ test('a place is free again when it is handed back, once', async () => {
 
 test('a connection of a list keeps its place until its farewell is over', async () => {
   let farewells = 0
-  const home = house(
+  const home = createTestProber(
     line => {
       if (line !== 'QUIT') return undefined
       farewells++
@@ -38,7 +38,7 @@ test('a connection of a list keeps its place until its farewell is over', async 
 })
 
 test('a single question waits for no list', async () => {
-  const home = house(line => (line.startsWith('RCPT') ? null : undefined), {
+  const home = createTestProber(line => (line.startsWith('RCPT') ? null : undefined), {
     world: { places: new Places(1) },
   })
   home.begin([ask('ann@a.test')])

@@ -6,7 +6,7 @@ import {
   planLanes,
   type Question,
 } from '../../src/probe/plan.ts'
-import { ask } from './house.ts'
+import { ask } from '../support/prober.ts'
 
 const emails = (questions: readonly Question[]) => questions.map(({ address }) => address.text)
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/base/clock.ts'
-import { ask, house, knows, people, quiet, sorted } from './house.ts'
+import { ask, createTestProber, knows, people, quiet, sorted } from '../support/prober.ts'
 
 const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }
 
 describe('probing', () => {
   test('walks lane after lane, with one connection at a time', async () => {
     let most = 0
-    const home = house(
+    const home = createTestProber(
       {
         answer: knows(),
         connect: () => {
@@ -31,7 +31,7 @@ describe('probing', () => {
   })
 
   test('is done with the last answer, but the connection keeps its place until it is closed', async () => {
-    const home = house(line => (line === 'QUIT' ? null : knows()(line, {} as never)), {
+    const home = createTestProber(line => (line === 'QUIT' ? null : knows()(line, {} as never)), {
       row: { sessionsMax: 1 },
     })
     const first = home.begin(['ann@a.test'])
@@ -49,19 +49,19 @@ describe('probing', () => {
   })
 
   test('of no question dials nobody', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     expect((await home.run([])).told).toEqual([])
     expect(home.mx.dialled).toEqual([])
   })
 
   test('answers the same address twice when it is asked twice', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     expect((await home.run(['ann@a.test', 'ann@a.test'])).told).toHaveLength(2)
   })
 
   test('has as many connections to an operator as its pace allows, whoever asks', async () => {
     let most = 0
-    const home = house(
+    const home = createTestProber(
       (line, session) => {
         most = Math.max(most, home.mx.sessions.filter(({ closed }) => !closed).length)
         return knows()(line, session)
@@ -74,13 +74,13 @@ describe('probing', () => {
   })
 
   test('shares one pace among those who ask one operator', () => {
-    const { prober } = house(knows())
+    const { prober } = createTestProber(knows())
     expect(prober.pace('a.test')).toBe(prober.pace('a.test'))
     expect(prober.pace('a.test')).not.toBe(prober.pace('b.test'))
   })
 
   test('remembers the pace longer than any pause lasts', async () => {
-    const { prober, clock } = house(knows())
+    const { prober, clock } = createTestProber(knows())
     const pace = prober.pace('a.test')
     pace.throttled(24 * HOUR)
     await clock.advance(66 * MINUTE)
@@ -91,6 +91,6 @@ describe('probing', () => {
   })
 
   test('names its egress', () => {
-    expect(house(knows()).prober.egressName).toBe('default')
+    expect(createTestProber(knows()).prober.egressName).toBe('default')
   })
 })

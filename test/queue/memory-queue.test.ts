@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
-import { fakeClock } from '../fake/clock.ts'
+import { fakeClock } from '../support/clock.ts'
 import { Desk, queueConformance } from './conformance.ts'
 
 /** Steps of fake time; an event that needs an hour and more does not come at all. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SharedKind } from '../../src/queue/shared-kind.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { Desk } from './conformance.ts'
 import { Shelf } from './shelf.ts'
 

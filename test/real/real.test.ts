@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { EngineOptions, Result } from '../../src/index.ts'
+import { missingOf, REQUIRED, type RealServers, startRealServers } from '../support/real-servers.ts'
 import { exim } from './exim.ts'
-import { missingOf, REQUIRED, type RealHouse, startHouse } from './house.ts'
 import { opensmtpd } from './opensmtpd.ts'
 import { postfix, postfixLog } from './postfix.ts'
 import { ask, casesOf, findingsOf, storyOf } from './table.ts'
@@ -17,12 +17,12 @@ const missing = missingOf(SERVERS)
 // The reporter tells how many tests were skipped, not why.
 if (missing !== null && !REQUIRED) console.warn(`No test against real servers: ${missing}`)
 
-let house: RealHouse
+let house: RealServers
 
 describe.skipIf(missing !== null && !REQUIRED)('real servers', () => {
   beforeAll(async () => {
     if (missing !== null) throw new Error(missing)
-    house = await startHouse(SERVERS)
+    house = await startRealServers(SERVERS)
   }, CASE_MS)
   afterAll(() => house?.close())
 

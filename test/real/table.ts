@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { classOf, type EngineOptions, type Result } from '../../src/index.ts'
-import type { RealHouse } from './house.ts'
+import type { RealServers } from '../support/real-servers.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/real')
 
@@ -55,7 +55,7 @@ function spelledOut(address: string): string[] {
 }
 
 /** Asks as the row says, with an engine of its own, which has nothing in its memory. */
-export async function ask(house: RealHouse, { addresses, options }: Case): Promise<Result[]> {
+export async function ask(house: RealServers, { addresses, options }: Case): Promise<Result[]> {
   const isList = options.includes('list')
   const engine = house.engine(engineOptions(house, options))
   if (!isList) return Promise.all(addresses.map(address => engine.verify(address, DIALOGUE)))
@@ -84,7 +84,7 @@ export function findingsOf({ verdict, evidence }: Result, { expected }: Case): F
 export const storyOf = ({ email, evidence }: Result) =>
   [email, JSON.stringify(evidence.answer), ...(evidence.dialogue ?? [])].join('\n')
 
-function engineOptions(house: RealHouse, options: readonly string[]): EngineOptions {
+function engineOptions(house: RealServers, options: readonly string[]): EngineOptions {
   const given = options.filter(option => option !== 'list').map(option => option.split('='))
   return Object.assign({}, ...given.map(([key = '', value = '']) => oneOption(house, key, value)))
 }
@@ -106,7 +106,7 @@ function hastyClock(speed: number): Clock {
   }
 }
 
-function oneOption({ dns }: RealHouse, key: string, value: string): EngineOptions {
+function oneOption({ dns }: RealServers, key: string, value: string): EngineOptions {
   switch (key) {
     case 'helo':
       return { helo: value }

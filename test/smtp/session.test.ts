@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { Session } from '../../src/smtp/session.ts'
-import { playedMx } from '../fake/mx.ts'
+import { playedMx } from '../support/mx.ts'
 import { codeOf, greeted, replyOf, sameSocket, TIMES, talk, turns } from './talk.ts'
 
 describe('a whole conversation', () => {

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { type Broken, type ConnectionOptions, isBroken } from '../../src/smtp/connection.ts'
 import type { Reply } from '../../src/smtp/reply.ts'
 import { Session } from '../../src/smtp/session.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
 
 export const TIMES = { greetingTimeoutMs: 30_000, replyTimeoutMs: 20_000, sessionTimeoutMs: 60_000 }
 

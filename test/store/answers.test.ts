@@ -3,8 +3,8 @@ import { DAY, HOUR } from '../../src/base/clock.ts'
 import type { Remembered } from '../../src/engine/memory.ts'
 import { forgetAnswers, keepAnswers, recallAnswers } from '../../src/store/answers.ts'
 import { type Database, write } from '../../src/store/database.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
-import { tempDatabase } from './temp-database.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
 
 async function memory(): Promise<{ database: Database; clock: FakeClock }> {
   const clock = fakeClock()

@@ -10,7 +10,7 @@ import { cancelJob, countResults, startJob } from '../../src/store/job/course.ts
 import { jobIn, openJobIn, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, noteCopies } from '../../src/store/job/loading.ts'
 import { keepReplay } from '../../src/store/replays.ts'
-import { addJob, fileAll, onPostgres, tempDatabase, tempPostgres } from './temp-database.ts'
+import { addJob, fileAll, onPostgres, tempDatabase, tempPostgres } from '../support/database.ts'
 
 const MANY = Array.from({ length: 12 }, (_, n) => n)
 

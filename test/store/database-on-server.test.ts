@@ -17,9 +17,9 @@ import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { MIGRATIONS } from '../../src/store/migration/migrations.ts'
 import { kyselyOn, openPool } from '../../src/store/postgres/pool.ts'
 import { TABLES } from '../../src/store/schema.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { ask, type PostgresServer, startPostgres } from '../fake/postgres-server.ts'
-import { onPostgres } from './temp-database.ts'
+import { fakeClock } from '../support/clock.ts'
+import { onPostgres } from '../support/database.ts'
+import { ask, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 

@@ -20,8 +20,8 @@ import { openDatabase, write, writeLoosely } from '../../src/store/database.ts'
 import { claimItems } from '../../src/store/job/claims.ts'
 import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from './temp-database.ts'
+import { fakeClock } from '../support/clock.ts'
+import { addJob, fileAll, onPostgres, tempDatabase, tempFolder } from '../support/database.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isLocked, lockJob } from '../../src/store/lock.ts'
-import { tempFolder } from './temp-database.ts'
+import { tempFolder } from '../support/database.ts'
 
 const LOCK = join(import.meta.dirname, '../../src/store/lock.ts')
 /** Takes a lock, says whether it has it, and sits on it until it is killed or told to let go. */

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { inStretch, stretchOf } from '../../src/store/looking.ts'
-import { onPostgres, tempDatabase } from './temp-database.ts'
+import { onPostgres, tempDatabase } from '../support/database.ts'
 
 test.skipIf(onPostgres)(
   'those who look take turns, one stretch in each turn of the event loop',

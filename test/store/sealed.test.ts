@@ -3,9 +3,9 @@ import { createSeal } from '../../src/base/seal.ts'
 import { type Database, write } from '../../src/store/database.ts'
 import { deleteWebhook } from '../../src/store/event/webhooks.ts'
 import { opensSealed } from '../../src/store/sealed.ts'
-import { countedRandom } from '../fake/random.ts'
-import { addWebhook } from './event/house.ts'
-import { tempDatabase } from './temp-database.ts'
+import { tempDatabase } from '../support/database.ts'
+import { countedRandom } from '../support/random.ts'
+import { addWebhook } from '../support/webhook-rows.ts'
 
 const [ours, before] = [createSeal('ours', countedRandom()), createSeal('before', countedRandom())]
 

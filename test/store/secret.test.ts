@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemRandom } from '../../src/base/random.ts'
 import { markOf, needsSecret, readSecret } from '../../src/store/secret.ts'
-import { tempFolder } from './temp-database.ts'
+import { tempFolder } from '../support/database.ts'
 
 const place = (given: { secret?: string; secretFile?: string; dataDir?: string } = {}) => ({
   ...{ secret: null, secretFile: null, dataDir: tempFolder() },

@@ -8,7 +8,7 @@ import { newRow, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { findResults, resultPage } from '../../src/store/job/results.ts'
 import { type Schema, TABLES } from '../../src/store/schema.ts'
-import { addJob, onPostgres, tempDatabase } from './temp-database.ts'
+import { addJob, onPostgres, tempDatabase } from '../support/database.ts'
 
 // What people write is kept as it is, whatever it is, in whichever database.
 

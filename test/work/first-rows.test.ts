@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FirstRows } from '../../src/work/first-rows.ts'
-import { countedRandom } from '../fake/random.ts'
+import { countedRandom } from '../support/random.ts'
 
 /** What each row was told, and what came again. */
 function told(keys: readonly string[]) {

@@ -15,8 +15,8 @@ import { wireEngine } from '../../src/wire.ts'
 import { createBooks } from '../../src/work/books/books.ts'
 import { startWorker } from '../../src/work/start-worker.ts'
 import { type Loaded, loadJob, queueLoaded } from '../../src/work/submit.ts'
-import { quiet, toRecipients } from '../engine/house.ts'
-import { surroundings } from './house.ts'
+import { quiet, toRecipients } from '../support/engine.ts'
+import { createJobDeps } from '../support/job.ts'
 
 const RUNS = Number(process.env.EV_RUNS ?? 25)
 
@@ -66,7 +66,7 @@ async function begun() {
     if (to.startsWith('grey')) return '451 4.7.1 Come back later'
     return /^(ann|bob)@/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No such user'
   })
-  const around = await surroundings({ script })
+  const around = await createJobDeps({ script })
   const { clock, file, doors } = around
   const { random } = doors
   const config = around.configWith()

@@ -6,9 +6,9 @@ import { silentLog } from '../../src/base/log.ts'
 import { createJob } from '../../src/store/job/jobs.ts'
 import { queueJob } from '../../src/store/job/loading.ts'
 import { startJanitor } from '../../src/work/janitor.ts'
-import { quiet } from '../engine/house.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { tempDatabase, tempFolder } from '../store/temp-database.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase, tempFolder } from '../support/database.ts'
+import { quiet } from '../support/engine.ts'
 
 async function house() {
   const clock = fakeClock()

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { DAY } from '../../src/base/clock.ts'
 import { countBefore } from '../../src/store/care/purge.ts'
 import { expire, retentions } from '../../src/work/retention.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { tempDatabase } from '../store/temp-database.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
 
 test('what is old goes in steps, and what is young stays', async () => {
   const clock = fakeClock()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RowTally, tallyRows } from '../../src/work/row-tally.ts'
-import { countedRandom } from '../fake/random.ts'
+import { countedRandom } from '../support/random.ts'
 
 const TEXTS = ['ann@a.test', ' Ann <ann@A.TEST> ', 'no address', 'no address', 'bob@a.test']
 

@@ -13,9 +13,9 @@ import {
   type Row,
   type Submission,
 } from '../../src/work/submit.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { countedRandom } from '../fake/random.ts'
-import { tempDatabase } from '../store/temp-database.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
+import { countedRandom } from '../support/random.ts'
 
 async function desk() {
   const clock = fakeClock()

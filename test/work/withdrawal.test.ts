@@ -7,9 +7,9 @@ import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { deleteJob } from '../../src/store/job/removal.ts'
 import { resumeJob } from '../../src/work/resume.ts'
 import { watchWithdrawals } from '../../src/work/withdrawal.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { idleWorker } from '../http/house.ts'
-import { tempDatabase } from '../store/temp-database.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase } from '../support/database.ts'
+import { idleWorker } from '../support/service.ts'
 
 const owner = {
   ...{ accountId: 'acc_1', keyId: 'key_1', name: null, sandbox: false },

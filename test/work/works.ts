@@ -8,10 +8,10 @@ import type { Result } from '../../src/verdict/verdict.ts'
 import { wireEngine } from '../../src/wire.ts'
 import type { Books } from '../../src/work/books/books.ts'
 import { startWorker, type WorkerParts } from '../../src/work/start-worker.ts'
-import { quiet } from '../engine/house.ts'
-import { type Surroundings, settled, surroundings } from './house.ts'
+import { quiet } from '../support/engine.ts'
+import { createJobDeps, type JobDepsOptions, settled } from '../support/job.ts'
 
-type Works = Surroundings & {
+type Works = JobDepsOptions & {
   readonly books?: Books
   readonly parts?: Partial<WorkerParts>
 }
@@ -22,7 +22,7 @@ type Owner = NonNullable<NewJob['owner']>
 
 /** A worker as a service has it, with jobs of an account, and the mail that they meet. */
 export async function works({ books, parts = {}, ...given }: Works = {}) {
-  const around = await surroundings(given)
+  const around = await createJobDeps(given)
   const { clock, database, doors } = around
   const config = around.configWith()
   const engine = wireEngine(config, doors, { list: true })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { watchCancellation } from '../../../src/cli/bulk/cancellation.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
-import { queuedJob } from '../../store/temp-database.ts'
+import { queuedJob } from '../../support/database.ts'
 
 /** A read goes through several promises before its answer is heard. */
 async function settled(): Promise<void> {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { duration, progressLine, stderrProgress } from '../../../src/cli/bulk/progress.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 const JOB: Job = {
   ...{ id: 'job_a', state: 'processing', source_key: 'k', source: '{}', total: 200, done: 50 },

@@ -8,7 +8,7 @@ import { openDatabase } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
-import { tempFolder } from '../../store/temp-database.ts'
+import { tempFolder } from '../../support/database.ts'
 
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
 

@@ -3,8 +3,15 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../../src/world/world.ts'
-import { rowsIn } from '../../journey/lists.ts'
-import { emptyFolder, type Ran, type Running, runEv, startEv, towards } from '../run-ev.ts'
+import { rowsIn } from '../../support/csv.ts'
+import {
+  emptyFolder,
+  type Ran,
+  type Running,
+  runEv,
+  startEv,
+  towards,
+} from '../../support/ev-process.ts'
 
 const LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']

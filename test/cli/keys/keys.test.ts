@@ -15,7 +15,7 @@ import { counted } from '../../../src/cli/text/counted.ts'
 import { findKeyByHash } from '../../../src/store/account/keys.ts'
 import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
-import { emptyFolder, runEv } from '../run-ev.ts'
+import { emptyFolder, runEv } from '../../support/ev-process.ts'
 
 const ev = (home: string, ...args: string[]) =>
   runEv([...args, '--data-dir', 'data'], { home, offline: true })

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { createSeal } from '../../../src/base/seal.ts'
 import { warnOfConcerns } from '../../../src/cli/serve/concerns.ts'
-import { mail } from '../../engine/house.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { house } from '../../http/house.ts'
+import { mail } from '../../support/engine.ts'
+import { countedRandom } from '../../support/random.ts'
+import { createTestService } from '../../support/service.ts'
 
-const warnings = (lines: Awaited<ReturnType<typeof house>>['lines']) =>
+const warnings = (lines: Awaited<ReturnType<typeof createTestService>>['lines']) =>
   lines.filter(({ level }) => level === 'warn').map(({ message, fields }) => ({ message, fields }))
 
 describe('at its start the service warns', () => {
   test('of nothing where all is as it was', async () => {
-    const { service, lines, request } = await house()
+    const { service, lines, request } = await createTestService()
     await request('/v1/keys', {
       ...{ body: { name: 'CI', scopes: ['jobs:read'] }, headers: { 'Idempotency-Key': 'one' } },
     })
@@ -19,7 +19,7 @@ describe('at its start the service warns', () => {
   })
 
   test('of accounts whose plan is gone: they are held to the least', async () => {
-    const { service, lines, addAccount } = await house()
+    const { service, lines, addAccount } = await createTestService()
     await addAccount('acc_2', 'team')
     await warnOfConcerns(service)
     expect(warnings(lines)).toEqual([
@@ -35,7 +35,7 @@ describe('at its start the service warns', () => {
     ['answers', '/v1/keys', { name: 'CI', scopes: ['jobs:read'] }],
   ])('of a secret that does not open what was sealed: %s', async (_, path, body) => {
     const zone = { ...mail('a.test', '192.0.2.1'), 'app.test': { A: ['8.8.8.8'] } }
-    const { service, lines, request } = await house({ engine: { zone } })
+    const { service, lines, request } = await createTestService({ engine: { zone } })
     const headers = path === '/v1/keys' ? { 'Idempotency-Key': 'one' } : {}
     expect((await request(path, { body, headers })).status).toBe(201)
     await warnOfConcerns({ ...service, seal: createSeal('another secret', countedRandom()) })

@@ -3,8 +3,8 @@ import { hashOf } from '../../../src/account/key.ts'
 import { PLANS } from '../../../src/account/plan.ts'
 import { firstKey } from '../../../src/cli/serve/first-key.ts'
 import { findKeyByHash } from '../../../src/store/account/keys.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { tempDatabase } from '../../store/temp-database.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { countedRandom } from '../../support/random.ts'
 
 test('the first account is that of whoever runs the service, with a key that may sign in', async () => {
   const database = await tempDatabase()

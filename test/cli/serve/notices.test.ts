@@ -5,8 +5,8 @@ import { createAccount } from '../../../src/store/account/accounts.ts'
 import { openDatabase, write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { startMailServer } from '../../fake/mail-server.ts'
-import { emptyFolder, runEv, startEv } from '../run-ev.ts'
+import { emptyFolder, runEv, startEv } from '../../support/ev-process.ts'
+import { startMailServer } from '../../support/smtp-server.ts'
 
 /** A data directory in which a webhook has failed of which nobody was told yet. */
 async function homeInTrouble(): Promise<string> {

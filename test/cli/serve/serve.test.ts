@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isWellFormed } from '../../../src/account/key.ts'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { emptyFolder, type Running, runEv, startEv } from '../run-ev.ts'
+import { emptyFolder, type Running, runEv, startEv } from '../../support/ev-process.ts'
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
 

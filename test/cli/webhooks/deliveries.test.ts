@@ -4,6 +4,7 @@ import { write } from '../../../src/store/database.ts'
 import { recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { updateWebhook } from '../../../src/store/event/webhooks.ts'
 import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { ev, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
 import {
   addDelivery,
   addWebhook,
@@ -11,8 +12,7 @@ import {
   deliveryRow,
   FAILURE,
   SUCCESS,
-} from '../../store/event/house.ts'
-import { ev, homeWith, inDatabase, read } from './house.ts'
+} from '../../support/webhook-rows.ts'
 
 const ENDED = { expires_at: systemClock.now() + 7 * DAY }
 const AGO = (ms: number) => systemClock.now() - ms

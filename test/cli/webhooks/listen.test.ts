@@ -10,9 +10,9 @@ import { addressJudge } from '../../../src/smtp/public-address.ts'
 import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
 import type { Post } from '../../../src/work/post/post.ts'
-import { zone } from '../../fake/zone.ts'
-import { emptyFolder, type Running, runEv, startEv } from '../run-ev.ts'
-import { homeWith, inDatabase } from './house.ts'
+import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
+import { emptyFolder, type Running, runEv, startEv } from '../../support/ev-process.ts'
+import { zone } from '../../support/zone.ts'
 
 type Listener = Running & { readonly url: string; readonly caFile: string; readonly told: string }
 

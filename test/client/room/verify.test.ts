@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { VerifyStep } from '../../../src/client/client.ts'
-import { house } from '../../http/house.ts'
+import { createTestService } from '../../support/service.ts'
 import { failureOf, far, type Reply } from '../far.ts'
 import { near } from '../near.ts'
 
@@ -13,7 +13,7 @@ const stream = (...texts: string[]): Reply => ({
 
 describe('one address that is watched', () => {
   test('is told step by step, and then has its result', async () => {
-    const { client } = near(await house())
+    const { client } = near(await createTestService())
     const steps: VerifyStep[] = []
     const result = await client.verify.single('ann@a.test', { onStep: step => steps.push(step) })
     expect(result).toMatchObject({ reason: 'accepted_email', class: 'deliverable' })
@@ -22,7 +22,7 @@ describe('one address that is watched', () => {
   })
 
   test('has a result too where it is none', async () => {
-    const { client } = near(await house())
+    const { client } = near(await createTestService())
     const onStep = () => {}
     expect(await client.verify.single('ann@gmail', { onStep })).toMatchObject({
       ...{ reason: 'invalid_email', did_you_mean: 'ann@gmail.com' },

@@ -5,7 +5,7 @@ import { systemRandom } from '../../../src/base/random.ts'
 import { leaveCluster } from '../../../src/store/cluster/members.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { createBooks, type Hold } from '../../../src/work/books/books.ts'
-import type { FakeClock } from '../../fake/clock.ts'
+import type { FakeClock } from '../../support/clock.ts'
 import {
   claimedList,
   join,
@@ -18,7 +18,7 @@ import {
   twoHouses,
   undoingOnce,
   writeChanges,
-} from '../record/house.ts'
+} from '../../support/cluster-results.ts'
 
 const FREE = planNamed(PLANS, 'free')
 

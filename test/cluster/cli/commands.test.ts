@@ -7,7 +7,7 @@ import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, type NewJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { CANARY, type Cluster, cluster, fileOf } from './house.ts'
+import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 

@@ -11,7 +11,7 @@ import { openDatabase, write } from '../../../src/store/database.ts'
 import { listWebhooks } from '../../../src/store/event/webhooks.ts'
 import { listLock, lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
 import { markOf, readSecret } from '../../../src/store/secret.ts'
-import { CANARY, type Cluster, cluster, fileOf } from './house.ts'
+import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 

@@ -13,7 +13,7 @@ import { serverNow } from '../../../src/store/cluster/server-time.ts'
 import { agreedOn, settleOn } from '../../../src/store/cluster/settings.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { markOf } from '../../../src/store/secret.ts'
-import { tempDatabase, tempFolder } from '../../store/temp-database.ts'
+import { tempDatabase, tempFolder } from '../../support/database.ts'
 
 const place = (secret: string | null = null) => ({
   ...{ secret, secretFile: null, dataDir: tempFolder() },

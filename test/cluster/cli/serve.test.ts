@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { listAccounts } from '../../../src/store/account/accounts.ts'
 import { listKeys } from '../../../src/store/account/keys.ts'
 import { agreedOn } from '../../../src/store/cluster/settings.ts'
-import type { Running } from '../../cli/run-ev.ts'
-import { CANARY, cluster, SECRET } from './house.ts'
+import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
+import type { Running } from '../../support/ev-process.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 

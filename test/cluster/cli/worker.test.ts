@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { liveMembers } from '../../../src/store/cluster/members.ts'
 import { agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
 import { markOf } from '../../../src/store/secret.ts'
-import { emptyFolder, runEv } from '../../cli/run-ev.ts'
-import { ask } from '../../fake/postgres-server.ts'
-import { CANARY, cluster, SECRET } from './house.ts'
+import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
+import { emptyFolder, runEv } from '../../support/ev-process.ts'
+import { ask } from '../../support/postgres-server.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 const BASE_URL = 'https://ev.example.com'

@@ -12,9 +12,9 @@ import { createWebhook } from '../../../src/store/event/webhooks.ts'
 import { namingClient } from '../../../src/store/postgres/client.ts'
 import { startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
 import { CONNECTIONS_MAX } from '../../../src/work/deliver/turn.ts'
-import { cutProxy } from '../../fake/cut-proxy.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
+import { emptyPostgres } from '../../support/pg-queue.ts'
 import { openPost, openReceiver } from '../../work/post/office.ts'
-import { emptyPostgres } from '../queue/bench.ts'
 
 const seal = createSeal('a secret of tests', systemRandom)
 

@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import { lookAtServer } from '../../../src/store/postgres/look.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { ask, type PostgresServer, startPostgres } from '../../fake/postgres-server.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { ask, type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
 
 async function server(settings = {}): Promise<PostgresServer> {
   const started = await startPostgres({ settings })

@@ -2,15 +2,20 @@ import { expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { cutProxy } from '../../fake/cut-proxy.ts'
 import { documentOf, type Place, placesOf } from '../../http/contract/document.ts'
 import { MIXED, seedJob } from '../../http/jobs/seed.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
+import {
+  account,
+  addKey,
+  type ClusterService,
+  createClusterService,
+} from '../../support/cluster-service.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
+import { tempPostgres } from '../../support/database.ts'
 import { goodBody } from './bodies.ts'
-import { account, addKey, type Server, server } from './house.ts'
 
 /** Jobs, a webhook with a delivery, and a second key: gives a path with their IDs. */
-async function furnish({ database, service }: Server) {
+async function furnish({ database, service }: ClusterService) {
   const { clock, random, seal } = service
   const now = clock.now()
   await addKey(database, { id: 'key_2' })
@@ -44,7 +49,7 @@ async function furnish({ database, service }: Server) {
 test('a connection that is lost anywhere in a request is answered by 503, whatever was asked', async () => {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
-  const one = await server(proxy.url, {
+  const one = await createClusterService(proxy.url, {
     engine: { zone: { 'hook.test': { A: ['8.8.8.8'] } } },
     settings: { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } },
   })

@@ -1,8 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PLANS, type Plan } from '../../../src/account/plan.ts'
-import { cutProxy } from '../../fake/cut-proxy.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
-import { account, type Server, server } from './house.ts'
+import {
+  account,
+  type ClusterService,
+  createClusterService,
+} from '../../support/cluster-service.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
+import { tempPostgres } from '../../support/database.ts'
 
 const EMAILS = Array.from({ length: 12 }, (_, n) => `u${n}@a.test`)
 const SETTINGS = { ipLimits: { singlePerMinute: 100_000, bulkPerHour: 100_000 } }
@@ -12,8 +16,8 @@ async function pair(plan = 'enterprise') {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   const [one, other] = [
-    await server(proxy.url, { settings: SETTINGS }),
-    await server(url, { settings: SETTINGS }),
+    await createClusterService(proxy.url, { settings: SETTINGS }),
+    await createClusterService(url, { settings: SETTINGS }),
   ]
   onTestFinished(() => proxy.close())
   const key = await account(other.database, plan)
@@ -23,7 +27,7 @@ async function pair(plan = 'enterprise') {
   return { proxy, one, other, key, jobs, held }
 }
 
-const submit = (to: Server, key: string, idempotencyKey: string) =>
+const submit = (to: ClusterService, key: string, idempotencyKey: string) =>
   to.request('/v1/verify/batch', {
     ...{ key, body: { emails: EMAILS } },
     headers: { 'Idempotency-Key': idempotencyKey },
@@ -80,7 +84,7 @@ test('a list whose commit did not come about leaves nothing, and is taken when i
 
 test('a webhook and a key that were made by a lost answer are not made twice', async () => {
   const { proxy, one, other, key } = await pair()
-  const create = (to: Server) =>
+  const create = (to: ClusterService) =>
     to.request('/v1/keys', {
       ...{ key, body: { name: 'new', scopes: ['jobs:read'] } },
       headers: { 'Idempotency-Key': 'a key' },
@@ -99,7 +103,7 @@ describe('an address whose commit failed', () => {
     const free = PLANS.find(({ name }) => name === 'free') as Plan
     // Somebody else waits for an answer meanwhile.
     await one.service.books.hold('acc_1', free, 1)
-    const ask = (to: Server) =>
+    const ask = (to: ClusterService) =>
       to.request('/v1/verify/single', {
         ...{ key, body: { email: 'ann@a.test' } },
         headers: { 'Idempotency-Key': 'once' },

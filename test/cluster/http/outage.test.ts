@@ -1,10 +1,15 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type PostgresServer, startPostgres } from '../../fake/postgres-server.ts'
 import { documentOf, placesOf } from '../../http/contract/document.ts'
 import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
+import {
+  account,
+  type ClusterService,
+  createClusterService,
+  page,
+} from '../../support/cluster-service.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
 import { goodBody } from './bodies.ts'
-import { account, page, type Server, server } from './house.ts'
 
 let postgres: PostgresServer
 beforeAll(async () => {
@@ -16,7 +21,7 @@ afterAll(() => postgres.stop())
 const PATIENCE_MS = 6_000
 
 /** Every operation of the API that needs a key, as it may be asked. */
-const endpoints = ({ service, app }: Server) =>
+const endpoints = ({ service, app }: ClusterService) =>
   placesOf(documentOf(service, app))
     .filter(({ path }) => path.startsWith('/v1/'))
     .map(({ method, path }) => ({
@@ -26,7 +31,7 @@ const endpoints = ({ service, app }: Server) =>
 
 describe('while PostgreSQL is away', () => {
   test('every path of the API says 503 in time, and all goes on by itself when it is there again', async () => {
-    const one = await server(await postgres.create('every_path'))
+    const one = await createClusterService(await postgres.create('every_path'))
     const key = await account(one.database)
     await postgres.down()
     for (const { name, method, path } of endpoints(one)) {
@@ -46,7 +51,7 @@ describe('while PostgreSQL is away', () => {
     expect(await answer.json()).toMatchObject({ valid: true })
   })
   test('it is told by /readyz and /health, while /livez and /metrics go on', async () => {
-    const one = await server(await postgres.create('watched'))
+    const one = await createClusterService(await postgres.create('watched'))
     const status = async (path: string) => (await one.request(path, { ip: '127.0.0.1' })).status
     const database = async () =>
       ((await (await one.request('/health')).json()) as { database: string }).database
@@ -65,7 +70,7 @@ describe('while PostgreSQL is away', () => {
   })
 
   test('pages say so, and who was signed in still is afterwards', async () => {
-    const one = await server(await postgres.create('pages'))
+    const one = await createClusterService(await postgres.create('pages'))
     const body = new URLSearchParams({ key: await account(one.database) })
     const signedIn = await page(one, '/sign-in', { method: 'POST', body })
     const Cookie = (signedIn.headers.get('Set-Cookie') ?? '').replace(/;.*$/s, '')
@@ -83,7 +88,7 @@ describe('while PostgreSQL is away', () => {
   })
 
   test('who follows a job hears no more for a while, and then goes on', async () => {
-    const one = await server(await postgres.create('followed'))
+    const one = await createClusterService(await postgres.create('followed'))
     const key = await account(one.database)
     await seedJob(one.database, { texts: MIXED, done: 0 })
     const stream = await one.request('/v1/jobs/job_a/events', { key })
@@ -102,7 +107,7 @@ describe('while PostgreSQL is away', () => {
 })
 
 test('a restart under load is answered by 503 alone, in time, and then all is as before', async () => {
-  const one = await server(await postgres.create('restarted'), {
+  const one = await createClusterService(await postgres.create('restarted'), {
     settings: { ipLimits: { singlePerMinute: 1_000_000, bulkPerHour: 1_000_000 } },
   })
   const key = await account(one.database)
@@ -134,7 +139,7 @@ test('a restart under load is answered by 503 alone, in time, and then all is as
 test('where its connections are used up, it is 503 too, and soon', async () => {
   const narrow = await startPostgres({ settings: { max_connections: '8' } })
   onTestFinished(() => narrow.stop())
-  const one = await server(narrow.url())
+  const one = await createClusterService(narrow.url())
   const key = await account(one.database)
   const others = Array.from({ length: 8 }, () => new pg.Client(narrow.url()))
   for (const client of others) client.on('error', () => {})

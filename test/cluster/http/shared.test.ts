@@ -3,15 +3,20 @@ import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { ask } from '../../fake/postgres-server.ts'
 import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
-import { account, page, type Server, server } from './house.ts'
+import {
+  account,
+  type ClusterService,
+  createClusterService,
+  page,
+} from '../../support/cluster-service.ts'
+import { tempPostgres } from '../../support/database.ts'
+import { ask } from '../../support/postgres-server.ts'
 
 /** Two servers behind a load balancer that sends nobody to the same one twice. */
 async function pair() {
   const url = await tempPostgres()
-  const [one, other] = [await server(url), await server(url)]
+  const [one, other] = [await createClusterService(url), await createClusterService(url)]
   return { url, one, other, key: await account(one.database) }
 }
 
@@ -108,7 +113,7 @@ test('metrics of each server tell how many members there are, by what they do', 
 })
 
 /** The cookie of a session. */
-async function signIn(to: Server, key: string): Promise<string> {
+async function signIn(to: ClusterService, key: string): Promise<string> {
   const answer = await page(to, '/sign-in', { method: 'POST', body: new URLSearchParams({ key }) })
   return (answer.headers.get('Set-Cookie') ?? '').replace(/;.*$/s, '')
 }

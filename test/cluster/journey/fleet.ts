@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { EvClient } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { ask } from '../../fake/postgres-server.ts'
+import { ask } from '../../support/postgres-server.ts'
 
 /** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
 const PROGRAM = join(

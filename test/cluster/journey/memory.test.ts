@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { tempPostgres } from '../../store/temp-database.ts'
+import { tempPostgres } from '../../support/database.ts'
 import { Fleet, type Unit } from './fleet.ts'
 import { addressesOf, worldOf } from './list.ts'
 

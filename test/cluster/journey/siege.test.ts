@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { tempPostgres } from '../../store/temp-database.ts'
+import { tempPostgres } from '../../support/database.ts'
 import { Fleet } from './fleet.ts'
 import { worldOf } from './list.ts'
 import { besiege } from './siege.ts'

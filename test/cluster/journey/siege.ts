@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { xorshift } from '../../fake/random.ts'
+import { xorshift } from '../../support/random.ts'
 import type { Fleet, Role, Unit } from './fleet.ts'
 import { addressesOf, type List, reasonOf } from './list.ts'
 

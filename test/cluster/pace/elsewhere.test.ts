@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { refusalsElsewhere } from '../../../src/dashboard/health/elsewhere.ts'
 import type { Fleet } from '../../../src/probe/egress/fleet.ts'
-import { processes, REFUSAL, storedOf, until } from './house.ts'
+import { processes, REFUSAL, storedOf, until } from '../../support/cluster-rate-state.ts'
 
 test('refusals of egresses of other processes are told with what was said, until somebody is let in', async () => {
   const [one, worker] = await processes(2)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Pace } from '../../../src/probe/pace.ts'
-import { never, pause, permitOf, processes } from './house.ts'
+import { never, pause, permitOf, processes } from '../../support/cluster-rate-state.ts'
 
 /** Who holds connections, told by nobody but those who hold them. */
 function ledger() {

@@ -2,9 +2,17 @@ import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { isOfStorage } from '../../../src/store/database.ts'
-import { cutProxy } from '../../fake/cut-proxy.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
-import { never, pause, permitOf, processes, storedOf, until, untilFree } from './house.ts'
+import {
+  never,
+  pause,
+  permitOf,
+  processes,
+  storedOf,
+  until,
+  untilFree,
+} from '../../support/cluster-rate-state.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
+import { tempPostgres } from '../../support/database.ts'
 
 /** One process that reaches the database through a line that can be cut, and one that has a line of its own. */
 async function cuttable() {

@@ -2,7 +2,16 @@ import { expect, test } from 'vitest'
 import { newState } from '../../../src/probe/pace/rules.ts'
 import { changePaces } from '../../../src/store/cluster/pace/rows.ts'
 import { serverNow } from '../../../src/store/cluster/server-time.ts'
-import { never, pause, permitOf, processes, ROW, storedOf, until, untilFree } from './house.ts'
+import {
+  never,
+  pause,
+  permitOf,
+  processes,
+  ROW,
+  storedOf,
+  until,
+  untilFree,
+} from '../../support/cluster-rate-state.ts'
 
 const ONE = { sessionsMax: 1 }
 

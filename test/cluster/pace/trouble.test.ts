@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { forgetPaces } from '../../../src/store/cluster/pace/rows.ts'
-import { never, permitOf, processes, REFUSAL, storedOf, until, untilFree } from './house.ts'
+import {
+  never,
+  permitOf,
+  processes,
+  REFUSAL,
+  storedOf,
+  until,
+  untilFree,
+} from '../../support/cluster-rate-state.ts'
 
 /** How long it takes until something holds, ms. */
 async function timeUntil(holds: () => boolean): Promise<number> {

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { END } from '../../../src/queue/statements.ts'
-import { ask } from '../../fake/postgres-server.ts'
 import { Desk, queueConformance } from '../../queue/conformance.ts'
-import { emptyPostgres, entriesIn, openQueue, until } from './bench.ts'
+import { emptyPostgres, entriesIn, openQueue, until } from '../../support/pg-queue.ts'
+import { ask } from '../../support/postgres-server.ts'
 
 queueConformance('on PostgreSQL', async () => {
   const queue = await openQueue(await emptyPostgres())

@@ -2,8 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { ask } from '../../fake/postgres-server.ts'
-import { emptyPostgres } from './bench.ts'
+import { emptyPostgres } from '../../support/pg-queue.ts'
+import { ask } from '../../support/postgres-server.ts'
 
 export type Clerk = {
   readonly child: ChildProcess

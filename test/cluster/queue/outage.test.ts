@@ -2,9 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Log, silentLog } from '../../../src/base/log.ts'
 import { isOfStorage } from '../../../src/store/database.ts'
-import { ask, type PostgresServer, startPostgres } from '../../fake/postgres-server.ts'
 import { Desk } from '../../queue/conformance.ts'
-import { entriesIn, openQueue, until } from './bench.ts'
+import { entriesIn, openQueue, until } from '../../support/pg-queue.ts'
+import { ask, type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
 
 let server: PostgresServer
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { breathe } from '../../../src/base/clock.ts'
 import { Desk } from '../../queue/conformance.ts'
-import { emptyPostgres, entriesIn, openQueue, until } from './bench.ts'
+import { emptyPostgres, entriesIn, openQueue, until } from '../../support/pg-queue.ts'
 import { emptyLedger, ledgerOf, startClerk, twiceAtOnce } from './clerks.ts'
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, n) => `operator${n}|a#0`)

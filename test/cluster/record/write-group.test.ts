@@ -13,7 +13,7 @@ import {
   tell,
   twoHouses,
   writeChanges,
-} from './house.ts'
+} from '../../support/cluster-results.ts'
 
 /** How often the server had to undo one of two transactions that waited for each other. */
 async function deadlocksOf({ db }: Database): Promise<number> {

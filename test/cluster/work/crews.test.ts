@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { cancelJob } from '../../../src/store/job/course.ts'
-import { isUnguessable, toRecipients } from '../../engine/house.ts'
-import { cluster } from './house.ts'
+import { cluster } from '../../support/cluster-jobs.ts'
+import { isUnguessable, toRecipients } from '../../support/engine.ts'
 
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { isUnguessable, toRecipients } from '../../engine/house.ts'
-import { cluster } from './house.ts'
+import { cluster } from '../../support/cluster-jobs.ts'
+import { isUnguessable, toRecipients } from '../../support/engine.ts'
 
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'

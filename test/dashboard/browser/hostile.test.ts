@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Receiver, startReceiver } from '../../fake/receiver.ts'
-import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { testAuthority } from '../../support/certificate.ts'
+import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage, type Visitor } from './browser.ts'
 
 /** Gets out of an attribute, a comment and a script, and does something in each way that text could in a page of ours. */

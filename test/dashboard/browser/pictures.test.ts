@@ -6,8 +6,8 @@ import { EvClient } from '../../../src/client/client.ts'
 import { countUsage } from '../../../src/store/account/usage.ts'
 import { openDatabase, write } from '../../../src/store/database.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { type Receiver, startReceiver } from '../../fake/receiver.ts'
-import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { testAuthority } from '../../support/certificate.ts'
+import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage, type Visitor } from './browser.ts'
 
 // Every page as people see it: axe finds nothing serious, in both themes and on a phone, and docs/screenshots/ has its

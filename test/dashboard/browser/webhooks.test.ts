@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient, verifyWebhook } from '../../../src/client/client.ts'
-import { type Receiver, startReceiver } from '../../fake/receiver.ts'
-import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { testAuthority } from '../../support/certificate.ts'
+import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { stage } from './browser.ts'
 
 const ALLOWED = ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem']

@@ -5,12 +5,12 @@ import { silentLog } from '../../../src/base/log.ts'
 import { toConfig } from '../../../src/config/config.ts'
 import { createHealth } from '../../../src/dashboard/health/create-health.ts'
 import { wireDoctor } from '../../../src/wire-doctor.ts'
-import { house as engineHouse } from '../../engine/house.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { scriptedMx } from '../../fake/mx.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { zone } from '../../fake/zone.ts'
-import { tempDatabase, tempFolder } from '../../store/temp-database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempDatabase, tempFolder } from '../../support/database.ts'
+import { createTestEngine } from '../../support/engine.ts'
+import { scriptedMx } from '../../support/mx.ts'
+import { countedRandom } from '../../support/random.ts'
+import { zone } from '../../support/zone.ts'
 
 const REFUSES = {
   greeting: '554 5.7.1 blocked using zen.spamhaus.org, see https://lists.example/x',
@@ -20,7 +20,7 @@ const REFUSES = {
 async function surgery() {
   const dataDir = tempFolder()
   const databaseUrl = `sqlite:${join(dataDir, 'ev.sqlite')}`
-  const { engine, clock, verify } = engineHouse({ script: REFUSES })
+  const { engine, clock, verify } = createTestEngine({ script: REFUSES })
   const database = await tempDatabase({ clock })
   const config = toConfig({
     flags: { dataDir, helo: 'probe.test', allowRanges: '192.0.2.0/24' },

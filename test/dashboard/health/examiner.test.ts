@@ -3,7 +3,7 @@ import { MINUTE } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { createExaminer } from '../../../src/dashboard/health/examiner.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 const check = (says: string): Check => ({
   ...{ check: 'dns', egress: null, state: 'ok', says, todo: null },

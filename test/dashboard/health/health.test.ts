@@ -6,7 +6,7 @@ import type { Check } from '../../../src/doctor/doctor.ts'
 import type { RefusedWhy } from '../../../src/smtp/answer.ts'
 import { setOperator } from '../../../src/store/account/accounts.ts'
 import { write } from '../../../src/store/database.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 
 const FOUND: Examination = {
@@ -19,7 +19,7 @@ const FOUND: Examination = {
 
 /** The dashboard, signed in to the account of whoever runs the service. */
 async function operatorHouse(health: Partial<HealthSource> = {}) {
-  const house = await dashboardHouse({ health })
+  const house = await createTestDashboard({ health })
   await write(house.database, trx => setOperator(trx, 'acc_1', true))
   return house
 }
@@ -37,7 +37,7 @@ const words = async (health: Partial<HealthSource>, path = '/doctor') =>
 describe('health', () => {
   test('is for whoever runs the service; others are told so, whatever they ask of it', async () => {
     const asked: string[] = []
-    const house = await dashboardHouse({
+    const house = await createTestDashboard({
       health: { examineAgain: () => void asked.push('again'), trouble: () => html`All is lost.` },
     })
     for (const path of ['/doctor', '/doctor/standing', '/doctor/findings']) {

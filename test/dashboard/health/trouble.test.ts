@@ -3,7 +3,7 @@ import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { OperatorsStatus } from '../../../src/dashboard/health/source.ts'
 import { createTrouble } from '../../../src/dashboard/health/trouble.ts'
 import type { Html } from '../../../src/dashboard/page/html.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
 
 const refusing = (turnedAway: number, othersAsk = false) =>

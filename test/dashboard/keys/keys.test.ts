@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, MINUTE } from '../../../src/base/clock.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 const EVIL = '<img src=x onerror=alert(1)>'
 const MARKED = '&lt;img src=x onerror=alert(1)&gt;'
@@ -12,9 +12,9 @@ const numberOf = (page: string) => /name="_once" value="([^"]+)"/.exec(page)?.[1
 
 /** A house with a key beside the one of the session. */
 async function houseWithKey(
-  o: Parameters<Awaited<ReturnType<typeof dashboardHouse>>['addKey']>[0],
+  o: Parameters<Awaited<ReturnType<typeof createTestDashboard>>['addKey']>[0],
 ) {
-  const house = await dashboardHouse()
+  const house = await createTestDashboard()
   const text = await house.addKey(o)
   return { house, text }
 }
@@ -37,12 +37,12 @@ describe('the list of keys', () => {
   })
 
   test('of one key says what others would be for', async () => {
-    const { text } = await (await dashboardHouse()).get('/keys')
+    const { text } = await (await createTestDashboard()).get('/keys')
     expect(text).toContain('A key for each thing that asks')
   })
 
   test('says which have expired', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     await house.addKey({ name: 'old', expiresAt: house.clock.now() - MINUTE })
     expect((await house.get('/keys')).text).toContain('>expired<')
   })
@@ -61,7 +61,7 @@ describe('the list of keys', () => {
 
 describe('making a key', () => {
   test('shows its text once: in no address, no cookie, no log and no later page', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const form = await house.get('/keys/new')
     const made = await house.post('/keys', {
       ...{ _once: numberOf(form.text), name: 'CI', scopes: ['verify:single', 'jobs:read'] },
@@ -86,7 +86,7 @@ describe('making a key', () => {
   })
 
   test('by a double click makes one', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const once = numberOf((await house.get('/keys/new')).text)
     expect(once).not.toBe('')
     const fields = { _once: once, name: 'CI', scopes: 'jobs:read' }
@@ -107,7 +107,7 @@ describe('making a key', () => {
     ['rate_limit_per_minute', 'many', '“Requests a minute” is "many"; it must be'],
     ['rate_limit_per_minute', '0', '“Requests a minute” is 0; it must be at least 1'],
   ])('%s with %s is refused at the form, with what was typed', async (name, typed, sentence) => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const fields = { name: 'My key', scopes: ['jobs:write'], [name]: typed }
     const { status, text } = await house.post('/keys', fields)
     expect(status).toBe(400)
@@ -120,7 +120,7 @@ describe('making a key', () => {
   })
 
   test('without a scope or a name is refused at the form', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     expect((await house.post('/keys', { name: 'x' })).text).toContain('“What it may do” is []')
     expect((await house.post('/keys', { scopes: '*' })).text).toContain('“Name” is')
   })
@@ -199,7 +199,7 @@ describe('a key', () => {
   })
 
   test('of this session goes on with the session when it is rotated', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     await house.post('/keys/key_1/rotate', { grace: '0' })
     expect((await house.get('/keys')).status).toBe(200)
   })
@@ -216,7 +216,7 @@ describe('a key', () => {
   })
 
   test('of this session warns that it signs out, and does', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     expect((await house.get('/keys/key_1')).text).toContain('you will be signed out')
     const revoked = await house.post('/keys/key_1/revoke')
     expect(revoked.headers.get('Location')).toBe('/sign-in')
@@ -224,7 +224,7 @@ describe('a key', () => {
   })
 
   test('of another account is there for nobody', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     await house.addAccount('acc_2')
     const text = await house.addKey({ accountId: 'acc_2', name: 'theirs' })
     expect((await house.get('/keys')).text).not.toContain('theirs')

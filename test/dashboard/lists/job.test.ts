@@ -6,9 +6,9 @@ import { jobRoutes } from '../../../src/dashboard/lists/job.ts'
 import type { Env } from '../../../src/dashboard/parts.ts'
 import { write } from '../../../src/store/database.ts'
 import { cancelJob, failJob, startJob } from '../../../src/store/job/course.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { countedRandom } from '../../fake/random.ts'
 import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { countedRandom } from '../../support/random.ts'
 import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
 
 type House = Awaited<ReturnType<typeof listsHouse>>

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { FORM, form } from '../../http/verify/list/form.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 /** Foreign text that would do something, were it not shown as text. */
 export const EVIL = '<img src=x onerror=alert(1)>'
@@ -15,8 +15,8 @@ type Sending = {
 }
 
 /** The dashboard, and how lists are sent to it. */
-export async function listsHouse(options: Parameters<typeof dashboardHouse>[0] = {}) {
-  const house = await dashboardHouse(options)
+export async function listsHouse(options: Parameters<typeof createTestDashboard>[0] = {}) {
+  const house = await createTestDashboard(options)
 
   /** Sends a list as the script of the page does. */
   async function send(list: string | Uint8Array, o: Sending = {}): Promise<Response> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ApiProblem } from '../../../src/dashboard/api.ts'
 import { onceField } from '../../../src/dashboard/page/once.ts'
-import { countedRandom } from '../../fake/random.ts'
+import { countedRandom } from '../../support/random.ts'
 
 const problem = (code: ApiProblem['code']) => new ApiProblem(409, { error: 'No.', code })
 const numberOf = async (field: ReturnType<typeof onceField>) =>

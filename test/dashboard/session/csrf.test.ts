@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 describe('what changes something', () => {
   test('is refused without the token of this session, or with another’s', async () => {
-    const house = await dashboardHouse()
-    const other = await dashboardHouse()
+    const house = await createTestDashboard()
+    const other = await createTestDashboard()
     for (const token of ['', 'wrong', await other.csrf().then(text => `${text}x`)]) {
       const refused = await house.post('/sign-out', { _csrf: token })
       expect(refused.status).toBe(403)
@@ -14,7 +14,7 @@ describe('what changes something', () => {
   })
 
   test('is refused from another site, even with the token', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     for (const headers of [
       { 'Sec-Fetch-Site': 'cross-site' },
       { 'Sec-Fetch-Site': 'same-site' },
@@ -26,7 +26,7 @@ describe('what changes something', () => {
   })
 
   test('is refused where an old browser, which names its origin alone, comes from elsewhere', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { baseUrl } = house.service.settings
     const jar = [...house.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const send = async (origin: string) => {
@@ -40,13 +40,13 @@ describe('what changes something', () => {
   })
 
   test('is done with the token in the header, as scripts send it', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const headers = { 'X-CSRF-Token': await house.csrf() }
     expect((await house.fetch('/sign-out', { method: 'POST', headers })).status).toBe(303)
   })
 
   test('a long form is refused', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const refused = await house.post('/theme', { theme: 'x'.repeat(70_000) })
     expect([refused.status, refused.text.includes('longer than 64 KB')]).toEqual([413, true])
   })

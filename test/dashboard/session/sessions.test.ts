@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 const AGENTS: readonly [agent: string, shown: string][] = [
   [
@@ -26,7 +26,7 @@ const AGENTS: readonly [agent: string, shown: string][] = [
 
 describe('the list of sessions', () => {
   test('tells each by its browser', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     for (const [agent, shown] of AGENTS) {
       const body = new URLSearchParams({ key: house.key })
       await house.fetch('/sign-in', { method: 'POST', body, headers: { 'User-Agent': agent } })
@@ -35,7 +35,7 @@ describe('the list of sessions', () => {
   })
 
   test('another account’s session is neither shown nor ended', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     await house.addAccount('acc_2')
     const other = await house.addKey({ accountId: 'acc_2', name: 'theirs' })
     const mine = new Map(house.cookies)
@@ -58,7 +58,7 @@ describe('the list of sessions', () => {
 describe('a session', () => {
   test('ends with its key: revoked, rotated, expired, or no longer one that may sign in', async () => {
     for (const end of ENDS) {
-      const house = await dashboardHouse({ signIn: false })
+      const house = await createTestDashboard({ signIn: false })
       await house.signIn(await house.addKey({ id: 'key_s', expiresAt: house.clock.now() + DAY }))
       expect((await house.get('/sessions')).status).toBe(200)
       await end(house)
@@ -69,7 +69,7 @@ describe('a session', () => {
   })
 
   test('opens nothing outside of the addresses of its key, the health of the service and drafts neither', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     await house.signIn(await house.addKey({ allowedIps: ['192.0.2.0/24'] }))
     for (const path of ['/sessions', '/doctor', '/lists/new', '/verify']) {
       const elsewhere = await house.fetch(path, { ip: '198.51.100.7' })
@@ -79,7 +79,7 @@ describe('a session', () => {
   })
 
   test('that nobody uses ends after twelve hours, though a page stands open and asks by itself', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     for (let hour = 1; hour < 12; hour++) {
       await house.clock.advance(HOUR)
       expect((await house.get('/lists', { 'HX-Request': 'true' })).status).toBe(200)
@@ -90,7 +90,7 @@ describe('a session', () => {
   })
 
   test('that is used goes on, for a week at most', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     for (let half = 1; half < 14; half++) {
       await house.clock.advance(12 * HOUR - MINUTE)
       expect([half, (await house.get('/lists')).status]).toEqual([half, 200])
@@ -104,7 +104,7 @@ describe('a session', () => {
   })
 
   test('is a new one each time that somebody signs in, whatever cookie they bring', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     house.cookies.set('__Host-ev_session', 'chosen-by-somebody-else')
     await house.signIn()
     const [first] = [house.cookies.get('__Host-ev_session')]
@@ -114,7 +114,7 @@ describe('a session', () => {
   })
 })
 
-type House = Awaited<ReturnType<typeof dashboardHouse>>
+type House = Awaited<ReturnType<typeof createTestDashboard>>
 
 const ENDS: readonly ((house: House) => Promise<unknown>)[] = [
   // Whoever changed it, be it by no path of ours.
@@ -130,7 +130,7 @@ const settledWrites = ({ database }: House) => write(database, async () => {})
 
 describe('who signed in with another key', () => {
   test('is seen and signed out by keys that may change keys, and by no others', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const narrow = await house.addKey({ name: 'narrow', scopes: ['dashboard', 'account:read'] })
     const [owner] = await sessionIds(house)
     house.cookies.clear()

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 describe('signing in', () => {
   test('a page asked for by nobody leads to signing in, and from there back to it', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const first = await house.get('/sessions?a=b')
     expect([first.status, first.headers.get('Location')]).toEqual([
       303,
@@ -17,7 +17,7 @@ describe('signing in', () => {
   })
 
   test('the cookie is out of reach of scripts, other hosts, other sites and plain HTTP', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const cookie = (await house.signIn()).headers.getSetCookie()[0] ?? ''
     expect(cookie).toMatch(/^__Host-ev_session=[a-z0-9]{20,};/)
     for (const word of ['HttpOnly', 'Secure', 'SameSite=Strict', 'Path=/']) {
@@ -27,7 +27,7 @@ describe('signing in', () => {
   })
 
   test('nobody is led to another site after signing in', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     for (const next of [
       '/\t/evil.example',
       '/%0d\r\nx',
@@ -45,7 +45,7 @@ describe('signing in', () => {
   })
 
   test('a key that is none, that lacks the scope or may not be used from here is refused in a sentence', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const narrow = await house.addKey({ scopes: ['jobs:read'], name: 'narrow' })
     const distant = await house.addKey({ allowedIps: ['198.51.100.0/24'], name: 'distant' })
     const sited = await house.addKey({ allowedDomains: ['shop.example'], name: 'sited' })
@@ -64,7 +64,7 @@ describe('signing in', () => {
   })
 
   test('a key that has expired or was revoked, and a text whose grace is over, open nothing', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const now = house.clock.now()
     const keys = [
       await house.addKey({ id: 'key_over', expiresAt: now + HOUR }),
@@ -83,14 +83,14 @@ describe('signing in', () => {
   })
 
   test('a key with the scope dashboard alone signs in', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const key = await house.addKey({ scopes: ['dashboard'] })
     expect((await house.signIn(key)).status).toBe(303)
     expect((await house.get('/sessions')).status).toBe(200)
   })
 
   test('with a text that another has taken the place of, it lasts as long as that text', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const old = await house.addKey({ id: 'key_rotated' })
     const body = { grace_period_seconds: 3_600 }
     await house.request('/v1/keys/key_rotated/rotate', { body })
@@ -100,7 +100,7 @@ describe('signing in', () => {
   })
 
   test('another site can sign nobody in', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     for (const headers of [{ 'Sec-Fetch-Site': 'cross-site' }, { 'Sec-Fetch-Site': 'same-site' }]) {
       const body = new URLSearchParams({ key: house.key })
       const refused = await house.fetch('/sign-in', { method: 'POST', body, headers })
@@ -110,7 +110,7 @@ describe('signing in', () => {
   })
 
   test('signing out ends the session, not only its cookie', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const kept = new Map(house.cookies)
     expect((await house.post('/sign-out')).headers.get('Location')).toBe('/sign-in')
     const cookie = [...kept].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -118,7 +118,7 @@ describe('signing in', () => {
   })
 
   test('a link of another site is followed once more by the page itself, so that the strict cookie comes along', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const bounced = await house.get('/lists', { 'Sec-Fetch-Site': 'cross-site' })
     expect(bounced.status).toBe(200)
     expect(bounced.text).toContain('<meta http-equiv="refresh"')
@@ -127,7 +127,7 @@ describe('signing in', () => {
 
 describe('the key of the first start', () => {
   test('is shown once, and signs in', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const path = house.firstKeys.offer(house.key)
     const before = await house.get(path)
     expect(before.text).not.toContain(house.key)
@@ -140,7 +140,7 @@ describe('the key of the first start', () => {
   })
 
   test('is not asked for by another site', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const path = house.firstKeys.offer(house.key)
     const headers = { 'Sec-Fetch-Site': 'cross-site' }
     const refused = await house.fetch(path, { method: 'POST', headers })
@@ -149,7 +149,7 @@ describe('the key of the first start', () => {
   })
 
   test('is had by nobody who guesses, nor after an hour', async () => {
-    const house = await dashboardHouse({ signIn: false })
+    const house = await createTestDashboard({ signIn: false })
     const path = house.firstKeys.offer(house.key)
     expect((await house.get('/welcome/another')).text).toContain('No key is offered here')
     await house.clock.advance(HOUR)

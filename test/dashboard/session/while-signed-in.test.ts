@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { seedJob } from '../../http/jobs/seed.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 /** A list that is watched by a page. */
 async function watching() {
-  const house = await dashboardHouse()
+  const house = await createTestDashboard()
   await seedJob(house.database, { texts: ['valid@a.example', 'valid@b.example'], done: 1 })
   const answer = await house.fetch('/lists/job_a/events')
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
@@ -44,4 +44,4 @@ describe('a list that is watched', () => {
   })
 })
 
-type House = Awaited<ReturnType<typeof dashboardHouse>>
+type House = Awaited<ReturnType<typeof createTestDashboard>>

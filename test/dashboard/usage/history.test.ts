@@ -3,11 +3,11 @@ import { DAY, HOUR } from '../../../src/base/clock.ts'
 import { addHistory, type Verification } from '../../../src/store/account/history.ts'
 import { write } from '../../../src/store/database.ts'
 import { SCANNED_MAX } from '../../../src/store/looking.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
 /** A house whose account verified these addresses, the last one now. */
 async function verified(rows: readonly Partial<Verification>[]) {
-  const home = await dashboardHouse()
+  const home = await createTestDashboard()
   const now = home.clock.now()
   await write(home.database, trx =>
     addHistory(

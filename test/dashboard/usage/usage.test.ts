@@ -4,9 +4,9 @@ import { DAY } from '../../../src/base/clock.ts'
 import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { countUsage } from '../../../src/store/account/usage.ts'
 import { write } from '../../../src/store/database.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 
-type Options = Parameters<typeof dashboardHouse>[0]
+type Options = Parameters<typeof createTestDashboard>[0]
 
 /** A house whose account verified `count` addresses so many days ago. */
 async function used(
@@ -19,7 +19,7 @@ async function used(
   }[],
   options: Options = {},
 ) {
-  const home = await dashboardHouse(options)
+  const home = await createTestDashboard(options)
   const today = periodStart(home.clock.now())
   await write(home.database, trx =>
     countUsage(
@@ -50,7 +50,7 @@ const dayOf = (page: string, date: string) =>
 
 describe('usage', () => {
   test('of nobody who verified anything says what will be counted, and how it comes', async () => {
-    const { text, status } = await (await dashboardHouse()).get('/usage')
+    const { text, status } = await (await createTestDashboard()).get('/usage')
     expect(status).toBe(200)
     expect(text).toContain('Nothing was verified in this time')
     expect(text).toContain('curl https://ev.test/v1/verify/single')
@@ -117,12 +117,12 @@ describe('usage', () => {
   })
 
   test('of a plan without an end says so', async () => {
-    const { text } = await (await dashboardHouse()).get('/usage')
+    const { text } = await (await createTestDashboard()).get('/usage')
     expect(wordsOf(text)).toContain('Left without limit The plan “enterprise” has no end to them.')
   })
 
   test('has all limits, and how close they are', async () => {
-    const home = await dashboardHouse({ plan: 'free' })
+    const home = await createTestDashboard({ plan: 'free' })
     const { text } = await home.get('/usage')
     const words = wordsOf(text)
     expect(words).toMatch(
@@ -132,7 +132,7 @@ describe('usage', () => {
   })
 
   test('without any limits says that there are none', async () => {
-    const home = await dashboardHouse({ settings: { limits: false } })
+    const home = await createTestDashboard({ settings: { limits: false } })
     expect((await home.get('/usage')).text).toContain(
       'Whoever runs this service has switched them off.',
     )
@@ -148,7 +148,7 @@ describe('usage', () => {
   })
 
   test('of a period that nobody knows is that of a week', async () => {
-    const { status, text } = await (await dashboardHouse()).get('/usage?period=%3Cimg%3E')
+    const { status, text } = await (await createTestDashboard()).get('/usage?period=%3Cimg%3E')
     expect(status).toBe(200)
     expect(text).toMatch(/period=week"\s+aria-current="page"/)
   })

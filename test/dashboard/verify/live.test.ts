@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { toRecipients } from '../../engine/house.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
+import { toRecipients } from '../../support/engine.ts'
 
 type Change = { readonly html?: string; readonly line?: string; readonly over?: string }
 
 async function stepsOf(
-  house: Awaited<ReturnType<typeof dashboardHouse>>,
+  house: Awaited<ReturnType<typeof createTestDashboard>>,
   fields: Record<string, string>,
 ): Promise<Change[]> {
   const body = new URLSearchParams({ _csrf: await house.csrf(), ...fields })
@@ -26,7 +26,7 @@ const nameOf = ({ html, line }: Change) =>
 
 describe('the steps as they happen', () => {
   test('begin with all five rows, go on row by row and line by line, and end with what is read out', async () => {
-    const changes = await stepsOf(await dashboardHouse(), { email: 'ann@a.test' })
+    const changes = await stepsOf(await createTestDashboard(), { email: 'ann@a.test' })
     expect(changes.slice(0, 5).map(nameOf)).toEqual([
       ...['syntax now', 'domain ', 'servers ', 'dialogue ', 'verdict '],
     ])
@@ -43,7 +43,7 @@ describe('the steps as they happen', () => {
   })
 
   test('end as the page without scripts does', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const changes = await stepsOf(house, { email: 'nobody@a.test', again: 'on' })
     const { text } = await house.post('/verify', { email: 'nobody@a.test', again: 'on' })
     const last = changes.findLast(({ html }) => html?.includes('id="step-domain"'))?.html ?? 'none'
@@ -51,7 +51,7 @@ describe('the steps as they happen', () => {
   })
 
   test('of an API that says no are its sentence', async () => {
-    const house = await dashboardHouse({ plan: 'free' })
+    const house = await createTestDashboard({ plan: 'free' })
     for (let n = 0; n < 11; n++) await house.post('/verify', { email: 'ann@a.test' })
     const changes = await stepsOf(house, { email: 'ann@a.test' })
     expect(changes.at(-1)?.over).toMatch(/limit/i)
@@ -60,7 +60,7 @@ describe('the steps as they happen', () => {
 
   test('hold markup of ours alone, and of lines the text', async () => {
     const evil = '<img src=x onerror=alert(1)>'
-    const house = await dashboardHouse({
+    const house = await createTestDashboard({
       engine: { script: toRecipients(() => `550 5.1.1 ${evil} is unknown`) },
     })
     const changes = await stepsOf(house, { email: `"${evil}"@a.test` })
@@ -69,7 +69,7 @@ describe('the steps as they happen', () => {
   })
 
   test('are refused to a form that is not of this session', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const body = new URLSearchParams({ _csrf: 'wrong', email: 'ann@a.test' })
     const answer = await house.fetch('/verify/steps', { method: 'POST', body })
     expect(answer.status).toBe(403)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../src/verdict/reason.ts'
-import { toRecipients } from '../../engine/house.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
+import { toRecipients } from '../../support/engine.ts'
 
 /** The text of a row, without its markup. */
 const rowOf = (page: string, name: string) =>
@@ -18,7 +18,7 @@ const EVIL = '<img src=x onerror=alert(1)>'
 
 describe('the page of a verification, without scripts', () => {
   test('has all five steps from the start, and none has begun', async () => {
-    const { text } = await (await dashboardHouse()).get('/verify')
+    const { text } = await (await createTestDashboard()).get('/verify')
     for (const row of ROWS) {
       expect(rowOf(text, row)).not.toBe('')
       expect(stateOf(text, row)).toBeNull()
@@ -27,7 +27,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('tells each step of an address that is there, what it means and what to do', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { status, text } = await house.post('/verify', { email: ' ann@a.test ' })
     expect(status).toBe(200)
     expect(ROWS.map(row => stateOf(text, row))).toEqual(['ok', 'ok', 'ok', 'ok', 'ok'])
@@ -45,7 +45,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('tells of a mailbox that is not there what the server said', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { text } = await house.post('/verify', { email: 'nobody@a.test' })
     expect(stateOf(text, 'verdict')).toBe('bad')
     expect(rowOf(text, 'verdict')).toContain('The reply: 550 5.1.1 No such user')
@@ -53,7 +53,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('tells of a text that is no address where it is wrong, and what was meant', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { status, text } = await house.post('/verify', { email: 'ann@gmail' })
     expect(status).toBe(200)
     expect(ROWS.map(row => stateOf(text, row))).toEqual(['bad', null, null, null, 'bad'])
@@ -64,7 +64,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('an answer from memory says so, and is asked again where that is ticked', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     await house.post('/verify', { email: 'ann@a.test' })
     const known = (await house.post('/verify', { email: 'ann@a.test' })).text
     expect(rowOf(known, 'servers')).toContain('its answer still counts')
@@ -77,7 +77,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('the sandbox asks nobody, costs nothing and says that it simulates', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const { text } = await house.post('/verify', { email: 'greylisted@a.test', sandbox: 'on' })
     expect(rowOf(text, 'verdict')).toContain('greylisted simulated')
     expect(rowOf(text, 'domain')).toContain('Simulated: a.test has one mail server')
@@ -86,7 +86,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('an error that the sandbox simulates is told as one', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     const simulated = await house.post('/verify', { email: 'error-auth@a.test', sandbox: 'on' })
     expect(simulated.status).toBe(401)
     expect(rowOf(simulated.text, 'verdict')).toContain(
@@ -95,7 +95,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('a limit of the API is told as its sentence, with its status, and the address stays', async () => {
-    const house = await dashboardHouse({ plan: 'free' })
+    const house = await createTestDashboard({ plan: 'free' })
     const asked = []
     for (let n = 0; n < 12; n++) asked.push(await house.post('/verify', { email: 'ann@a.test' }))
     const last = asked.at(-1)
@@ -105,7 +105,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('an address and a reply with markup in them are text', async () => {
-    const house = await dashboardHouse({
+    const house = await createTestDashboard({
       engine: { script: toRecipients(() => `550 5.1.1 ${EVIL} is unknown`) },
     })
     for (const email of [`"${EVIL}"@a.test`, EVIL, `ann@${EVIL}`, 'bob@a.test']) {
@@ -118,7 +118,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('who was verified of late is listed, to be verified again', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     expect((await house.get('/verify')).text).toContain('Nothing yet')
     await house.post('/verify', { email: 'ann@a.test' })
     await house.books.stop()
@@ -129,7 +129,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('a key that may not verify, or not see the history, is told so or spared it', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     await house.signIn(await house.addKey({ scopes: ['dashboard'], name: 'narrow' }))
     const page = (await house.get('/verify')).text
     expect(page).toContain('The key “narrow” lacks the scope verify:single')
@@ -140,7 +140,7 @@ describe('the page of a verification, without scripts', () => {
   })
 
   test('each reason that the sandbox knows is shown with its meaning', async () => {
-    const house = await dashboardHouse()
+    const house = await createTestDashboard()
     for (const [email, reason] of [
       ['role@a.test', 'role_account'],
       ['mailbox-full@a.test', 'mailbox_full'],

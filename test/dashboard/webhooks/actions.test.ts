@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
-import { answered } from '../../fake/post.ts'
+import { answered } from '../../support/webhook-transport.ts'
 import { EVIL, endpoint, HARMLESS, part } from './endpoint.ts'
 
 type Home = Awaited<ReturnType<typeof endpoint>>

@@ -3,7 +3,7 @@ import { MINUTE } from '../../../src/base/clock.ts'
 import { SESSION_VIEWS_MAX } from '../../../src/http/limit/buckets.ts'
 import { listSessions } from '../../../src/store/account/sessions.ts'
 import { happenings } from '../../http/webhooks/endpoint.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
 type Home = Awaited<ReturnType<typeof endpoint>>
@@ -96,7 +96,7 @@ describe('every page', () => {
   })
 
   test('asks once where there is nothing to tell, and not at all where the key may not', async () => {
-    const home = await dashboardHouse()
+    const home = await createTestDashboard()
     expect(await askedBy(home, '/sessions')).toEqual(['/v1/webhooks'])
     await home.signIn(await home.addKey({ scopes: ['dashboard'] }))
     expect(await askedBy(home, '/sessions')).toEqual([])

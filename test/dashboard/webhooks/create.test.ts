@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { verifyWebhook } from '../../../src/client/client.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
 const zone = { 'app.test': { A: ['8.8.8.8'] } }
@@ -14,14 +14,14 @@ const numberOf = (page: string) => /name="_once" value="([^"]+)"/.exec(page)?.[1
 
 describe('a new webhook', () => {
   test('is asked for with every event that there is, and a sentence for each', async () => {
-    const { text } = await (await dashboardHouse()).get('/webhooks/new')
+    const { text } = await (await createTestDashboard()).get('/webhooks/new')
     expect(text.match(/name="events"/g)).toHaveLength(5)
     expect(text).toContain('A list could not be finished.')
     expect(text).toMatch(/value="batch.completed" checked/)
   })
 
   test('is made as the form says, and its secret is shown once, nowhere but in that answer', async () => {
-    const home = await dashboardHouse({ engine: { zone } })
+    const home = await createTestDashboard({ engine: { zone } })
     const answer = await home.post('/webhooks', FIELDS)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('Cache-Control')).toBe('no-store')
@@ -57,7 +57,7 @@ describe('a new webhook', () => {
   })
 
   test('may be switched off at first, and have no description', async () => {
-    const home = await dashboardHouse({ engine: { zone } })
+    const home = await createTestDashboard({ engine: { zone } })
     await home.post('/webhooks', { url: FIELDS.url, events: 'batch.failed' })
     expect((await home.json('/v1/webhooks')).data).toMatchObject({
       webhooks: [{ active: false, description: null, events: ['batch.failed'] }],
@@ -74,7 +74,7 @@ describe('a new webhook', () => {
     ['is told nothing', { events: [] }, 'it takes batch.completed'],
     ['is told of what nobody knows', { events: ['x.y'] }, 'x.y'],
   ])('that %s is refused in a sentence, above what was written', async (_, wrong, sentence) => {
-    const home = await dashboardHouse({ engine: { zone } })
+    const home = await createTestDashboard({ engine: { zone } })
     const fields = { ...FIELDS, description: EVIL, ...wrong }
     const { status, text } = await home.post('/webhooks', fields)
     expect(status).toBe(400)
@@ -86,7 +86,7 @@ describe('a new webhook', () => {
   })
 
   test('is made once by a form that is sent twice: both answers have its secret', async () => {
-    const home = await dashboardHouse({ engine: { zone } })
+    const home = await createTestDashboard({ engine: { zone } })
     const _once = numberOf((await home.get('/webhooks/new')).text)
     const first = await home.post('/webhooks', { ...FIELDS, _once })
     const second = await home.post('/webhooks', { ...FIELDS, _once })
@@ -96,7 +96,7 @@ describe('a new webhook', () => {
   })
 
   test('is made by a form that made another one before only when it is sent again, and says so', async () => {
-    const home = await dashboardHouse({ engine: { zone } })
+    const home = await createTestDashboard({ engine: { zone } })
     const _once = numberOf((await home.get('/webhooks/new')).text)
     await home.post('/webhooks', { ...FIELDS, _once })
     const changed = { ...FIELDS, url: 'https://app.test/other' }
@@ -110,7 +110,7 @@ describe('a new webhook', () => {
   })
 
   test('is not made by a form of another site', async () => {
-    const home = await dashboardHouse({ engine: { zone } })
+    const home = await createTestDashboard({ engine: { zone } })
     const wrong = await home.post('/webhooks', { ...FIELDS, _csrf: 'guessed' })
     expect(wrong.status).toBe(403)
     expect((await home.json('/v1/webhooks')).data).toMatchObject({ total: 0 })

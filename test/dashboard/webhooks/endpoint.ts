@@ -1,12 +1,12 @@
-import { fakePost } from '../../fake/post.ts'
 import { type Created, happenings } from '../../http/webhooks/endpoint.ts'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
+import { fakePost } from '../../support/webhook-transport.ts'
 
 /** A dashboard whose account has a webhook; what happens to it is made to happen by `happen` and `attempt`. */
 export async function endpoint(change: object = {}) {
   const receiver = fakePost()
   const engine = { zone: { 'app.test': { A: ['8.8.8.8'] } } }
-  const home = await dashboardHouse({ engine, parts: { post: receiver } })
+  const home = await createTestDashboard({ engine, parts: { post: receiver } })
   /** Registers one more. */
   const another = async (change: object = {}): Promise<Created> => {
     const body = { url: 'https://app.test/hook', events: ['batch.completed'], ...change }

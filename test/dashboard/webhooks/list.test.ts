@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { dashboardHouse } from '../house.ts'
+import { createTestDashboard } from '../../support/dashboard.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
 describe('the webhooks of an account', () => {
   test('that has none: what a program would get, and how to make one', async () => {
-    const { text, status } = await (await dashboardHouse()).get('/webhooks')
+    const { text, status } = await (await createTestDashboard()).get('/webhooks')
     expect(status).toBe(200)
     expect(text).toContain('No webhooks yet')
     expect(text).toContain('href="/webhooks/new"')

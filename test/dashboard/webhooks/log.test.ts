@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answered } from '../../fake/post.ts'
+import { answered } from '../../support/webhook-transport.ts'
 import { EVIL, endpoint, HARMLESS, part } from './endpoint.ts'
 
 type Home = Awaited<ReturnType<typeof endpoint>>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { reverseName } from '../../../src/doctor/identity/reverse-name.ts'
-import { type ZoneEntry, zone } from '../../fake/zone.ts'
+import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal
 const IP = '192.0.2.9'

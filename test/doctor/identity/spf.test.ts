@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { checkSpf } from '../../../src/doctor/identity/spf.ts'
-import { type ZoneEntry, zone } from '../../fake/zone.ts'
+import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const SIGNAL = new AbortController().signal
 const ASKED = { ip: '192.0.2.3', sender: 'strong-bad@a.test', helo: 'probe.test' }

@@ -7,7 +7,7 @@ import { diskFinding } from '../../../src/doctor/machine/disk.ts'
 import { thisMachine } from '../../../src/doctor/machine/machine.ts'
 import { openFilesFinding } from '../../../src/doctor/machine/open-files.ts'
 import { openDatabase } from '../../../src/store/database.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'ev-doctor-'))

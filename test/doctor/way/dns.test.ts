@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../../src/dns/resolver.ts'
 import { dnsFindings } from '../../../src/doctor/way/dns.ts'
-import { type FakeClock, fakeClock } from '../../fake/clock.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { type ZoneEntry, zone } from '../../fake/zone.ts'
+import { type FakeClock, fakeClock } from '../../support/clock.ts'
+import { countedRandom } from '../../support/random.ts'
+import { type ZoneEntry, zone } from '../../support/zone.ts'
 
 const NAMES = ['mx1.test', 'mx2.test']
 const GOOD: Record<string, ZoneEntry> = {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { callAtAll } from '../../../src/doctor/way/round.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { HANG_UP, type MxScript, refused, scriptedMx } from '../../fake/mx.ts'
-import { zone } from '../../fake/zone.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { HANG_UP, type MxScript, refused, scriptedMx } from '../../support/mx.ts'
+import { zone } from '../../support/zone.ts'
 
 const NAMES = {
   'both.test': { A: ['192.0.2.1', '192.0.2.2'], AAAA: ['2001:db8::1'] },

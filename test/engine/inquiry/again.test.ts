@@ -9,7 +9,7 @@ import {
 } from '../../../src/engine/inquiry/again.ts'
 import { evidenceOf, resultOf } from '../../../src/engine/result/result.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 const REPLY = { code: 450, enhanced: null, text: 'later' }
 const deferred = (why: 'greylist' | 'rate' | 'busy', retryAfterMs: number | null): Answer => ({

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import type { ZoneEntry } from '../../fake/zone.ts'
-import { farDial, farResolver } from '../far.ts'
-import { house, isUnguessable, knows, toRecipients } from '../house.ts'
+import { createTestEngine, isUnguessable, knows, toRecipients } from '../../support/engine.ts'
+import { remoteDial, remoteResolver } from '../../support/remote.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 const ROUND_TRIP_MS = 1_000
 
 /** A house whose DNS and mail servers are a second away: what a verification takes are its round trips. */
-const farHouse = (options: Parameters<typeof house>[0] = {}) =>
-  house({
+const farHouse = (options: Parameters<typeof createTestEngine>[0] = {}) =>
+  createTestEngine({
     ...options,
-    resolver: (zone, clock) => farResolver(zone, clock, ROUND_TRIP_MS),
-    dial: (mx, clock) => farDial(mx, clock, ROUND_TRIP_MS),
+    resolver: (zone, clock) => remoteResolver(zone, clock, ROUND_TRIP_MS),
+    dial: (mx, clock) => remoteDial(mx, clock, ROUND_TRIP_MS),
     engine: { deadlineMs: 60_000, ...options.engine },
   })
 
@@ -67,7 +67,7 @@ describe('round trips of a single verification', () => {
 
 describe('DNS questions of a single verification', () => {
   test('MX and the addresses of its exchanger', async () => {
-    const { verify, zone } = house()
+    const { verify, zone } = createTestEngine()
     await verify('ann@a.test')
     expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
   })
@@ -85,7 +85,7 @@ describe('DNS questions of a single verification', () => {
       ...Object.fromEntries(hosts.map((host, i) => [host, entryOf(host, i)])),
     }
     const greeting = '554 5.7.1 No'
-    const { verify, zone: dns, mx } = house({ zone, script: { greeting } })
+    const { verify, zone: dns, mx } = createTestEngine({ zone, script: { greeting } })
     const { verdict } = await verify('ann@a.test')
     expect(verdict).toMatchObject({ valid: false, risk: 'unknown' })
     expect(dns.asked.length).toBeLessThanOrEqual(8)
@@ -94,7 +94,7 @@ describe('DNS questions of a single verification', () => {
   })
 
   test('are not asked again for the other mailboxes of a domain', async () => {
-    const { many, zone } = house()
+    const { many, zone } = createTestEngine()
     await many(['ann@a.test', 'bob@a.test', 'zoe@A.TEST', 'info@a.test'])
     expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
   })
@@ -102,14 +102,14 @@ describe('DNS questions of a single verification', () => {
 
 describe('recipients of a single verification', () => {
   test('one real and one that nobody has, in one transaction', async () => {
-    const { verify, recipients, mx } = house()
+    const { verify, recipients, mx } = createTestEngine()
     await verify('ann@a.test')
     expect(recipients()).toEqual(['ann@a.test', expect.toSatisfy(isUnguessable)])
     expect(mx.lines().filter(line => line.startsWith('MAIL'))).toHaveLength(1)
   })
 
   test('no second one that nobody has while the first is remembered', async () => {
-    const { verify, recipients } = house()
+    const { verify, recipients } = createTestEngine()
     await verify('ann@a.test')
     await verify('bob@a.test')
     expect(recipients().filter(isUnguessable)).toHaveLength(1)
@@ -118,7 +118,7 @@ describe('recipients of a single verification', () => {
   test('none that nobody has at an operator that takes everything: it would tell nothing', async () => {
     const zone = { 'a.test': { MX: [[10, 'mta7.am0.yahoodns.net']] as const } }
     const entries = { ...zone, 'mta7.am0.yahoodns.net': { A: ['192.0.2.9'] } }
-    const { verify, recipients } = house({ script: {}, zone: entries })
+    const { verify, recipients } = createTestEngine({ script: {}, zone: entries })
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict.reason).toBe('catch_all')
     expect(evidence.operator?.name).toBe('yahoo')
@@ -130,7 +130,7 @@ describe('recipients of a single verification', () => {
       'gmail.com': { MX: [[5, 'gmail-smtp-in.l.google.com']] as const },
       'gmail-smtp-in.l.google.com': { A: ['192.0.2.9'] },
     }
-    const { verify, recipients } = house({ zone })
+    const { verify, recipients } = createTestEngine({ zone })
     const { verdict, evidence } = await verify('ann@gmail.com')
     expect(verdict.reason).toBe('accepted_email')
     expect(evidence.catchAll).toBe(false)
@@ -142,7 +142,7 @@ describe('recipients of a single verification', () => {
       'a.test': { MX: [[5, 'aspmx.l.google.com']] as const },
       'aspmx.l.google.com': { A: ['192.0.2.9'] },
     }
-    const { verify, recipients } = house({ zone, script: {} })
+    const { verify, recipients } = createTestEngine({ zone, script: {} })
     expect((await verify('ann@a.test')).verdict.reason).toBe('catch_all')
     expect(recipients()).toEqual(['ann@a.test', expect.toSatisfy(isUnguessable)])
   })
@@ -153,7 +153,7 @@ describe('recipients of a single verification', () => {
     ['is one too many', '452 4.5.3 Too many recipients'],
   ])('a domain is no catch-all for an unguessable one that %s', async (_, reply) => {
     const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : reply))
-    const { verify } = house({ script })
+    const { verify } = createTestEngine({ script })
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict.reason).toBe('accepted_email')
     expect(evidence.catchAll).toBeNull()

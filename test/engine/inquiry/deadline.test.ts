@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import type { MxScript, MxSession } from '../../fake/mx.ts'
-import { house, knows, quiet, reasonsOf, toRecipients } from '../house.ts'
+import { createTestEngine, knows, quiet, reasonsOf, toRecipients } from '../../support/engine.ts'
+import type { MxScript, MxSession } from '../../support/mx.ts'
 
 const DEADLINE_MS = 10_000
 /** Steps of the fake clock while a promise is waited for. */
@@ -12,7 +12,7 @@ const deaf: Dial = { connect: () => new Promise(() => {}), secure: () => new Pro
 const answer = knows('ann')
 
 describe('a single verification ends within its deadline', () => {
-  test.each<[string, string, Parameters<typeof house>[0]]>([
+  test.each<[string, string, Parameters<typeof createTestEngine>[0]]>([
     ['a silent DNS', 'dns_error', { zone: { 'a.test': 'never' } }],
     ['a DNS that is silent of the exchanger', 'timeout', { zone: { 'mx.a.test': 'never' } }],
     ['a server that never greets', 'timeout', { script: { greeting: null } }],
@@ -27,7 +27,7 @@ describe('a single verification ends within its deadline', () => {
       { resolver: () => ({ resolve: () => new Promise(() => {}) }) },
     ],
   ])('%s: %s', async (_, reason, options) => {
-    const { engine, clock, settled } = house(options)
+    const { engine, clock, settled } = createTestEngine(options)
     const begunAt = clock.ticks()
     const result = await settled(engine.verify('ann@a.test'))
     expect(result.verdict).toMatchObject({ reason, risk: 'unknown' })
@@ -45,7 +45,7 @@ describe('a single verification ends within its deadline', () => {
       },
       answer: () => null,
     }
-    const { engine, clock, settled } = house({ script })
+    const { engine, clock, settled } = createTestEngine({ script })
     const begunAt = clock.ticks()
     const verifying = engine.verify('ann@a.test')
     await quiet()
@@ -57,7 +57,9 @@ describe('a single verification ends within its deadline', () => {
   })
 
   test('a reply that trickles, line by line', async () => {
-    const { engine, clock, settled } = house({ script: { greeting: session => drip(session) } })
+    const { engine, clock, settled } = createTestEngine({
+      script: { greeting: session => drip(session) },
+    })
     const drip = (session: MxSession) => {
       if (session.closed) return null
       session.say('220-wait for it')
@@ -76,7 +78,7 @@ describe('a single verification ends within its deadline', () => {
       'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
       ...Object.fromEntries(hosts.map((host, i) => [host, { A: [`192.0.2.${i + 1}`] }])),
     }
-    const { engine, clock, settled } = house({ zone, script: { greeting: null } })
+    const { engine, clock, settled } = createTestEngine({ zone, script: { greeting: null } })
     const begunAt = clock.ticks()
     const { verdict } = await settled(engine.verify('ann@a.test'))
     expect(verdict.reason).toBe('timeout')
@@ -84,7 +86,7 @@ describe('a single verification ends within its deadline', () => {
   })
 
   test('what the DNS took is part of it', async () => {
-    const { engine, clock, settled } = house({
+    const { engine, clock, settled } = createTestEngine({
       script: { greeting: null },
       resolver: (zone, clock) => ({
         resolve: async (name, type, signal) => {
@@ -101,7 +103,7 @@ describe('a single verification ends within its deadline', () => {
   })
 
   test('another one when it is set', async () => {
-    const { engine, clock, settled } = house({
+    const { engine, clock, settled } = createTestEngine({
       script: { greeting: null },
       engine: { deadlineMs: 1_500 },
     })
@@ -112,7 +114,7 @@ describe('a single verification ends within its deadline', () => {
 })
 
 test('a list waits for the DNS of one address a minute at most, be its resolver deaf and dumb', async () => {
-  const { many, clock } = house({
+  const { many, clock } = createTestEngine({
     resolver: zone => ({
       resolve: (name, type) =>
         name === 'silent.test' ? new Promise(() => {}) : zone.resolve(name, type),
@@ -129,14 +131,14 @@ test('a list waits for the DNS of one address a minute at most, be its resolver 
 describe('what was learned before the time ran out is kept', () => {
   test('a mailbox that was accepted, when only the unguessable one is not answered', async () => {
     const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : null))
-    const { verify } = house({ script })
+    const { verify } = createTestEngine({ script })
     const { verdict, evidence } = await verify('ann@a.test')
     expect(verdict.reason).toBe('accepted_email')
     expect(evidence.catchAll).toBeNull()
   })
 
   test('the server that kept silent is named', async () => {
-    const { verify } = house({ script: silentTo('EHLO') })
+    const { verify } = createTestEngine({ script: silentTo('EHLO') })
     expect((await verify('ann@a.test')).evidence).toMatchObject({
       host: 'mx.a.test',
       answer: { kind: 'silent', why: 'timeout' },
@@ -146,7 +148,7 @@ describe('what was learned before the time ran out is kept', () => {
 
 test('nobody waits for the farewell', async () => {
   const script = (line: string) => (line === 'QUIT' ? null : answer(line, NOBODY))
-  const { engine, clock, mx } = house({ script })
+  const { engine, clock, mx } = createTestEngine({ script })
   const begunAt = clock.ticks()
   const verifying = engine.verify('ann@a.test')
   await quiet()

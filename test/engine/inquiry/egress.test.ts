@@ -3,9 +3,9 @@ import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { EgressConfig } from '../../../src/config/egresses.ts'
 import type { EngineOptions } from '../../../src/index.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import type { MxScript } from '../../fake/mx.ts'
-import { BLOCKS_US, mxByEgress } from '../../fake/mx-by-egress.ts'
-import { house, isUnguessable, mail, toRecipients } from '../house.ts'
+import { createTestEngine, isUnguessable, mail, toRecipients } from '../../support/engine.ts'
+import type { MxScript } from '../../support/mx.ts'
+import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
 
 // Of two egresses, `a` is the one that should ask the operator a.test, and `b` b.test.
 
@@ -14,7 +14,7 @@ type Script = MxScript | NonNullable<MxScript['answer']>
 function twoEgresses(scripts: { a: Script; b: Script }, engine: EngineOptions = {}) {
   const mx = mxByEgress(scripts)
   const options = { egresses: mx.egresses, dial: mx.dial, ...engine }
-  const home = house({ zone: mail('b.test', '192.0.2.2'), engine: options })
+  const home = createTestEngine({ zone: mail('b.test', '192.0.2.2'), engine: options })
   return { ...home, mx, dials: { a: mx.of('a').dialled, b: mx.of('b').dialled } }
 }
 
@@ -105,7 +105,7 @@ describe('one address', () => {
     }
     const mx = mxByEgress({ a: friendly, b: friendly })
     const dial = (egress: EgressConfig) => (egress.name === 'a' ? hangs : mx.dial(egress))
-    const { verify } = house({ engine: { egresses: mx.egresses, dial } })
+    const { verify } = createTestEngine({ engine: { egresses: mx.egresses, dial } })
     const { verdict, evidence } = await verify('ann@a.test')
     expect([verdict.risk, evidence.egress]).toEqual(['unknown', 'a'])
     expect(mx.of('b').dialled).toEqual([])
@@ -141,7 +141,7 @@ describe('one address', () => {
 describe('a list', () => {
   const users = (count: number, domain = 'a.test') =>
     Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
-  const egressOf = (results: Awaited<ReturnType<ReturnType<typeof house>['many']>>) =>
+  const egressOf = (results: Awaited<ReturnType<ReturnType<typeof createTestEngine>['many']>>) =>
     Object.fromEntries(results.map(({ email, evidence }) => [email, evidence.egress]))
 
   test('goes on through another egress where one is refused: every address is answered', async () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { classOf } from '../../../src/verdict/verdict.ts'
-import { HANG_UP, type MxSession } from '../../fake/mx.ts'
-import type { ZoneEntry } from '../../fake/zone.ts'
-import { house } from '../house.ts'
+import { createTestEngine } from '../../support/engine.ts'
+import { HANG_UP, type MxSession } from '../../support/mx.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 /** A DNS that could not tell, at one of its questions. */
 const dnsTrouble = fc.constantFrom<(domain: string) => Record<string, ZoneEntry>>(
@@ -68,7 +68,7 @@ test('trouble of ours is never "invalid", whatever it is and wherever it comes',
     },
     answer,
   }
-  const { zone, verify } = house({ script })
+  const { zone, verify } = createTestEngine({ script })
   let domains = 0
   const trouble = fc.oneof(
     dnsTrouble.map(dns => ({ dns, smtp: null })),

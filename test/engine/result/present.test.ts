@@ -5,7 +5,7 @@ import {
   plainResult,
   presentResult,
 } from '../../../src/engine/result/present.ts'
-import { house, mail, toRecipients } from '../house.ts'
+import { createTestEngine, mail, toRecipients } from '../../support/engine.ts'
 
 /** Spec 2.1, in its order. */
 const KEYS = [
@@ -16,7 +16,7 @@ const DETAILS = ['syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid']
 
 describe('a single result', () => {
   test('has exactly the keys of the spec, in its order', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     const shown = presentResult(await verify('ann@a.test'))
     expect(Object.keys(shown)).toEqual(KEYS)
     expect(Object.keys(shown.details)).toEqual(DETAILS)
@@ -37,13 +37,13 @@ describe('a single result', () => {
   test.each(['nonsense', 'ann@nowhere.test', 'nobody@a.test', 'ann@[192.0.2.1]'])(
     'has them whatever came of it: %s',
     async text => {
-      const { verify } = house()
+      const { verify } = createTestEngine()
       expect(Object.keys(presentResult(await verify(text)))).toEqual(KEYS)
     },
   )
 
   test('of a text without a domain has an empty provider, as the field is a string', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     expect(presentResult(await verify('nonsense')).provider).toBe('')
   })
 
@@ -55,19 +55,19 @@ describe('a single result', () => {
     ['550 5.7.1 Your IP is on a block list', undefined],
     ['550 5.1.1 No such user, try again in 5 minutes', undefined],
   ])('after %j says when to ask again: %s', async (reply, seconds) => {
-    const { verify } = house({ script: toRecipients(() => reply) })
+    const { verify } = createTestEngine({ script: toRecipients(() => reply) })
     const shown = presentResult(await verify('ann@a.test'))
     expect(shown.retry_after).toBe(seconds)
     expect('retry_after' in shown).toBe(seconds !== undefined)
   })
 
   test('in its plain form has the fields of the spec alone, even where it is known when to ask again', async () => {
-    const { verify } = house({ script: toRecipients(() => '450 4.2.0 Greylisted') })
+    const { verify } = createTestEngine({ script: toRecipients(() => '450 4.2.0 Greylisted') })
     expect(Object.keys(plainResult(await verify('ann@a.test')))).toEqual(KEYS)
   })
 
   test('with flags has them beside the class, the exchanger and the time', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     expect(presentResult(await verify('info@a.test'), ['flags'])).toMatchObject({
       class: 'risky',
       flags: {
@@ -85,7 +85,7 @@ describe('a single result', () => {
 
   test('with evidence has what was said, cleaned', async () => {
     const script = toRecipients(() => '550 5.1.1 \u001b[31mno\u0000 <b>such</b> user')
-    const { verify } = house({ script })
+    const { verify } = createTestEngine({ script })
     const { evidence } = presentResult(await verify('ann@a.test'), ['evidence'])
     expect(evidence).toMatchObject({
       syntax: null,
@@ -112,14 +112,14 @@ describe('a single result', () => {
   })
 
   test('with evidence of a fault names the place and the rule', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     const { evidence } = presentResult(await verify('ann..b@a.test'), ['evidence'])
     expect(evidence?.syntax).toMatchObject({ at: 3, rule: expect.any(String) })
     expect(evidence).toMatchObject({ answer: null, route: null, egress: null })
   })
 
   test('is JSON through and through: nothing is lost on the way', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     for (const text of ['ann@a.test', 'nonsense', 'ann@nowhere.test']) {
       const shown = presentResult(await verify(text, { include: ['dialogue'] }), [
         'flags',
@@ -130,7 +130,7 @@ describe('a single result', () => {
   })
 
   test('a domain that is its own exchanger is shown as one', async () => {
-    const { verify } = house({ zone: { 'b.test': { A: ['192.0.2.2'] } } })
+    const { verify } = createTestEngine({ zone: { 'b.test': { A: ['192.0.2.2'] } } })
     const shown = presentResult(await verify('ann@b.test'), ['flags', 'evidence'])
     expect(shown.mx_host).toBe('b.test')
     expect(shown.evidence?.route).toEqual({
@@ -145,7 +145,7 @@ describe('a row of a list', () => {
     Object.fromEntries(LIST_COLUMNS.map((column, index) => [column, values[index]]))
 
   test('has a value for each column, in their order', async () => {
-    const { verify } = house({ zone: mail('gamil.com', '192.0.2.2') })
+    const { verify } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
     const values = listValues(await verify('info@gamil.com'))
     expect(values).toHaveLength(LIST_COLUMNS.length)
     expect(row(values)).toEqual({
@@ -171,7 +171,7 @@ describe('a row of a list', () => {
   })
 
   test('tells what is valid from what is deliverable', async () => {
-    const { verify } = house({ script: {} })
+    const { verify } = createTestEngine({ script: {} })
     expect(row(listValues(await verify('ann@a.test')))).toMatchObject({
       ev_valid: true,
       ev_deliverable: false,
@@ -181,7 +181,7 @@ describe('a row of a list', () => {
   })
 
   test('of a text that is no address has its verdict and no facts', async () => {
-    const { verify } = house()
+    const { verify } = createTestEngine()
     expect(row(listValues(await verify('nonsense')))).toMatchObject({
       ev_email: 'nonsense',
       ev_class: 'undeliverable',
@@ -196,7 +196,7 @@ describe('a row of a list', () => {
   })
 
   test('of a silent server tells what was observed, and has no code', async () => {
-    const { verify } = house({ script: { greeting: null } })
+    const { verify } = createTestEngine({ script: { greeting: null } })
     const shown = row(listValues(await verify('ann@a.test')))
     expect(shown).toMatchObject({ ev_reason: 'timeout', ev_smtp_code: null })
     expect(shown.ev_smtp_text).toMatch(/./)
@@ -204,7 +204,7 @@ describe('a row of a list', () => {
 
   test('foreign text is short and of one line', async () => {
     const long = `550-5.1.1 ${'no '.repeat(200)}\n550 5.1.1 ${'never '.repeat(200)}`
-    const { verify } = house({ script: toRecipients(() => long) })
+    const { verify } = createTestEngine({ script: toRecipients(() => long) })
     const text = row(listValues(await verify('ann@a.test'))).ev_smtp_text
     expect(text).toMatch(/^no no .*…$/)
     expect(String(text).length).toBeLessThanOrEqual(256)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { sandboxResult } from '../../../src/engine/sandbox.ts'
 import { sandboxSteps } from '../../../src/engine/step/sandbox-steps.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { house } from '../house.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { createTestEngine } from '../../support/engine.ts'
 
 const stepsOf = (text: string) => sandboxSteps(sandboxResult(fakeClock(), text))
 const saidTo = (text: string) => stepsOf(text).at(-1)?.text
@@ -57,7 +57,7 @@ describe('the steps of a simulated result', () => {
 
   test('are told by an engine of the sandbox, which asks nobody', async () => {
     const told: unknown[] = []
-    const { verify, zone } = house({ engine: { sandbox: true } })
+    const { verify, zone } = createTestEngine({ engine: { sandbox: true } })
     await verify('valid@a.test', { onStep: step => told.push(step) })
     expect(told).toEqual(stepsOf('valid@a.test'))
     expect(zone.asked).toEqual([])

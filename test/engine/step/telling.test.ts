@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/engine/step.ts'
-import { refused } from '../../fake/mx.ts'
-import { BLOCKS_US, mxByEgress } from '../../fake/mx-by-egress.ts'
-import { house as engineHouse, quiet, toRecipients } from '../house.ts'
+import { createTestEngine, quiet, toRecipients } from '../../support/engine.ts'
+import { refused } from '../../support/mx.ts'
+import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
 
-function house(options: Parameters<typeof engineHouse>[0] = {}) {
-  const home = engineHouse(options)
+function house(options: Parameters<typeof createTestEngine>[0] = {}) {
+  const home = createTestEngine(options)
   const steps: Step[] = []
   const onStep = (step: Step) => void steps.push(step)
   const of = <K extends Step['kind']>(kind: K) =>

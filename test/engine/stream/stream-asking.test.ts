@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
-import { farDial } from '../far.ts'
-import { house, isUnguessable, knows, mail, reasonsOf, toRecipients } from '../house.ts'
+import {
+  createTestEngine,
+  isUnguessable,
+  knows,
+  mail,
+  reasonsOf,
+  toRecipients,
+} from '../../support/engine.ts'
+import { remoteDial } from '../../support/remote.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
@@ -31,7 +38,7 @@ describe('a greylisted address', () => {
   test('is asked again from the same sender, after the time that the server named', async () => {
     let now = () => 0
     const { script, asked } = greylist(10 * MINUTE, () => now())
-    const { many, clock } = house({ script })
+    const { many, clock } = createTestEngine({ script })
     now = clock.ticks
     const results = await many(['ann@a.test', 'nonsense'])
     expect(reasonsOf(results)).toEqual(['ann@a.test accepted_email', 'nonsense invalid_email'])
@@ -44,7 +51,7 @@ describe('a greylisted address', () => {
   test('comes back together with those that were put off with it: they share a connection', async () => {
     let now = () => 0
     const { script } = greylist(10 * MINUTE, () => now())
-    const { many, mx, clock } = house({ script })
+    const { many, mx, clock } = createTestEngine({ script })
     now = clock.ticks
     await many(users(8))
     expect(mx.sessions).toHaveLength(2)
@@ -52,14 +59,14 @@ describe('a greylisted address', () => {
 
   test('is asked three times at most, and then ends as greylisted', async () => {
     const { script, asked } = greylist(24 * HOUR, () => 0)
-    const { many } = house({ script })
+    const { many } = createTestEngine({ script })
     expect(reasonsOf(await many(['ann@a.test']))).toEqual(['ann@a.test greylisted'])
     expect(asked).toHaveLength(3)
   })
 
   test('ends at once when nobody wants to wait', async () => {
     const { script, asked } = greylist(10 * MINUTE, () => 0)
-    const { many, clock } = house({ script })
+    const { many, clock } = createTestEngine({ script })
     const begunAt = clock.ticks()
     expect(reasonsOf(await many(['ann@a.test'], { wait: false }))).toEqual([
       'ann@a.test greylisted',
@@ -71,7 +78,7 @@ describe('a greylisted address', () => {
   test('waits as the settings say', async () => {
     let now = () => 0
     const { script, asked } = greylist(30_000, () => now())
-    const { many, clock } = house({ script, engine: { greylistDelayMs: 30_000 } })
+    const { many, clock } = createTestEngine({ script, engine: { greylistDelayMs: 30_000 } })
     now = clock.ticks
     expect(reasonsOf(await many(['ann@a.test']))).toEqual(['ann@a.test accepted_email'])
     expect(asked).toHaveLength(2)
@@ -81,7 +88,11 @@ describe('a greylisted address', () => {
   test('holds back nobody else while it waits', async () => {
     const zone = mail('grey.test', '192.0.2.2')
     const script = toRecipients(to => (to.endsWith('@grey.test') ? GREY : YES))
-    const { engine, settled, clock } = house({ zone, script, engine: { concurrency: 1 } })
+    const { engine, settled, clock } = createTestEngine({
+      zone,
+      script,
+      engine: { concurrency: 1 },
+    })
     const begunAt = clock.ticks()
     const iterator = engine.verifyMany(['ann@grey.test', 'ann@a.test'])[Symbol.asyncIterator]()
     expect((await settled(iterator.next())).value).toMatchObject({ email: 'ann@a.test' })
@@ -92,7 +103,7 @@ describe('a greylisted address', () => {
 
 describe('how a list is asked', () => {
   test('the recipients of one domain share a connection', async () => {
-    const { many, mx, recipients } = house({
+    const { many, mx, recipients } = createTestEngine({
       script: knows(...users(15).map(user => user.split('@')[0] ?? '')),
     })
     await many(users(15))
@@ -106,9 +117,9 @@ describe('how a list is asked', () => {
     let now = 0
     let peak = 0
     const known = knows('user0')
-    const { many } = house({
+    const { many } = createTestEngine({
       zone,
-      dial: (mx, clock) => farDial(mx, clock, 200),
+      dial: (mx, clock) => remoteDial(mx, clock, 200),
       engine: { concurrency: 3 },
       script: {
         greeting: () => {
@@ -127,7 +138,7 @@ describe('how a list is asked', () => {
   })
 
   test('the unguessable recipient is asked once for a domain, whatever its length', async () => {
-    const { many, recipients } = house({
+    const { many, recipients } = createTestEngine({
       script: toRecipients(to => (isUnguessable(to) ? NO : YES)),
     })
     await many(users(60))
@@ -135,20 +146,20 @@ describe('how a list is asked', () => {
   })
 
   test('a domain where nobody is known is not asked for an unguessable one', async () => {
-    const { many, recipients } = house()
+    const { many, recipients } = createTestEngine()
     await many(users(5))
     expect(recipients().filter(isUnguessable)).toEqual([])
   })
 
   test('without the mail server when that is wanted', async () => {
-    const { many, mx } = house()
+    const { many, mx } = createTestEngine()
     const results = await many(['ann@a.test', 'nonsense'], { checkSmtp: false })
     expect(reasonsOf(results)).toEqual(['ann@a.test smtp_skipped', 'nonsense invalid_email'])
     expect(mx.dialled).toEqual([])
   })
 
   test('a remembered answer serves, unless it is to be asked anew', async () => {
-    const { many, recipients } = house()
+    const { many, recipients } = createTestEngine()
     await many(['ann@a.test'])
     const [second] = await many(['ann@a.test'])
     expect(second?.cached).toBe(true)
@@ -158,7 +169,7 @@ describe('how a list is asked', () => {
   })
 
   test('one address in place of a list is a mistake, not a list of its letters', () => {
-    const { engine } = house()
+    const { engine } = createTestEngine()
     expect(() => engine.verifyMany('ann@a.test')).toThrow(/verify\(\)/)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { house, quiet } from '../house.ts'
+import { createTestEngine, quiet } from '../../support/engine.ts'
 
 describe('an end before its time', () => {
   test('an early break stops all work: connections, questions, and waiting for the source', async () => {
@@ -8,7 +8,7 @@ describe('an end before its time', () => {
       await new Promise(() => {})
     }
     let question: AbortSignal | undefined
-    const { engine, mx, clock, zone } = house({
+    const { engine, mx, clock, zone } = createTestEngine({
       zone: { 'silent.test': 'never' },
       resolver: zone => ({
         resolve: (name, type, signal) => {
@@ -39,7 +39,7 @@ describe('an end before its time', () => {
   })
 
   test('an early break closes the source', async () => {
-    const { engine } = house()
+    const { engine } = createTestEngine()
     let closed = 0
     function* source() {
       try {
@@ -54,7 +54,7 @@ describe('an end before its time', () => {
   })
 
   test('a source that cannot be closed spoils nothing', async () => {
-    const { engine } = house()
+    const { engine } = createTestEngine()
     const source: Iterable<string> = {
       [Symbol.iterator]: () => ({
         next: () => ({ done: false, value: 'nonsense' }),
@@ -68,7 +68,7 @@ describe('an end before its time', () => {
   })
 
   test('a source that throws: what it gave before has its results, and then the error comes', async () => {
-    const { engine, settled } = house()
+    const { engine, settled } = createTestEngine()
     async function* source() {
       yield* ['ann@a.test', 'nobody@a.test', 'nonsense']
       throw new Error('the file ends here')
@@ -82,7 +82,7 @@ describe('an end before its time', () => {
   })
 
   test('a source that throws at once', async () => {
-    const { many } = house()
+    const { many } = createTestEngine()
     const source: Iterable<string> = {
       [Symbol.iterator]: () => {
         throw new Error('no such file')
@@ -92,7 +92,7 @@ describe('an end before its time', () => {
   })
 
   test('a signal that aborts ends it with its reason', async () => {
-    const { engine, mx } = house({ script: { greeting: null } })
+    const { engine, mx } = createTestEngine({ script: { greeting: null } })
     const abort = new AbortController()
     const walk = async () => {
       for await (const _ of engine.verifyMany(['ann@a.test'], { signal: abort.signal })) break
@@ -106,7 +106,7 @@ describe('an end before its time', () => {
   })
 
   test('a signal that aborted before asks nobody', async () => {
-    const { engine, zone } = house()
+    const { engine, zone } = createTestEngine()
     const signal = AbortSignal.abort(new Error('too late'))
     const walk = async () => {
       for await (const _ of engine.verifyMany(['ann@a.test'], { signal })) break
@@ -116,7 +116,7 @@ describe('an end before its time', () => {
   })
 
   test('an engine that is closed ends its streams', async () => {
-    const { engine, clock, mx } = house({ script: { greeting: null } })
+    const { engine, clock, mx } = createTestEngine({ script: { greeting: null } })
     const walk = async () => {
       for await (const _ of engine.verifyMany(['ann@a.test'])) break
     }
@@ -132,7 +132,7 @@ describe('an end before its time', () => {
   })
 
   test('a stream that ended leaves no timer', async () => {
-    const { many, clock } = house()
+    const { many, clock } = createTestEngine()
     await many(['ann@a.test', 'nobody@a.test', 'nonsense'])
     await clock.advance(5_000)
     expect(clock.pending).toBe(0)

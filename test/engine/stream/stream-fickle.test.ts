@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { classOf } from '../../../src/index.ts'
-import type { FakeClock } from '../../fake/clock.ts'
+import type { FakeClock } from '../../support/clock.ts'
+import { createTestEngine } from '../../support/engine.ts'
 import { fickleWorld, TRIES_MAX } from '../fickle-world.ts'
-import { house } from '../house.ts'
 
 const SEEDS = Array.from({ length: 15 }, (_, n) => n + 1)
 
@@ -14,7 +14,7 @@ test.each(SEEDS)(
     const world = fickleWorld(seed, () => clock as FakeClock)
     const { texts, zone, egresses, flags, dial, ledger } = world
     const pace = Object.fromEntries(Object.entries(flags).map(([key, value]) => [key, +value]))
-    const home = house({ zone, engine: { egresses, dial, ...pace } })
+    const home = createTestEngine({ zone, engine: { egresses, dial, ...pace } })
     clock = home.clock
     const results = await home.many(texts)
     await clock.advance(MINUTE)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { house, mail, quiet, reasonsOf, toRecipients } from '../house.ts'
+import { createTestEngine, mail, quiet, reasonsOf, toRecipients } from '../../support/engine.ts'
 
 test('a stream that somebody waits for takes no place of lists; another one waits', async () => {
-  const { engine, settled, many } = house({
+  const { engine, settled, many } = createTestEngine({
     // The list holds the only place: its server never answers.
     script: toRecipients(to => {
       if (to.endsWith('@slow.test')) return null

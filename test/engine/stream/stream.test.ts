@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { house, isUnguessable, knows, mail, quiet, reasonsOf, toRecipients } from '../house.ts'
+import {
+  createTestEngine,
+  isUnguessable,
+  knows,
+  mail,
+  quiet,
+  reasonsOf,
+  toRecipients,
+} from '../../support/engine.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
@@ -10,7 +18,7 @@ const users = (count: number, domain = 'a.test') =>
 
 describe('each input has exactly one result', () => {
   test('whatever it is', async () => {
-    const { many, complaints } = house()
+    const { many, complaints } = createTestEngine()
     const texts = ['ann@a.test', '', 'ann@a.test', 'nonsense', 'nobody@a.test', 'ann@nowhere.test']
     expect(reasonsOf(await many(texts))).toEqual([
       ' invalid_email',
@@ -24,7 +32,7 @@ describe('each input has exactly one result', () => {
   })
 
   test('and nobody is asked twice for what stands in the list twice', async () => {
-    const { many, recipients } = house()
+    const { many, recipients } = createTestEngine()
     const results = await many(['ann@a.test', 'zoe@a.test', 'ann@A.TEST', 'zoe@a.test'])
     expect(reasonsOf(results)).toEqual([
       'ann@A.TEST accepted_email',
@@ -36,7 +44,7 @@ describe('each input has exactly one result', () => {
   })
 
   test('of an empty list none', async () => {
-    const { many, mx } = house()
+    const { many, mx } = createTestEngine()
     expect(await many([])).toEqual([])
     expect(mx.dialled).toEqual([])
   })
@@ -46,14 +54,14 @@ describe('each input has exactly one result', () => {
     const zone = Object.assign({}, ...domains.map((name, i) => mail(name, `192.0.2.${i + 1}`)))
     const kinds = [YES, NO, GREY, '421 4.7.0 Slow down', '554 5.7.1 Blocked', 'nonsense']
     const script = toRecipients(to => kinds[Number(/@d(\d+)/.exec(to)?.[1]) % kinds.length])
-    const { many } = house({ zone, script })
+    const { many } = createTestEngine({ zone, script })
     const texts = domains.flatMap(domain => users(10, domain))
     const results = await many(texts, { wait: false })
     expect(results.map(({ email }) => email).toSorted()).toEqual(texts.toSorted())
   })
 
   test('when asking them throws', async () => {
-    const { many } = house({
+    const { many } = createTestEngine({
       script: {},
       engine: {
         random: {
@@ -71,7 +79,7 @@ describe('each input has exactly one result', () => {
   })
 
   test('when looking them up throws', async () => {
-    const { many } = house({
+    const { many } = createTestEngine({
       resolver: () => ({
         resolve: () => {
           throw new Error('broken')
@@ -87,7 +95,7 @@ describe('each input has exactly one result', () => {
   })
 
   test('from an asynchronous source too', async () => {
-    const { many } = house()
+    const { many } = createTestEngine()
     async function* source() {
       yield 'ann@a.test'
       await quiet()
@@ -102,7 +110,7 @@ describe('each input has exactly one result', () => {
 
 describe('nobody waits for another', () => {
   test('a domain whose DNS is silent holds nobody back', async () => {
-    const { engine, clock } = house({ zone: { 'silent.test': 'never' } })
+    const { engine, clock } = createTestEngine({ zone: { 'silent.test': 'never' } })
     const results = engine.verifyMany(['ann@silent.test', 'ann@a.test', 'nonsense'])
     const iterator = results[Symbol.asyncIterator]()
     const first = iterator.next()
@@ -118,7 +126,7 @@ describe('nobody waits for another', () => {
   })
 
   test('a source that is slow holds back nothing that it gave before', async () => {
-    const { engine, settled } = house()
+    const { engine, settled } = createTestEngine()
     let more = () => {}
     async function* source() {
       yield 'ann@a.test'
@@ -136,7 +144,7 @@ describe('nobody waits for another', () => {
 
   test('a silent server holds back its own domain alone', async () => {
     const zone = mail('silent.test', '192.0.2.66')
-    const { engine, settled, clock } = house({
+    const { engine, settled, clock } = createTestEngine({
       zone,
       script: {
         greeting: ({ to }) => (to.ip === '192.0.2.66' ? null : undefined),
@@ -154,7 +162,7 @@ describe('nobody waits for another', () => {
   })
 
   test('results come in the order in which they ripened', async () => {
-    const { engine } = house()
+    const { engine } = createTestEngine()
     const texts = ['nonsense 1', 'nonsense 2', 'nonsense 3']
     const emails: string[] = []
     for await (const { email } of engine.verifyMany(texts)) {
@@ -168,7 +176,7 @@ describe('nobody waits for another', () => {
 
 describe('a consumer that is slow', () => {
   test.each([1, 7, 100])('bounds what is under way: %i', async windowMax => {
-    const { engine, settled } = house({ engine: { sessionsPerOperator: 5 } })
+    const { engine, settled } = createTestEngine({ engine: { sessionsPerOperator: 5 } })
     let taken = 0
     let given = 0
     function* source() {
@@ -191,13 +199,13 @@ describe('a consumer that is slow', () => {
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
     'cannot ask for a window of %s',
     async windowMax => {
-      const { many } = house()
+      const { many } = createTestEngine()
       await expect(many(['ann@a.test'], { windowMax })).rejects.toMatchObject({ code: 'usage' })
     },
   )
 
   test('nothing begins before the first result is asked for', async () => {
-    const { engine, zone } = house()
+    const { engine, zone } = createTestEngine()
     engine.verifyMany(['ann@a.test'])
     await quiet()
     expect(zone.asked).toEqual([])

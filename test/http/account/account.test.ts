@@ -6,11 +6,11 @@ import { addHistory, type Verification } from '../../../src/store/account/histor
 import { countUsage } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { SCANNED_MAX } from '../../../src/store/looking.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 
 describe('the history', () => {
   test('has a row for each address, as it was answered', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1', source: 'batch', job_id: 'job_a', cached: 1 }])
     expect(await json('/v1/history')).toEqual({
       success: true,
@@ -28,7 +28,7 @@ describe('the history', () => {
   })
 
   test('comes the newest first, page by page, each row once', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const now = database.clock.now()
     // Three of each moment.
     const ids = Array.from({ length: 20 }, (_, n) => `ver_${String(n).padStart(2, '0')}`)
@@ -49,7 +49,7 @@ describe('the history', () => {
   })
 
   test('a page that is just full says that there are no more', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1' }, { id: 'ver_2' }])
     expect((await json('/v1/history?limit=2')).data).toMatchObject({
       ...{ has_more: false, next_cursor: null },
@@ -57,7 +57,7 @@ describe('the history', () => {
   })
 
   test('is chosen from by address, reason, source and time', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const now = database.clock.now()
     await add(database, [
       { id: 'ver_1', email: 'Ann@a.test', created_at: now },
@@ -86,7 +86,7 @@ describe('the history', () => {
   })
 
   test('that is long is searched in several requests: a page may be empty, and the last one says so', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const [rows, now] = [SCANNED_MAX + 5, database.clock.now()]
     const id = (n: number) => `ver_${String(n).padStart(8, '0')}`
     for (let from = 0; from < rows; from += 10_000) {
@@ -110,7 +110,7 @@ describe('the history', () => {
   })
 
   test('of the sandbox is kept apart', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await add(database, [{ id: 'ver_1' }, { id: 'ver_sbx_2', sandbox: 1 }])
     const ids = async (headers: Record<string, string>) =>
       ((await json('/v1/history', { headers })) as { data: Page }).data.items.map(row => row.id)
@@ -128,7 +128,7 @@ describe('the history', () => {
     'search=',
     'class=good',
   ])('does not take %s', async query => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const response = await request(`/v1/history?${query}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'invalid_request' })
@@ -137,7 +137,7 @@ describe('the history', () => {
 
 describe('credits', () => {
   test('tell what the plan gave, what is used, and when there is more', async () => {
-    const { database, json } = await house({ plan: 'free' })
+    const { database, json } = await createTestService({ plan: 'free' })
     const period = periodStart(database.clock.now())
     await write(database, async trx => {
       const account = { accountId: 'acc_1', period }
@@ -156,7 +156,7 @@ describe('credits', () => {
   })
 
   test('of a plan without limit have no balance', async () => {
-    const { json } = await house({ plan: 'enterprise' })
+    const { json } = await createTestService({ plan: 'enterprise' })
     expect((await json('/v1/credits')).data).toMatchObject({
       ...{ plan: 'enterprise', credits_balance: null, credits_consumed: 0, credits_added: null },
     })
@@ -165,7 +165,7 @@ describe('credits', () => {
 
 describe('statistics', () => {
   test('count by day, by class and by key', async () => {
-    const { database, json, addKey } = await house()
+    const { database, json, addKey } = await createTestService()
     await addKey({ id: 'key_b', name: 'CI' })
     const today = periodStart(database.clock.now())
     await write(database, trx =>
@@ -208,7 +208,7 @@ describe('statistics', () => {
   })
 
   test('are of today unless they say otherwise, and zero where nothing was verified', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     const { data } = (await json('/v1/stats')) as unknown as { data: Stats }
     expect(data.days).toEqual([{ date: '2026-06-01', ...data.total }])
     expect(Object.values(data.total)).toEqual([0, 0, 0, 0, 0, 0, 0])
@@ -218,7 +218,7 @@ describe('statistics', () => {
   })
 
   test('know no other period', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     expect((await request('/v1/stats?period=year')).status).toBe(400)
   })
 })

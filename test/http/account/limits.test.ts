@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { IP_LIMITS } from '../../../src/account/plan.ts'
 import { MINUTE } from '../../../src/base/clock.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 
 type Told = {
   readonly name: string
@@ -12,8 +12,8 @@ type Told = {
   readonly resets_at: string
 }
 
-async function limited(o: Parameters<typeof house>[0] = {}) {
-  const h = await house(o)
+async function limited(o: Parameters<typeof createTestService>[0] = {}) {
+  const h = await createTestService(o)
   const told = async (request: Parameters<typeof h.json>[1] = {}) =>
     ((await h.json('/v1/limits', request)) as { data: { limits: Told[] } }).data.limits
   const left = async (request: Parameters<typeof h.json>[1] = {}) =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { cancelJob } from '../../../src/store/job/course.ts'
-import { house, type RequestOptions } from '../house.ts'
+import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { MIXED, seedJob } from '../jobs/seed.ts'
 import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
 
@@ -12,7 +12,9 @@ const KEY = 'key_01'
 
 /** The service that the examples were written for. */
 async function exampleHouse() {
-  const home = await house({ engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } } })
+  const home = await createTestService({
+    engine: { zone: { 'app.example.com': { A: ['8.8.8.8'] } } },
+  })
   await home.addKey({ id: KEY })
   return home
 }

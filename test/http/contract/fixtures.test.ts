@@ -6,9 +6,9 @@ import { write } from '../../../src/store/database.ts'
 import { emitJobEvent } from '../../../src/store/event/events.ts'
 import { cancelJob, failJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
-import { mail, toRecipients } from '../../engine/house.ts'
-import { answered } from '../../fake/post.ts'
-import { house } from '../house.ts'
+import { mail, toRecipients } from '../../support/engine.ts'
+import { createTestService } from '../../support/service.ts'
+import { answered } from '../../support/webhook-transport.ts'
 import { type Seed, seedJob } from '../jobs/seed.ts'
 import { endpoint } from '../webhooks/endpoint.ts'
 
@@ -23,7 +23,7 @@ async function apiHouse(plan = 'enterprise') {
     /^(anna|user|info)/.test(to) ? '250 2.1.5 Ok' : '550 5.1.1 No',
   )
   const zone = { ...mail('example.com', '192.0.2.1'), 'app.example.com': { A: ['8.8.8.8'] } }
-  const home = await house({ plan, engine: { script, zone } })
+  const home = await createTestService({ plan, engine: { script, zone } })
   const ask = async (
     path: string,
     ...options: Parameters<typeof home.request> extends [string, ...infer Rest] ? Rest : never

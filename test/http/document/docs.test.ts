@@ -1,10 +1,10 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 
 describe('the OpenAPI document', () => {
   test('is valid', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const document = await (await request('/openapi.json', { key: null })).json()
     expect(await new Validator().validate(document as Record<string, unknown>)).toMatchObject({
       valid: true,
@@ -13,7 +13,7 @@ describe('the OpenAPI document', () => {
   })
 
   test('names and describes each operation, its key, and its errors', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const document = await (await request('/openapi.json')).json()
     type Operation = {
       operationId?: string
@@ -41,7 +41,7 @@ describe('the OpenAPI document', () => {
 
 describe('the page', () => {
   test('loads nothing from elsewhere and has no script in it', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const page = await request('/docs', { key: null })
     const html = await page.text()
     expect(html).not.toMatch(/https?:|<script>|\son\w+=/)
@@ -56,7 +56,7 @@ describe('the page', () => {
   })
 
   test('may ask the address that the description names, from whichever it was opened', async () => {
-    const { request } = await house({ settings: { baseUrl: 'https://ev.test/mail' } })
+    const { request } = await createTestService({ settings: { baseUrl: 'https://ev.test/mail' } })
     const page = await request('/docs', { key: null })
     const policy = page.headers.get('Content-Security-Policy')
     expect(policy).toContain("; connect-src 'self' https://ev.test;")
@@ -65,7 +65,7 @@ describe('the page', () => {
   test.each(['/docs/package.json', '/docs/../package.json', '/docs/%2e%2e%2fpackage.json'])(
     'gives no other file: %s',
     async path => {
-      const { request } = await house()
+      const { request } = await createTestService()
       expect((await request(path, { key: null })).status).toBe(404)
     },
   )

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { describe, expect, test } from 'vitest'
 import { faultOf } from '../../../src/http/error/fault.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 
 /** The code and the sentence for what does not fit. */
 function fault(schema: z.ZodType, value: unknown, target = 'json'): [string, string] {
@@ -70,7 +70,7 @@ describe('what does not fit a schema', () => {
   })
 
   test('is told so by the paths', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     expect(await json('/v1/jobs?limit=1000')).toMatchObject({
       error: '"limit" in the query is "1000"; it must be at most 200.',
     })

@@ -8,12 +8,12 @@ import { idempotent, recognise } from '../../../src/http/guard/idempotent.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { deleteReplaysBefore } from '../../../src/store/care/expiry.ts'
 import { write } from '../../../src/store/database.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { addRoom, codeOf } from '../room.ts'
 
 /** A path that makes something each time: an account, of which we see how many there are. */
 async function making(o: { fails?: () => boolean } = {}) {
-  const h = await house()
+  const h = await createTestService()
   let made = 0
   const handler = (c: Context<Env>) =>
     commit(c, h.service, async trx => {
@@ -154,7 +154,7 @@ test('what is older than a day can be cleared away', async () => {
 })
 
 test('a stream is known again by what was in it', async () => {
-  const h = await house()
+  const h = await createTestService()
   let made = 0
   const handler = async (c: Context<Env>) => {
     const body = createHash('sha256')

@@ -8,14 +8,14 @@ import { SERVER_LIMITS } from '../../../src/http/server/limits.ts'
 import { startServer } from '../../../src/http/server/server.ts'
 import { findKey, revokeKey, rotateKey, updateKey } from '../../../src/store/account/keys.ts'
 import { write } from '../../../src/store/database.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { addRoom, codeOf, limitOf } from '../room.ts'
 
 const SESSION = { keyId: 'key_1', sessionId: 'ses_a' }
 
 /** What the dashboard asks in the same process. */
-async function signedIn(o: Parameters<typeof house>[0] = {}) {
-  const h = await house(o)
+async function signedIn(o: Parameters<typeof createTestService>[0] = {}) {
+  const h = await createTestService(o)
   addRoom(h, '/v1/room')
   addRoom(h, '/v1/single', { counts: 'single' })
   addRoom(h, '/v1/list', { counts: 'bulk' })

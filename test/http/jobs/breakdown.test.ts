@@ -3,14 +3,14 @@ import { write } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { recordResults } from '../../../src/store/job/items.ts'
 import { STRETCH_ROWS } from '../../../src/store/looking.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { MIXED, seedJob } from './seed.ts'
 
 describe('the breakdown of a job', () => {
   const BREAKDOWN = '/v1/jobs/job_a/breakdown'
 
   test('counts its results by class, reason and operator', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: [...MIXED, 'valid@a.example', 'later@a.example'], done: 7 })
     const classes = { deliverable: 2, risky: 2, undeliverable: 1, unknown: 2 }
     expect(await json(BREAKDOWN)).toEqual({
@@ -32,7 +32,7 @@ describe('the breakdown of a job', () => {
   })
 
   test('is remembered when the job has ended', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const first = await json(BREAKDOWN)
     await database.db.deleteFrom('item').execute()
@@ -40,7 +40,7 @@ describe('the breakdown of a job', () => {
   })
 
   test('of a job under way is counted anew after a few seconds, and at its end', async () => {
-    const { database, json, clock } = await house()
+    const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'b@a.example', 'c@a.example'], done: 1 })
     const done = async () => ((await json(BREAKDOWN)).data as { done: number }).done
     expect(await done()).toBe(1)
@@ -58,7 +58,7 @@ describe('the breakdown of a job', () => {
   })
 
   test('is counted once for all who ask for it at the same time', async () => {
-    const { database, json, service } = await house()
+    const { database, json, service } = await createTestService()
     const texts = Array.from({ length: 2_500 }, (_, n) => `valid${n}@a.example`)
     await seedJob(database, { texts })
     let counted = 0
@@ -78,7 +78,7 @@ describe('the breakdown of a job', () => {
   })
 
   test('of a job that is deleted meanwhile is none', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: Array.from({ length: 2_500 }, (_, n) => `v${n}@a.example`) })
     const [counted] = await Promise.all([
       request(BREAKDOWN),
@@ -88,7 +88,7 @@ describe('the breakdown of a job', () => {
   })
 
   test('is shown to a key that may read jobs, and to no other', async () => {
-    const { database, request, addKey } = await house()
+    const { database, request, addKey } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const reader = await addKey({ scopes: ['jobs:read'] })
     const other = await addKey({ scopes: ['jobs:write', 'account:read'] })

@@ -3,7 +3,7 @@ import { periodStart } from '../../../src/account/plan.ts'
 import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { findJob } from '../../../src/store/job/jobs.ts'
-import { house, idleWorker } from '../house.ts'
+import { createTestService, idleWorker } from '../../support/service.ts'
 import { MIXED, seedJob } from './seed.ts'
 
 const POST = { method: 'POST' }
@@ -12,7 +12,7 @@ const DELETE = { method: 'DELETE' }
 describe('cancelling a job', () => {
   test('ends it for good, tells the worker, and answers with the job', async () => {
     const worker = idleWorker()
-    const { database, request } = await house({ parts: { worker } })
+    const { database, request } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     const response = await request('/v1/jobs/job_a/cancel', POST)
     expect(response.status).toBe(200)
@@ -28,7 +28,7 @@ describe('cancelling a job', () => {
   })
 
   test('gives back the credits that it has not used', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const period = periodStart(database.clock.now())
     await holdFor(database, period, 6)
@@ -39,7 +39,7 @@ describe('cancelling a job', () => {
 
   test('a second time tells it as it is', async () => {
     const worker = idleWorker()
-    const { database, request } = await house({ parts: { worker } })
+    const { database, request } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 0 })
     const first = await (await request('/v1/jobs/job_a/cancel', POST)).json()
     const again = await request('/v1/jobs/job_a/cancel', POST)
@@ -49,7 +49,7 @@ describe('cancelling a job', () => {
   })
 
   test('that is completed is refused', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request('/v1/jobs/job_a/cancel', POST)
     expect(response.status).toBe(409)
@@ -61,7 +61,7 @@ describe('cancelling a job', () => {
 
 describe('deleting a job', () => {
   test('removes it with its addresses', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request('/v1/jobs/job_a', DELETE)
     expect(response.status).toBe(204)
@@ -72,7 +72,7 @@ describe('deleting a job', () => {
   })
 
   test('removes what the history has of it, and nothing else; statistics stay', async () => {
-    const { database, json, request, books, clock, settled } = await house()
+    const { database, json, request, books, clock, settled } = await createTestService()
     const before = await json('/v1/verify/bulk', { body: { emails: ['ann@a.test'] } })
     await clock.advance(5)
     const { job_id } = await json('/v1/verify/bulk', { body: { emails: ['bob@a.test', 'x'] } })
@@ -88,7 +88,7 @@ describe('deleting a job', () => {
 
   test('that is under way cancels it first', async () => {
     const worker = idleWorker()
-    const { database, request } = await house({ parts: { worker } })
+    const { database, request } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     const period = periodStart(database.clock.now())
     await holdFor(database, period, 4)
@@ -101,7 +101,7 @@ describe('deleting a job', () => {
 
 describe('the list of jobs', () => {
   test('has the newest first, page by page, each job once', async () => {
-    const { database, json, clock } = await house()
+    const { database, json, clock } = await createTestService()
     for (let n = 1; n <= 5; n++) {
       await seedJob(database, { id: `job_${n}`, texts: ['valid@a.example'] })
       // Some are of the same moment.
@@ -120,7 +120,7 @@ describe('the list of jobs', () => {
   })
 
   test('chooses by state, and keeps the sandbox apart', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { id: 'job_done', texts: ['valid@a.example'] })
     await seedJob(database, { id: 'job_new', texts: ['valid@a.example'], done: 0 })
     await seedJob(database, { id: 'job_sbx_1', texts: ['valid@a.example'], sandbox: true })
@@ -134,7 +134,7 @@ describe('the list of jobs', () => {
   })
 
   test('has of each job what is told of it alone, but for its results', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, name: 'March list' })
     const { success: _, ...alone } = await json('/v1/jobs/job_a')
     const { data } = (await json('/v1/jobs')) as { data: Page }
@@ -144,7 +144,7 @@ describe('the list of jobs', () => {
   test.each(['limit=0', 'limit=201', 'limit=all', 'status=loading', 'cursor=x', 'cursor=e30'])(
     'does not take %s',
     async query => {
-      const { request } = await house()
+      const { request } = await createTestService()
       const response = await request(`/v1/jobs?${query}`)
       expect(response.status).toBe(400)
       expect(await response.json()).toMatchObject({ code: 'invalid_request' })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { detectDialect } from '../../../src/job/csv.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { giveResults, MIXED, seedJob } from './seed.ts'
 
 const HEADER =
@@ -11,7 +11,7 @@ describe('a download', () => {
   test.each(['/v1/jobs/job_a/download', '/v1/verify/bulk/download/job_a'])(
     'by %s is CSV as RFC 4180 has it, a row for each address in the order of the list',
     async path => {
-      const { database, request } = await house()
+      const { database, request } = await createTestService()
       await seedJob(database, { texts: ['valid@a.example', 'invalid@a.example'] })
       const response = await request(path)
       expect(response.status).toBe(200)
@@ -29,7 +29,7 @@ describe('a download', () => {
   )
 
   test('has duplicates and rows that are no address, each in its place', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     const texts = ['valid@a.example', 'no address', 'valid@A.Example', 'valid@a.example', '']
     await seedJob(database, { texts })
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
@@ -47,7 +47,7 @@ describe('a download', () => {
   })
 
   test('is cut to the classes asked for', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const emails = async (filter: string) => {
       const text = await (await request(`/v1/jobs/job_a/download?filter=${filter}`)).text()
@@ -63,7 +63,7 @@ describe('a download', () => {
   })
 
   test('of a class that nobody is in is a header alone', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
     const text = async (query: string) =>
       (await request(`/v1/jobs/job_a/download?filter=risky${query}`)).text()
@@ -73,7 +73,7 @@ describe('a download', () => {
   })
 
   test('guards cells that a spreadsheet would run, but for valid addresses', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     const texts = ["=cmd|'/c calc'!A1@a.example", '+1@a.example', '=1+1', '@x']
     await seedJob(database, { texts, cells: ['=1', '-5', 'ok', null], source: { ids: true } })
     const cells = async (query: string) => {
@@ -100,7 +100,7 @@ describe('a download', () => {
   })
 
   test('of rows with ids has these in the last column', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     const texts = ['valid@a.example', 'risky@a.example']
     await seedJob(database, { texts, cells: [null, 'b-2'], source: { ids: true } })
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
@@ -109,7 +109,7 @@ describe('a download', () => {
   })
 
   test('has the rows as they were submitted: ids of a batch, cells of a file', async () => {
-    const { database, json, request } = await house()
+    const { database, json, request } = await createTestService()
     const items = [
       { email: 'valid@a.example', id: 'x-1' },
       { email: 'risky@a.example', id: 2 },
@@ -137,7 +137,7 @@ describe('a download', () => {
   })
 
   test('of a file has its columns first and unchanged, in its dialect, ours behind them', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     const file = 'Name;E-Mail;Note\n"Ann; B";valid@a.example;=1\nBob;risky@a.example;\n'
     const dialect = detectDialect(Buffer.from(file))
     const cells = [
@@ -161,7 +161,7 @@ describe('a download', () => {
   })
 
   test('in JSON is an array of results, in NDJSON one a line', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     const cells = ['a-1', null, null, null, null, null]
     await seedJob(database, { texts: MIXED, cells })
     const json = await request('/v1/jobs/job_a/download?format=json')
@@ -182,7 +182,7 @@ describe('a download', () => {
   })
 
   test('keeps a row for an erased address, with its class and nothing else of it', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'invalid@a.example'] })
     await database.db
       .updateTable('item')
@@ -197,7 +197,7 @@ describe('a download', () => {
   })
 
   test('before completion is refused, unless what is there already is asked for', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const refused = await request('/v1/jobs/job_a/download')
     expect(refused.status).toBe(409)
@@ -209,7 +209,7 @@ describe('a download', () => {
   test.each(['format=xml', 'filter=good', 'filter=deliverable,', 'raw=yes'])(
     'does not take %s',
     async query => {
-      const { database, request } = await house()
+      const { database, request } = await createTestService()
       await seedJob(database, { texts: MIXED })
       const response = await request(`/v1/jobs/job_a/download?${query}`)
       expect(response.status).toBe(400)
@@ -218,7 +218,7 @@ describe('a download', () => {
   )
 
   test('of thousands of rows has each of them once, and is made as it is read', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     const texts = Array.from({ length: 3_001 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts })
     const text = await (await request('/v1/jobs/job_a/download')).text()
@@ -230,7 +230,7 @@ describe('a download', () => {
   })
 
   test('of a job that is deleted meanwhile breaks off and does not just end', async () => {
-    const { database, request, lines } = await house()
+    const { database, request, lines } = await createTestService()
     const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts })
     const { body } = await request('/v1/jobs/job_a/download')
@@ -245,7 +245,7 @@ describe('a download', () => {
   })
 
   test('that nobody reads on from is dropped after a minute, one that is read slowly is not', async () => {
-    const { database, request, clock } = await house()
+    const { database, request, clock } = await createTestService()
     const texts = Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts })
     const { body } = await request('/v1/jobs/job_a/download')
@@ -259,7 +259,7 @@ describe('a download', () => {
   })
 
   test('that its reader gives up leaves nothing behind', async () => {
-    const { database, request, clock, lines } = await house()
+    const { database, request, clock, lines } = await createTestService()
     await seedJob(database, {
       texts: Array.from({ length: 3_000 }, (_, n) => `person${n}@a.example`),
     })

@@ -10,8 +10,8 @@ import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/http
 import { cancelJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { createTestService } from '../../support/service.ts'
 import { schemaChecks } from '../contract/schemas.ts'
-import { house } from '../house.ts'
 import { openDoor } from '../server/door.ts'
 import { giveResults, MIXED, seedJob } from './seed.ts'
 
@@ -19,7 +19,7 @@ const EVENTS = '/v1/jobs/job_a/events'
 
 describe('the events of a job', () => {
   test('tell at once how it stands, and each change, until it has ended', async () => {
-    const { database, request, clock } = await house()
+    const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const response = await request(EVENTS)
     expect(response.status).toBe(200)
@@ -59,7 +59,7 @@ describe('the events of a job', () => {
   })
 
   test('are as the document describes them', async () => {
-    const { app, service, database, request, clock } = await house()
+    const { app, service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const { told } = follow(await request(EVENTS))
     await clock.advance(3 * SECOND)
@@ -73,7 +73,7 @@ describe('the events of a job', () => {
   })
 
   test('of a job that has ended are that alone', async () => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const body = await (await request(EVENTS)).text()
     expect(body).toMatch(/^retry: 3000\n\nevent: end\ndata: \{"status":"completed",[^\n]*\}\n\n$/)
@@ -96,7 +96,7 @@ describe('the events of a job', () => {
   })
 
   test('are none while nothing changes', async () => {
-    const { database, request, clock } = await house()
+    const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const { told } = follow(await request(EVENTS))
     await clock.advance(60 * SECOND)
@@ -106,7 +106,7 @@ describe('the events of a job', () => {
 
   test('end with a job that is cancelled, and with one that is deleted', async () => {
     for (const end of [cancelJob, deleteJob]) {
-      const { database, request, clock } = await house()
+      const { database, request, clock } = await createTestService()
       await seedJob(database, { texts: MIXED, done: 2 })
       const { told, isOver } = follow(await request(EVENTS))
       await clock.advance(0)
@@ -118,7 +118,7 @@ describe('the events of a job', () => {
   })
 
   test('end at once when the service stops, without saying that the job did', async () => {
-    const { service, database, request, clock } = await house()
+    const { service, database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const { told, isOver } = follow(await request(EVENTS))
     // The use of the key is written down meanwhile.
@@ -132,7 +132,7 @@ describe('the events of a job', () => {
   })
 
   test('end whole on the wire, and do not hold up a server that stops', async () => {
-    const { app, service, database, key } = await house()
+    const { app, service, database, key } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const door = await openDoor({
       limits: { stallMs: 60_000 },
@@ -148,7 +148,7 @@ describe('the events of a job', () => {
   })
 
   test('of another account are not there', async () => {
-    const { database, request, addAccount, addKey } = await house()
+    const { database, request, addAccount, addKey } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await addAccount('acc_2')
     const key = await addKey({ accountId: 'acc_2', id: 'key_other' })
@@ -158,7 +158,7 @@ describe('the events of a job', () => {
 
 describe('the places of streams', () => {
   test('are so many for each account, and one that is left is free again', async () => {
-    const { database, request, clock } = await house()
+    const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const open = []
     for (let n = 0; n < STREAMS_PER_ACCOUNT_MAX; n++) open.push(await request(EVENTS))
@@ -239,7 +239,7 @@ function follow(response: Response) {
 
 /** A service whose worker says that something was committed when it is told to. */
 async function houseWhoseWorkerTells(woken: (() => void)[]) {
-  const made = await house()
+  const made = await createTestService()
   const changed = (_: string, signal: AbortSignal) =>
     new Promise<null>(resolve => {
       woken.push(() => resolve(null))

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { cancelJob } from '../../../src/store/job/course.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { MIXED, seedJob } from './seed.ts'
 
 type Row = { readonly row: number; readonly email: string; readonly [name: string]: unknown }
@@ -16,7 +16,7 @@ const NOTHING = {
 
 describe('the rows of a job', () => {
   test('come in the order of the list, with nothing in those that have no result yet', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 4 })
     expect(await json(`${RESULTS}?after=3&limit=2`)).toEqual({
       success: true,
@@ -36,7 +36,7 @@ describe('the rows of a job', () => {
   })
 
   test('tell what the mail server said, cleaned', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
     const { result } = await database.db
       .selectFrom('item')
@@ -60,7 +60,7 @@ describe('the rows of a job', () => {
   })
 
   test('come page by page, each row once', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const texts = Array.from({ length: 7 }, (_, n) => `valid${n + 1}@a.example`)
     await seedJob(database, { texts })
     const pages: number[][] = []
@@ -88,7 +88,7 @@ describe('the rows of a job', () => {
     ['after=4', [5, 6]],
     ['after=6', []],
   ])('that are asked for by %s are found', async (query, rows) => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const { data } = (await json(`${RESULTS}?${query}`)) as unknown as { data: Page }
     expect(data.items.map(({ row }) => row)).toEqual(rows)
@@ -96,7 +96,7 @@ describe('the rows of a job', () => {
   })
 
   test('are there also in a job that was cancelled', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 1 })
     await cancelJob(database, 'job_a')
     const { data } = (await json(`${RESULTS}?class=deliverable`)) as unknown as { data: Page }
@@ -104,7 +104,7 @@ describe('the rows of a job', () => {
   })
 
   test('keep the place and the class of an erased address, and nothing else of it', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: ['mailbox-full@a.example'] })
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
     expect((await json(RESULTS)).data).toMatchObject({
@@ -120,7 +120,7 @@ describe('the rows of a job', () => {
   })
 
   test('have the address as it stands in its row, not as in the row that it repeats', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@A.example', 'valid@a.example'] })
     const { data } = (await json(RESULTS)) as unknown as { data: Page }
     expect(data.items.map(({ email, reason }) => [email, reason])).toEqual([
@@ -130,7 +130,7 @@ describe('the rows of a job', () => {
   })
 
   test('are sought in a long list with several requests, of which some find nothing', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example'] })
     await database.db.updateTable('item').set({ position: 150_000 }).execute()
     const first = (await json(`${RESULTS}?search=valid`)) as unknown as { data: Page }
@@ -158,7 +158,7 @@ describe('the rows of a job', () => {
     ['after=1&cursor=WzFd', /"cursor" and "after" both/],
     [`search=${'a'.repeat(1_001)}`, /"search"/],
   ])('are not asked for by %s', async (query, error) => {
-    const { database, request } = await house()
+    const { database, request } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request(`${RESULTS}?${query}`)
     expect(response.status).toBe(400)
@@ -168,7 +168,7 @@ describe('the rows of a job', () => {
   })
 
   test('are shown to a key that may read jobs, and to no other', async () => {
-    const { database, request, addKey } = await house()
+    const { database, request, addKey } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const reader = await addKey({ scopes: ['jobs:read'] })
     const other = await addKey({ scopes: ['jobs:write', 'account:read'] })

@@ -5,7 +5,7 @@ import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { failJob } from '../../../src/store/job/course.ts'
 import { readJob } from '../../../src/store/job/jobs.ts'
-import { house, idleWorker } from '../house.ts'
+import { createTestService, idleWorker } from '../../support/service.ts'
 import { MIXED, seedJob } from './seed.ts'
 
 const POST = { method: 'POST' }
@@ -15,7 +15,7 @@ const RESUME = '/v1/jobs/job_a/resume'
 describe('resuming a job', () => {
   test('that was cancelled lets it go on, tells the worker, and answers with the job', async () => {
     const worker = idleWorker()
-    const { database, request, json } = await house({ parts: { worker } })
+    const { database, request, json } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     const response = await request(RESUME, POST)
@@ -30,7 +30,7 @@ describe('resuming a job', () => {
   })
 
   test('that failed takes its error away', async () => {
-    const { database, json, clock } = await house()
+    const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await write(database, trx => failJob(trx, 'job_a', 'server_error', clock.now()))
     expect(await json('/v1/jobs/job_a')).toMatchObject({ error: { code: 'server_error' } })
@@ -38,7 +38,7 @@ describe('resuming a job', () => {
   })
 
   test('does not count the time that it stood still into the time that it takes', async () => {
-    const { database, json, clock } = await house()
+    const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 3 })
     await clock.advance(60_000)
     const { estimated_time } = await json('/v1/jobs/job_a')
@@ -54,7 +54,7 @@ describe('resuming a job', () => {
     ['completed', 6],
   ])('that is %s is refused', async (state, done) => {
     const worker = idleWorker()
-    const { database, request } = await house({ parts: { worker } })
+    const { database, request } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done })
     const response = await request(RESUME, POST)
     expect(response.status).toBe(409)
@@ -66,7 +66,7 @@ describe('resuming a job', () => {
   })
 
   test('needs the scope that cancelling needs', async () => {
-    const { database, request, addKey } = await house()
+    const { database, request, addKey } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const key = await addKey({ scopes: ['jobs:read'] })
     const response = await request(RESUME, { ...POST, key })
@@ -76,7 +76,7 @@ describe('resuming a job', () => {
 
   test('is done once for an Idempotency-Key, whose answer is given again', async () => {
     const worker = idleWorker()
-    const { database, request } = await house({ parts: { worker } })
+    const { database, request } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     const ask = () => request(RESUME, { ...POST, headers: { 'Idempotency-Key': 'once' } })
@@ -89,7 +89,7 @@ describe('resuming a job', () => {
   })
 
   test('by two at once is done once', async () => {
-    const { database, request } = await house({ plan: 'free' })
+    const { database, request } = await createTestService({ plan: 'free' })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     const answers = await Promise.all([request(RESUME, POST), request(RESUME, POST)])
@@ -100,7 +100,7 @@ describe('resuming a job', () => {
 
 describe('the credits of a job that is resumed', () => {
   test('are set aside for its rest, of the day that it is, and given back when it is cancelled again', async () => {
-    const { database, request, clock } = await house({ plan: 'free' })
+    const { database, request, clock } = await createTestService({ plan: 'free' })
     await seedJob(database, { texts: [...MIXED, 'no address'], done: 2 })
     await request(CANCEL, POST)
     await clock.advance(DAY)
@@ -114,7 +114,7 @@ describe('the credits of a job that is resumed', () => {
 
   test('that are not there leave it as it is, and say how many it needs', async () => {
     const worker = idleWorker()
-    const { database, request, json } = await house({ plan: 'free', parts: { worker } })
+    const { database, request, json } = await createTestService({ plan: 'free', parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 2 })
     await request(CANCEL, POST)
     await setAside(database, 97)
@@ -132,12 +132,12 @@ describe('the credits of a job that is resumed', () => {
   })
 
   test('are none in the sandbox, and in a plan without a limit', async () => {
-    const simulated = await house({ plan: 'free' })
+    const simulated = await createTestService({ plan: 'free' })
     await seedJob(simulated.database, { texts: MIXED, done: 2, sandbox: true })
     await simulated.request(CANCEL, POST)
     expect((await simulated.request(RESUME, POST)).status).toBe(200)
     expect(await creditOf(simulated.database)).toMatchObject({ held: 0 })
-    const unlimited = await house({ plan: 'enterprise' })
+    const unlimited = await createTestService({ plan: 'enterprise' })
     await seedJob(unlimited.database, { texts: MIXED, done: 2 })
     await unlimited.request(CANCEL, POST)
     expect((await unlimited.request(RESUME, POST)).status).toBe(200)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import { failJob } from '../../../src/store/job/course.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
-import { house, idleWorker } from '../house.ts'
+import { createTestService, idleWorker } from '../../support/service.ts'
 import { MIXED, seedJob } from './seed.ts'
 
 const STATUS_KEYS = [
@@ -12,7 +12,7 @@ const STATUS_KEYS = [
 
 describe('the status of a list', () => {
   test('is that of the interface when it is completed, with a row for each address', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     expect(await json('/v1/verify/bulk/status/job_a')).toEqual({
       ...{ success: true, job_id: 'job_a', status: 'completed', progress: 100 },
@@ -34,7 +34,7 @@ describe('the status of a list', () => {
   })
 
   test('sums up: total = valid + invalid + unknown + failed = rows', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const texts = Array.from({ length: 700 }, (_, n) => `person${n}@a.example`)
     await seedJob(database, { texts: [...texts, ...MIXED, ...MIXED, 'no address', ''] })
     const { data } = (await json('/v1/verify/bulk/status/job_a')) as unknown as {
@@ -51,7 +51,7 @@ describe('the status of a list', () => {
   })
 
   test('has all fields in every state', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { id: 'job_queued', texts: MIXED, done: 0 })
     await seedJob(database, { id: 'job_processing', texts: MIXED, done: 3 })
     await seedJob(database, { id: 'job_failed', texts: MIXED, done: 2 })
@@ -66,7 +66,7 @@ describe('the status of a list', () => {
   })
 
   test('tells how far a list is, and shows no results yet', async () => {
-    const { database, json, clock } = await house()
+    const { database, json, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await clock.advance(60_000)
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
@@ -81,7 +81,7 @@ describe('the status of a list', () => {
   })
 
   test('of a list that failed counts what was never tried as failed', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     await write(database, trx => failJob(trx, 'job_a', 'server_error', database.clock.now()))
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
@@ -96,14 +96,14 @@ describe('the status of a list', () => {
   })
 
   test('keeps 100 for what is completed', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const texts = Array.from({ length: 1_000 }, (_, n) => `valid${n}@a.example`)
     await seedJob(database, { texts, done: 999 })
     expect(await json('/v1/jobs/job_a')).toMatchObject({ progress: 99 })
   })
 
   test('shows what is there already where that is asked for', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
     const { data } = await json('/v1/verify/bulk/status/job_a?partial=true')
     expect(data).toMatchObject({
@@ -113,7 +113,7 @@ describe('the status of a list', () => {
   })
 
   test('has the ids that rows came with', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     const cells = ['a-1', null]
     await seedJob(database, { texts: ['valid@a.example', 'risky@a.example'], cells })
     const { data } = (await json('/v1/verify/bulk/status/job_a')) as { data: { results: object[] } }
@@ -122,7 +122,7 @@ describe('the status of a list', () => {
   })
 
   test('keeps the place and the class of an erased address, and nothing else of it', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     await database.db.updateTable('item').set({ result: 'null', text: '' }).execute()
     const { data } = (await json('/v1/verify/bulk/status/job_a')) as unknown as {
@@ -134,7 +134,7 @@ describe('the status of a list', () => {
   })
 
   test('of the sandbox says so', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, sandbox: true })
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({ sandbox: true })
   })
@@ -145,7 +145,7 @@ describe('the status of a list', () => {
     ['wait=soon', /"wait"/],
     ['partial=yes', /"partial"/],
   ])('does not take %s', async (query, reason) => {
-    const { request, database } = await house()
+    const { request, database } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const response = await request(`/v1/verify/bulk/status/job_a?${query}`)
     expect(response.status).toBe(400)
@@ -155,7 +155,7 @@ describe('the status of a list', () => {
 
 describe('a job', () => {
   test('is its status without the results, with what it is and where they are', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, type: 'bulk', name: 'March list' })
     expect(await json('/v1/jobs/job_a')).toEqual({
       ...{ success: true, job_id: 'job_a', status: 'completed', progress: 100 },
@@ -172,7 +172,7 @@ describe('a job', () => {
   })
 
   test('has its results where they are asked for', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     const { data } = (await json('/v1/jobs/job_a?include=results')) as {
       data: { results: object[] }
@@ -182,14 +182,14 @@ describe('a job', () => {
   })
 
   test('that is not completed has no address of results', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const body = await json('/v1/jobs/job_a?include=results')
     expect(body).toMatchObject({ started_at: null, data: { download_url: null, results: [] } })
   })
 
   test('of one address is found by its verification_id', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { id: 'ver_1', texts: ['valid@a.example'], type: 'single' })
     expect(await json('/v1/jobs/ver_1?include=results')).toMatchObject({
       ...{ status: 'completed', type: 'single' },
@@ -202,7 +202,7 @@ describe('waiting for a job', () => {
   test('ends with the next change that is seen', async () => {
     const committed = Promise.withResolvers<null>()
     const worker = { ...idleWorker(), changed: () => committed.promise }
-    const { database, request } = await house({ parts: { worker } })
+    const { database, request } = await createTestService({ parts: { worker } })
     await seedJob(database, { texts: MIXED, done: 0 })
     const response = request('/v1/jobs/job_a?wait=30')
     expect(await isSettled(response)).toBe(false)
@@ -213,7 +213,7 @@ describe('waiting for a job', () => {
   })
 
   test('ends when its time is over, with the job as it is', async () => {
-    const { database, request, clock } = await house()
+    const { database, request, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const response = request('/v1/jobs/job_a?wait=3')
     for (let second = 0; second < 3; second++) {
@@ -226,13 +226,13 @@ describe('waiting for a job', () => {
   })
 
   test('is over at once for one that is finished', async () => {
-    const { database, json } = await house()
+    const { database, json } = await createTestService()
     await seedJob(database, { texts: MIXED })
     expect(await json('/v1/verify/bulk/status/job_a?wait=60')).toMatchObject({ progress: 100 })
   })
 
   test('notices within a second what another process did, and that the service stops', async () => {
-    const { database, request, clock, stop } = await house()
+    const { database, request, clock, stop } = await createTestService()
     await seedJob(database, { id: 'job_a', texts: MIXED, done: 0 })
     await seedJob(database, { id: 'job_b', texts: MIXED, done: 0 })
     const [first, second] = [request('/v1/jobs/job_a?wait=60'), request('/v1/jobs/job_b?wait=60')]
@@ -247,7 +247,7 @@ describe('waiting for a job', () => {
   })
 
   test('ends when the client is gone', async () => {
-    const { database, app, key, clock } = await house()
+    const { database, app, key, clock } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 0 })
     const gone = new AbortController()
     const response = app.request(

@@ -3,13 +3,13 @@ import { isWellFormed } from '../../../src/account/key.ts'
 import { DAY } from '../../../src/base/clock.ts'
 import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
 import { write } from '../../../src/store/database.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 
 const NEW = { name: 'CI', scopes: ['jobs:read'] }
 
 describe('making a key', () => {
   test('shows its text once, and the key as it is kept', async () => {
-    const { request, json } = await house()
+    const { request, json } = await createTestService()
     const response = await request('/v1/keys', {
       body: {
         ...{ name: ' CI ', scopes: ['verify:single', 'verify:bulk', 'verify:bulk'] },
@@ -38,14 +38,14 @@ describe('making a key', () => {
   })
 
   test('that opens what its scopes say from the next request on', async () => {
-    const { request, json } = await house()
+    const { request, json } = await createTestService()
     const { data } = (await json('/v1/keys', { body: NEW })) as { data: { key: string } }
     expect((await request('/v1/jobs', { key: data.key })).status).toBe(200)
     expect((await request('/v1/credits', { key: data.key })).status).toBe(403)
   })
 
   test('leaves its text nowhere in the database', async () => {
-    const { json, database } = await house()
+    const { json, database } = await createTestService()
     const headers = { 'Idempotency-Key': 'one' }
     const { data } = (await json('/v1/keys', { body: NEW, headers })) as { data: { key: string } }
     for (const table of ['api_key', 'key_secret', 'replay'] as const) {
@@ -56,7 +56,7 @@ describe('making a key', () => {
   })
 
   test('twice under one Idempotency-Key makes one', async () => {
-    const { request, json } = await house()
+    const { request, json } = await createTestService()
     const ask = () => request('/v1/keys', { body: NEW, headers: { 'Idempotency-Key': 'one' } })
     const [first, again] = [await ask(), await ask()]
     expect([first.status, again.status]).toEqual([201, 201])
@@ -81,7 +81,7 @@ describe('making a key', () => {
     ['a misspelt restriction', { ...NEW, allowed_ip: ['203.0.113.1'] }, /allowed_ip/],
     ['too many addresses', { ...NEW, allowed_ips: Array(101).fill('203.0.113.1') }, /100/],
   ])('does not take %s', async (_, body, reason) => {
-    const { request, json } = await house()
+    const { request, json } = await createTestService()
     const response = await request('/v1/keys', { body })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
@@ -94,7 +94,7 @@ describe('making a key', () => {
 
 describe('a key that may write keys', () => {
   test('gives no scope that it has not itself', async () => {
-    const { request, addKey } = await house()
+    const { request, addKey } = await createTestService()
     const key = await addKey({ scopes: ['keys:write', 'jobs:read'] })
     for (const scopes of [['jobs:write'], ['*'], ['jobs:read', 'verify:bulk']]) {
       const response = await request('/v1/keys', { key, body: { name: 'more', scopes } })
@@ -106,7 +106,7 @@ describe('a key that may write keys', () => {
   })
 
   test('neither widens itself, nor changes or renews one that may do more', async () => {
-    const { request, addKey } = await house()
+    const { request, addKey } = await createTestService()
     const key = await addKey({ id: 'key_small', scopes: ['keys:write'] })
     const patch = { method: 'PATCH', key }
     const asked = [
@@ -122,7 +122,7 @@ describe('a key that may write keys', () => {
   })
 
   test('is needed: others are refused on every path', async () => {
-    const { request, addKey } = await house()
+    const { request, addKey } = await createTestService()
     const key = await addKey({ scopes: ['account:read', 'jobs:write'] })
     const paths: [string, string][] = [
       ...[
@@ -143,7 +143,7 @@ describe('a key that may write keys', () => {
 
 describe('changing a key', () => {
   test('holds at once, in what is named and nothing else', async () => {
-    const { request, json, addKey } = await house()
+    const { request, json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_b', name: 'b', allowedIps: ['203.0.113.1'] })
     expect((await request('/v1/jobs', { key })).status).toBe(403)
     const body = { allowed_ips: [], rate_limit_per_minute: 5 }
@@ -159,7 +159,7 @@ describe('changing a key', () => {
   test.each([{ name: '' }, { scopes: [] }, { expires_at: '2020-01-01T00:00:00Z' }, { key: 'x' }])(
     'does not take %j',
     async body => {
-      const { request } = await house()
+      const { request } = await createTestService()
       const response = await request('/v1/keys/key_1', { method: 'PATCH', body })
       expect(response.status).toBe(400)
     },
@@ -168,7 +168,7 @@ describe('changing a key', () => {
 
 describe('rotating a key', () => {
   test('gives another text; both work until the grace is over', async () => {
-    const { request, addKey, clock } = await house()
+    const { request, addKey, clock } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     const response = await request('/v1/keys/key_b/rotate', {
       body: { grace_period_seconds: 3_600 },
@@ -188,7 +188,7 @@ describe('rotating a key', () => {
   })
 
   test('without a body gives a day', async () => {
-    const { json, request, addKey, clock } = await house()
+    const { json, request, addKey, clock } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     const rotated = await json('/v1/keys/key_b/rotate', { method: 'POST' })
     expect(rotated.data).toMatchObject({ previous_key_expires_at: '2026-06-02T12:00:00.000Z' })
@@ -199,14 +199,14 @@ describe('rotating a key', () => {
   })
 
   test('with no grace ends the old text at once', async () => {
-    const { json, request, addKey } = await house()
+    const { json, request, addKey } = await createTestService()
     const old = await addKey({ id: 'key_b' })
     await json('/v1/keys/key_b/rotate', { body: { grace_period_seconds: 0 } })
     expect((await request('/v1/jobs', { key: old })).status).toBe(401)
   })
 
   test.each([-1, 604_801, 1.5, '60'])('does not take a grace of %j', async grace => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const body = { grace_period_seconds: grace }
     expect((await request('/v1/keys/key_1/rotate', { body })).status).toBe(400)
   })
@@ -214,7 +214,7 @@ describe('rotating a key', () => {
 
 describe('deleting a key', () => {
   test('ends it at once, and it is not among the keys any more', async () => {
-    const { request, json, addKey } = await house()
+    const { request, json, addKey } = await createTestService()
     const key = await addKey({ id: 'key_b' })
     expect((await request('/v1/jobs', { key })).status).toBe(200)
     const gone = await request('/v1/keys/key_b', { method: 'DELETE' })
@@ -225,7 +225,7 @@ describe('deleting a key', () => {
   })
 
   test('may be that of the key itself', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     expect((await request('/v1/keys/key_1', { method: 'DELETE' })).status).toBe(204)
     expect((await request('/v1/keys')).status).toBe(401)
   })
@@ -233,7 +233,7 @@ describe('deleting a key', () => {
 
 describe('who is signed in with a key', () => {
   async function withSessions() {
-    const h = await house()
+    const h = await createTestService()
     await h.addKey({ id: 'key_b' })
     const signIn = (id: string, keyId: string) =>
       write(h.database, trx =>

@@ -6,11 +6,11 @@ import { bareHeaders } from '../../../src/http/edge.ts'
 import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
 import { openLimits } from '../../../src/store/limit/file-limits.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { addRoom, codeOf, limitOf } from '../room.ts'
 
-async function limited(o: Parameters<typeof house>[0] = {}) {
-  const h = await house(o)
+async function limited(o: Parameters<typeof createTestService>[0] = {}) {
+  const h = await createTestService(o)
   addRoom(h, '/v1/single', { counts: 'single' })
   addRoom(h, '/v1/list', { counts: 'bulk' })
   addRoom(h, '/v1/read', { method: 'get' })

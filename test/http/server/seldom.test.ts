@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { seldom } from '../../../src/http/server/seldom.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 test('of what comes often the first is told at once, and the others are counted for the next time', async () => {
   const clock = fakeClock()

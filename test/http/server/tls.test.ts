@@ -17,7 +17,7 @@ import { EvError } from '../../../src/base/error.ts'
 import { type Certificate, readCertificate } from '../../../src/http/server/tls/certificate.ts'
 import { watchCertificate } from '../../../src/http/server/tls/renewal.ts'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { answerOf, type DoorOptions, openDoor } from './door.ts'
 
 const NAME = 'ev.example'

@@ -3,8 +3,8 @@ import { DAY } from '../../../src/base/clock.ts'
 import { readCredit } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { quiet, toRecipients } from '../../engine/house.ts'
-import { house } from '../house.ts'
+import { quiet, toRecipients } from '../../support/engine.ts'
+import { createTestService } from '../../support/service.ts'
 
 const PATH = '/v1/verify/single'
 /** 12:00 on 1 June, as the clock of the house says. */
@@ -12,8 +12,8 @@ const NOON = Date.UTC(2026, 5, 1, 12)
 const PERIOD = NOON - (NOON % DAY)
 
 /** A free account that used so many of its 100 credits today. */
-async function free(used: number, options: Parameters<typeof house>[0] = {}) {
-  const home = await house({ plan: 'free', settings: { limits: false }, ...options })
+async function free(used: number, options: Parameters<typeof createTestService>[0] = {}) {
+  const home = await createTestService({ plan: 'free', settings: { limits: false }, ...options })
   await write(home.database, trx =>
     trx
       .insertInto('credit')
@@ -234,7 +234,7 @@ describe('a list that becomes a job', () => {
 })
 
 test('an answer that is had again is refused by no limit, neither of lists nor of credits', async () => {
-  const { request, addKey } = await house({
+  const { request, addKey } = await createTestService({
     plan: 'free',
     settings: { ipLimits: { singlePerMinute: 100, bulkPerHour: 1 } },
   })

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { estimatedTime, inWords } from '../../../src/http/verify/estimate.ts'
 import { SCORES } from '../../../src/http/verify/score.ts'
 import { OPINIONS, REASONS } from '../../../src/verdict/reason.ts'
-import { house } from '../../engine/house.ts'
+import { createTestEngine } from '../../support/engine.ts'
 
 describe('the estimated time', () => {
-  const { engine } = house({ engine: { sessionsPerSecond: 1 } })
+  const { engine } = createTestEngine({ engine: { sessionsPerSecond: 1 } })
   const estimate = (addresses: number, sandbox = false) =>
     estimatedTime(engine, { addresses, sandbox })
 
@@ -23,7 +23,7 @@ describe('the estimated time', () => {
   })
 
   test('follows the pace of the settings', () => {
-    const quick = house({ engine: { sessionsPerSecond: 10 } }).engine
+    const quick = createTestEngine({ engine: { sessionsPerSecond: 10 } }).engine
     expect(estimatedTime(quick, { addresses: 10_000, sandbox: false })).toBe('30 seconds')
   })
 

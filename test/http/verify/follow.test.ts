@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { stateOf } from '../../../src/http/state.ts'
 import { holdCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
-import { quiet, toRecipients } from '../../engine/house.ts'
+import { quiet, toRecipients } from '../../support/engine.ts'
+import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { bareApi } from '../contract/document.ts'
 import { schemaChecks } from '../contract/schemas.ts'
-import { type RequestOptions, house as serviceHouse } from '../house.ts'
 
 const PATH = '/v1/verify/single'
 const EVENTS = { Accept: 'text/event-stream' }
@@ -34,8 +34,8 @@ function eventsIn(text: string): Told[] {
     })
 }
 
-async function house(options: Parameters<typeof serviceHouse>[0] = {}) {
-  const home = await serviceHouse(options)
+async function house(options: Parameters<typeof createTestService>[0] = {}) {
+  const home = await createTestService(options)
   const ask = (body: object, { headers, ...more }: RequestOptions = {}) =>
     home.request(PATH, { body, headers: { ...EVENTS, ...headers }, ...more })
   return {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { quiet } from '../../engine/house.ts'
-import { type RequestOptions, house as serviceHouse } from '../house.ts'
+import { quiet } from '../../support/engine.ts'
+import { createTestService, type RequestOptions } from '../../support/service.ts'
 
 /** A service whose engine would be noticed, and requests to its sandbox. */
 async function house() {
-  const home = await serviceHouse()
+  const home = await createTestService()
   const request = (path: string, o: RequestOptions = {}) =>
     home.request(path, { ...o, headers: { 'X-EV-Sandbox': 'true', ...o.headers } })
   const verify = async (email: string, path = '/v1/verify') =>
@@ -84,7 +84,7 @@ const STATUSES = ['deliverable', 'undeliverable', 'risky', 'unknown']
 
 describe('POST /v1/verify outside the sandbox', () => {
   test('answers the single result with a status and a score', async () => {
-    const { json } = await serviceHouse()
+    const { json } = await createTestService()
     expect(await json('/v1/verify', { body: { email: 'info@a.test' } })).toEqual({
       ...{ email: 'info@a.test', status: 'risky', score: 60 },
       ...{ valid: true, deliverable: true, risk_level: 'medium', provider: 'a.test' },
@@ -149,7 +149,7 @@ describe.each(['/v1/verify', '/v1/verify/single'])('errors that %s simulates', p
   })
 
   test('without the header they are addresses as any', async () => {
-    const { json } = await serviceHouse()
+    const { json } = await createTestService()
     expect(await json(path, { body: { email: 'error-auth@a.test' } })).toMatchObject({
       reason: 'rejected_email',
     })
@@ -184,7 +184,7 @@ describe('X-EV-Sandbox-Delay', () => {
   })
 
   test('is not looked at outside the sandbox', async () => {
-    const { json } = await serviceHouse()
+    const { json } = await createTestService()
     const headers = { 'X-EV-Sandbox-Delay': 'long' }
     expect(await json('/v1/verify', { body: { email: 'ann@a.test' }, headers })).toMatchObject({
       reason: 'accepted_email',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../src/verdict/reason.ts'
-import { quiet, toRecipients } from '../../engine/house.ts'
-import { house } from '../house.ts'
+import { quiet, toRecipients } from '../../support/engine.ts'
+import { createTestService } from '../../support/service.ts'
 
 /** Section 2.1 of the interface, in its order. */
 const FIELDS = [
@@ -12,7 +12,7 @@ const PATH = '/v1/verify/single'
 
 describe('POST /v1/verify/single', () => {
   test('answers the result of one address, with exactly the fields of the interface', async () => {
-    const { request, settled } = await house()
+    const { request, settled } = await createTestService()
     const response = await settled(request(PATH, { body: { email: 'ann@a.test' } }))
     expect(response.status).toBe(200)
     expect(response.headers.get('Content-Type')).toMatch(/^application\/json/)
@@ -37,14 +37,16 @@ describe('POST /v1/verify/single', () => {
     ['of a domain that is not there', 'ann@gone.test', 'invalid_domain'],
     ['at a literal', 'ann@[192.0.2.1]', 'smtp_skipped'],
   ])('an address %s is a result, not an error', async (_, email, reason) => {
-    const { request, settled } = await house()
+    const { request, settled } = await createTestService()
     const response = await settled(request(PATH, { body: { email } }))
     expect(response.status).toBe(200)
     expect(await response.json()).toMatchObject({ email, reason })
   })
 
   test('even what is worth asking again has no other field', async () => {
-    const { json } = await house({ engine: { script: toRecipients(() => '450 4.2.0 Greylisted') } })
+    const { json } = await createTestService({
+      engine: { script: toRecipients(() => '450 4.2.0 Greylisted') },
+    })
     const result = await json(PATH, { body: { email: 'ann@a.test' } })
     expect(result.reason).toBe('greylisted')
     expect(Object.keys(result)).toEqual(FIELDS)
@@ -60,7 +62,7 @@ describe('POST /v1/verify/single', () => {
     ['is a number', 7, /"email" is 7/],
     ['is a list', ['ann@a.test'], /"email" is \["ann@a.test"\]/],
   ])('an email that %s is 400 invalid_email, and says what is wrong', async (_, email, error) => {
-    const { request, mx } = await house()
+    const { request, mx } = await createTestService()
     const response = await request(PATH, { body: { email } })
     expect(response.status).toBe(400)
     expect(await response.json()).toEqual({
@@ -75,13 +77,13 @@ describe('POST /v1/verify/single', () => {
   test.each([['[]'], ['null'], ['"ann@a.test"'], ['']])(
     'a body that is no object is refused: %s',
     async body => {
-      const { request } = await house()
+      const { request } = await createTestService()
       expect((await request(PATH, { body })).status).toBe(400)
     },
   )
 
   test('fields that there are not are ignored, and those there are take their kind alone', async () => {
-    const { json, request } = await house()
+    const { json, request } = await createTestService()
     const unknown = { email: 'ann@a.test', timeout: 5, smtp_check: 'yes', constructor: 1 }
     expect(await json(PATH, { body: unknown })).toMatchObject({ reason: 'accepted_email' })
     const response = await request(PATH, { body: { email: 'ann@a.test', check_smtp: 'no' } })
@@ -93,21 +95,21 @@ describe('POST /v1/verify/single', () => {
   })
 
   test('check_smtp: false asks no mail server', async () => {
-    const { json, mx } = await house()
+    const { json, mx } = await createTestService()
     const result = await json(PATH, { body: { email: 'ann@a.test', check_smtp: false } })
     expect(result).toMatchObject({ reason: 'smtp_skipped', deliverable: false })
     expect(mx.lines()).toEqual([])
   })
 
   test('to be told more does not have an address asked anew', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     await json(PATH, { body: { email: 'ann@a.test' } })
     const more = await json(`${PATH}?include=flags,evidence`, { body: { email: 'ann@a.test' } })
     expect(more).toMatchObject({ cached: true, class: 'deliverable' })
   })
 
   test('what is known is told as cached; force_refresh asks anew', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     const ask = (more = {}) => json(PATH, { body: { email: 'ann@a.test', ...more } })
     expect(await ask()).toMatchObject({ cached: false })
     expect(await ask()).toMatchObject({ cached: true, reason: 'accepted_email' })
@@ -115,7 +117,7 @@ describe('POST /v1/verify/single', () => {
   })
 
   test('include adds flags, evidence, or both', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     const ask = (include: string) =>
       json(`${PATH}?include=${include}`, { body: { email: 'info@a.test' } })
     expect(await ask('flags')).toMatchObject({
@@ -132,7 +134,7 @@ describe('POST /v1/verify/single', () => {
   })
 
   test('an include that there is not is refused with those there are', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const response = await request(`${PATH}?include=all`, { body: { email: 'ann@a.test' } })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
@@ -141,7 +143,7 @@ describe('POST /v1/verify/single', () => {
   })
 
   test('a client that goes away is waited for no longer, and its question serves the next', async () => {
-    const { app, key, mx, json, settled } = await house({
+    const { app, key, mx, json, settled } = await createTestService({
       engine: { script: toRecipients(() => null) },
     })
     const leaving = new AbortController()

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { metricsApp } from '../../../src/http/watch/metrics-app.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { addRoom, codeOf } from '../room.ts'
 
 const LOCAL = { ip: '127.0.0.1', key: null }
 
 describe('who may see metrics', () => {
   test('is this machine', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     expect((await request('/metrics', LOCAL)).status).toBe(200)
     expect((await request('/metrics', { ...LOCAL, ip: '::1' })).status).toBe(200)
     const answer = await request('/metrics', { ...LOCAL, ip: '192.0.2.1' })
@@ -15,14 +15,14 @@ describe('who may see metrics', () => {
   })
 
   test('is nobody for whom a proxy of this machine asks', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const headers = { 'X-Forwarded-For': '127.0.0.1' }
     expect((await request('/metrics', { ...LOCAL, headers })).status).toBe(403)
   })
 
   test('is who has the token, and no other', async () => {
-    const { request } = await house({ settings: { metricsToken: 'let me in' } })
-    const { request: open } = await house({ settings: { metricsToken: 'sesame' } })
+    const { request } = await createTestService({ settings: { metricsToken: 'let me in' } })
+    const { request: open } = await createTestService({ settings: { metricsToken: 'sesame' } })
     expect((await open('/metrics', { key: 'sesame' })).status).toBe(200)
     expect((await open('/metrics', { key: 'sesam' })).status).toBe(401)
     expect((await request('/metrics', {})).status).toBe(401)
@@ -31,7 +31,7 @@ describe('who may see metrics', () => {
 
 describe('metrics', () => {
   test('count requests by the path as it was declared, and refusals by limit', async () => {
-    const h = await house({ plan: 'free' })
+    const h = await createTestService({ plan: 'free' })
     addRoom(h, '/v1/room/:id')
     for (let n = 0; n < 12; n++) await h.request(`/v1/room/${n}`, { body: {} })
     for (let n = 0; n < 5; n++) await h.request(`/v1/unknown/${n}`)
@@ -49,7 +49,7 @@ describe('metrics', () => {
   })
 
   test('tell of the queue, of what was verified, of the event loop and of memory', async () => {
-    const h = await house()
+    const h = await createTestService()
     const usage = { account_id: 'acc_1', key_id: 'key_1', day: 0, credits: 3 }
     await h.database.db
       .insertInto('usage')
@@ -73,7 +73,7 @@ describe('metrics', () => {
 
   test('tell of requests to webhooks, and of what is still to arrive', async () => {
     const status = () => ({ underWay: 3, delivered: 40, retried: 5, failed: 6 })
-    const h = await house({ parts: { deliveries: { wake: () => {}, status } } })
+    const h = await createTestService({ parts: { deliveries: { wake: () => {}, status } } })
     const row = { event_id: 'evt_1', webhook_id: 'wh_1', kind: 'quota.warning', attempt: 0 }
     const states = ['pending', 'retry_scheduled', 'delivered', 'failed'] as const
     await h.database.db
@@ -97,7 +97,7 @@ describe('metrics', () => {
   })
 
   test('are had on a port of their own, and nothing else there', async () => {
-    const { service } = await house()
+    const { service } = await createTestService()
     const app = metricsApp(service)
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
     expect((await app.request('/metrics', {}, local)).status).toBe(200)

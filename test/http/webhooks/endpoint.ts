@@ -3,9 +3,9 @@ import { write } from '../../../src/store/database.ts'
 import { nextDeliveries, recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { makeAttempt } from '../../../src/work/deliver/attempt.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 
-type HouseOptions = Parameters<typeof house>[0]
+type HouseOptions = Parameters<typeof createTestService>[0]
 
 export type Created = {
   readonly id: string
@@ -20,7 +20,7 @@ export async function endpoint(change: object = {}, options: HouseOptions = {}) 
     wake: () => void wakes.push(home.clock.now()),
     status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
   }
-  const home = await house({
+  const home = await createTestService({
     ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },
     parts: { deliveries, ...options.parts },
   })
@@ -35,7 +35,10 @@ export async function endpoint(change: object = {}, options: HouseOptions = {}) 
   return { ...home, ...ways, id, secret, another, wakes, path: `/v1/webhooks/${id}` }
 }
 
-type Home = Pick<Awaited<ReturnType<typeof house>>, 'database' | 'clock' | 'random' | 'service'>
+type Home = Pick<
+  Awaited<ReturnType<typeof createTestService>>,
+  'database' | 'clock' | 'random' | 'service'
+>
 
 /** What makes something happen to an endpoint. */
 export const happenings = ({ database, clock, random, service }: Home, id: string) => ({

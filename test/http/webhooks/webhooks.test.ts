@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { EVENT_KINDS } from '../../../src/hook/event.ts'
 import { batchCompleted, batchFailed, quotaData } from '../../../src/hook/event-data.ts'
-import { house } from '../house.ts'
+import { createTestService } from '../../support/service.ts'
 import { endpoint } from './endpoint.ts'
 
 const PUBLIC = { 'app.test': { A: ['8.8.8.8'] }, 'inside.test': { A: ['10.0.0.7'] } }
 const NEW = { url: 'https://app.test/hook', events: ['batch.completed'], active: true }
 
-const withNames = (settings = {}) => house({ engine: { zone: PUBLIC }, settings })
+const withNames = (settings = {}) => createTestService({ engine: { zone: PUBLIC }, settings })
 
 describe('registering a webhook endpoint', () => {
   test('shows its secret once, and the endpoint as it is kept', async () => {
@@ -197,7 +197,7 @@ describe('a webhook endpoint', () => {
 
 describe('the events that there are', () => {
   test('are told with the schema of their data and an example', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     const { data } = (await json('/v1/webhooks/events')) as unknown as { data: Catalogue }
     expect(data.events.map(({ event }) => event)).toEqual(EVENT_KINDS)
     for (const { event, schema, example } of data.events) {
@@ -208,7 +208,7 @@ describe('the events that there are', () => {
   })
 
   test('are described as they are made', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     const { data } = (await json('/v1/webhooks/events')) as unknown as { data: Catalogue }
     const keysOf = (kind: string) =>
       Object.keys(data.events.find(({ event }) => event === kind)?.schema.properties ?? {})

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient, EvConnectionError, type JobProgress } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, towards } from '../../cli/run-ev.ts'
-import { type ServiceProcess, startService } from './service.ts'
+import { emptyFolder, towards } from '../../support/ev-process.ts'
+import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
 // A list that somebody watches while it is cancelled, goes on, and outlives the service.
 

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, towards } from '../../cli/run-ev.ts'
-import { xorshift } from '../../fake/random.ts'
-import { beginService, postWhole, type ServiceProcess } from './service.ts'
+import { emptyFolder, towards } from '../../support/ev-process.ts'
+import { xorshift } from '../../support/random.ts'
+import { beginService, postWhole, type ServiceProcess } from '../../support/service-process.ts'
 
 /** Twenty show more than four, and take a minute. */
 const KILLS = Number(process.env.EV_KILLS ?? 4)

@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, towards } from '../../cli/run-ev.ts'
 import { bareApi, templatesOf } from '../../http/contract/document.ts'
 import { schemaChecks } from '../../http/contract/schemas.ts'
-import { type ServiceProcess, startService } from './service.ts'
+import { emptyFolder, towards } from '../../support/ev-process.ts'
+import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
 // The lines of curl in the README and in docs/ are run as they are printed, one after the other.
 

@@ -7,9 +7,9 @@ import { type ClientOptions, EvApiError, EvClient, type Job } from '../../../src
 import { selfSigned } from '../../../src/world/host/certificate.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, runEv, towards } from '../../cli/run-ev.ts'
-import { rowsOf } from '../lists.ts'
-import { type ServiceProcess, startService } from './service.ts'
+import { rowsOf } from '../../support/csv.ts'
+import { emptyFolder, runEv, towards } from '../../support/ev-process.ts'
+import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
 // A whole session with the service as it runs, over TLS, with the mail world in place of the internet.
 

@@ -4,10 +4,10 @@ import { setTimeout } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { EvClient, type NewWebhook, verifyWebhook } from '../../../src/client/client.ts'
-import { emptyFolder } from '../../cli/run-ev.ts'
-import { xorshift } from '../../fake/random.ts'
-import { type Received, type Receiver, startReceiver } from '../../fake/receiver.ts'
-import { beginService, postWhole } from './service.ts'
+import { emptyFolder } from '../../support/ev-process.ts'
+import { type Received, type Receiver, startReceiver } from '../../support/http-receiver.ts'
+import { xorshift } from '../../support/random.ts'
+import { beginService, postWhole } from '../../support/service-process.ts'
 
 // What is simulated has events as what is not, and is over at once: its end is easily hit.
 

@@ -14,9 +14,14 @@ import {
 } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, runEv, towards } from '../../cli/run-ev.ts'
-import { type How, type Received, type Receiver, startReceiver } from '../../fake/receiver.ts'
-import { type ServiceProcess, startService } from './service.ts'
+import { emptyFolder, runEv, towards } from '../../support/ev-process.ts'
+import {
+  type How,
+  type Received,
+  type Receiver,
+  startReceiver,
+} from '../../support/http-receiver.ts'
+import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
 // Events as they leave the service and come in at a real receiver, whose name the DNS of the mail world knows.
 

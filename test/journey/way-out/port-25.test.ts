@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
 import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../../src/world/world.ts'
-import { emptyFolder, type Ran, startEv, towards } from '../../cli/run-ev.ts'
-import { rowsIn } from '../lists.ts'
+import { rowsIn } from '../../support/csv.ts'
+import { emptyFolder, type Ran, startEv, towards } from '../../support/ev-process.ts'
 import { type DroppingHost, startDroppingHost } from './dropping-host.ts'
 
 // A port 25 that is closed to us, over real sockets: a firewall that drops, and one that rejects.

@@ -4,8 +4,8 @@ import { Fleet } from '../../../src/probe/egress/fleet.ts'
 import type { PaceShare } from '../../../src/probe/pace-share.ts'
 import { Prober } from '../../../src/probe/probe.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
-import { fakePaceShare } from '../../fake/pace-share.ts'
-import { house, knows, ROW } from '../house.ts'
+import { createTestProber, knows, ROW } from '../../support/prober.ts'
+import { fakePaceShare } from '../../support/shared-rate-state.ts'
 
 const REFUSAL: Answer = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
@@ -16,7 +16,7 @@ const OPERATORS = Array.from({ length: 300 }, (_, n) => `mail${n}.example`)
 
 /** One process each for these egresses, and who is alive. */
 function cluster(names: readonly string[], allowed: Record<string, readonly string[]> = {}) {
-  const { world, clock } = house(knows())
+  const { world, clock } = createTestProber(knows())
   const share = fakePaceShare(clock)
   const alive = { names }
   const fleetOf = (name: string, paces: PaceShare = share) => {
@@ -40,7 +40,7 @@ test('processes with an egress each agree on who asks an operator', () => {
 })
 
 test('they agree with one process that has all of them', () => {
-  const { world } = house(knows())
+  const { world } = createTestProber(knows())
   const probers = ['a', 'b', 'c'].map(
     name => new Prober({ ...world, egress: { ...world.egress, name } }, () => ROW),
   )
@@ -89,7 +89,7 @@ test('where all are refused nobody stands back, and the first is told so', () =>
 
 test('the same egress of two processes is refused in both', () => {
   const { share } = cluster(['a'])
-  const { world } = house(knows())
+  const { world } = createTestProber(knows())
   const own = { ...world, egress: { ...world.egress, name: 'a' } }
   const [one, two] = [1, 2].map(() => new Prober(own, () => ROW, undefined, share)) as [
     Prober,

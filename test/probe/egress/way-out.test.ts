@@ -4,9 +4,9 @@ import { type Log, silentLog } from '../../../src/base/log.ts'
 import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
 import type { Question } from '../../../src/probe/plan.ts'
 import type { Dial, Target } from '../../../src/smtp/dial.ts'
-import { refused } from '../../fake/mx.ts'
-import type { ZoneEntry } from '../../fake/zone.ts'
-import { ask, house, knows, nameOf, quiet, TIMEOUTS } from '../house.ts'
+import { refused } from '../../support/mx.ts'
+import { ask, createTestProber, knows, nameOf, quiet, TIMEOUTS } from '../../support/prober.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 /** What becomes of a dial. */
 type Fate = 'opens' | 'refused' | 'silent'
@@ -42,7 +42,7 @@ function street(
   const hanging = new Set<AbortSignal>()
   const note = (message: string) => void notices.push(message)
   const log: Log = { ...silentLog, info: note, warn: note }
-  const home = house(knows(), {
+  const home = createTestProber(knows(), {
     zone: { ...EXCHANGERS, ...(wellKnown === 'unheard-of' ? {} : WELL_KNOWN), ...options.zone },
     row: { sessionsMax: 300 },
     world: { log },

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
-import type { MxSession } from '../../fake/mx.ts'
+import type { MxSession } from '../../support/mx.ts'
 import {
+  createTestProber,
   each,
-  house,
   isRandom,
   knows,
   people,
   recipientOf,
   sorted,
   toRecipients,
-} from '../house.ts'
+} from '../../support/prober.ts'
 
 /** Real recipients of each write that has any. */
 const sizes = (writes: readonly string[]) =>
@@ -22,13 +22,13 @@ const isRealRecipient = (line: string) => line.startsWith('RCPT') && !isRandom(r
 
 describe('refusals in one connection of a list', () => {
   test('of an operator that nobody was asked at are awaited after eight recipients', async () => {
-    const home = house({})
+    const home = createTestProber({})
     await home.run(people(20))
     expect(home.writes.map(sizes)).toEqual([[8, 12]])
   })
 
   test('are not expected where few were refused before', async () => {
-    const home = house({})
+    const home = createTestProber({})
     await home.run(people(20))
     await home.run(people(20, 'b.test'))
     expect(home.writes.map(sizes)).toEqual([[8, 12], [20]])
@@ -36,7 +36,7 @@ describe('refusals in one connection of a list', () => {
 
   test('that were many before are expected again: fewer go out at a time', async () => {
     const half = people(8).filter((_, i) => i % 2 === 0)
-    const home = house(knows(...half, ...people(40, 'b.test')))
+    const home = createTestProber(knows(...half, ...people(40, 'b.test')))
     await home.run(people(8))
     await home.run(people(20, 'b.test'))
     // Four of eight were refused, so (4 + 1) / (8 + 1): eight of fourteen are to be expected.
@@ -44,21 +44,23 @@ describe('refusals in one connection of a list', () => {
   })
 
   test('end it at eight: Postfix takes a second over each after ten, and hangs up at twenty', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     const walk = await home.run(people(19))
     expect(sorted(walk.answers())).toEqual(each(people(19), 'rejected/no-mailbox'))
     expect(home.writes.map(sizes)).toEqual([[8], [8], [3]])
   })
 
   test('for whatever reason count alike', async () => {
-    const home = house(toRecipients(() => '450 4.2.0 Greylisted, try again in 300 seconds'))
+    const home = createTestProber(
+      toRecipients(() => '450 4.2.0 Greylisted, try again in 300 seconds'),
+    )
     await home.run(people(16))
     expect(home.writes.map(sizes)).toEqual([[8], [8]])
   })
 
   test('with a MAIL refused for want of TLS are those of the recipients behind it', async () => {
     let errors = 0
-    const home = house({
+    const home = createTestProber({
       answer: (line: string, { lines }: MxSession) => {
         if (line.startsWith('EHLO')) return OFFERS_TLS
         if (line === 'STARTTLS') return '220 2.0.0 Ready'
@@ -82,7 +84,7 @@ describe('a server that demands TLS', () => {
   test.each(['MAIL', 'RCPT'])(
     'at %s, and has none for now, has all asked again later',
     async at => {
-      const home = house({
+      const home = createTestProber({
         answer: (line: string) => {
           if (line.startsWith('EHLO')) return OFFERS_TLS
           if (line === 'STARTTLS') return '454 4.7.0 TLS not available due to temporary reason'
@@ -99,7 +101,7 @@ describe('a server that demands TLS', () => {
 })
 
 test('time that runs out in mid-conversation tells with whom it was', async () => {
-  const home = house({ answer: line => (/^(MAIL|RCPT)/.test(line) ? null : undefined) })
+  const home = createTestProber({ answer: line => (/^(MAIL|RCPT)/.test(line) ? null : undefined) })
   const walk = home.begin(['ann@a.test'], { single: true })
   await home.clock.advance(SECOND)
   walk.abort()

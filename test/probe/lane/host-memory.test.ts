@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { HostMemory } from '../../../src/probe/lane/host-memory.ts'
 import { silent } from '../../../src/probe/lane/outcome.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 const REFUSED = silent('connect', 'connect', 'ECONNREFUSED')
 const TIMEOUT = silent('timeout', 'greeting', 'no greeting')

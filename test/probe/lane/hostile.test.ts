@@ -7,8 +7,8 @@ import type { Probed } from '../../../src/probe/lane/lane.ts'
 import { Places } from '../../../src/probe/places.ts'
 import type { Question } from '../../../src/probe/plan.ts'
 import { Prober } from '../../../src/probe/probe.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { isRandom, ROW, recipientOf, TIMEOUTS } from '../house.ts'
+import { isRandom, ROW, recipientOf, TIMEOUTS } from '../../support/prober.ts'
+import { countedRandom } from '../../support/random.ts'
 import { Dice, HostileServer, steppedClock, type Trace } from './hostile-server.ts'
 
 const STREAMS = 100_000

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
-import { type MxScript, refused } from '../../fake/mx.ts'
-import { ask, each, house, knows, people, sorted, toRecipients } from '../house.ts'
+import { type MxScript, refused } from '../../support/mx.ts'
+import {
+  ask,
+  createTestProber,
+  each,
+  knows,
+  people,
+  sorted,
+  toRecipients,
+} from '../../support/prober.ts'
 
 describe('a refusal of us', () => {
   const LISTED = '554 5.7.1 Your address is listed by a blocklist'
@@ -13,7 +21,7 @@ describe('a refusal of us', () => {
   ] as [string, MxScript][])(
     'at %s holds for everybody, and the rest is told without dialling',
     async (_, script) => {
-      const home = house(script)
+      const home = createTestProber(script)
       const walk = await home.run(people(3))
       expect(walk.answers()).toEqual(each(people(3), 'refused-us/blocklist'))
       expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
@@ -27,7 +35,10 @@ describe('a refusal of us', () => {
 
   test('is believed for half an hour', async () => {
     let listed = true
-    const home = house({ greeting: () => (listed ? LISTED : undefined), answer: knows() })
+    const home = createTestProber({
+      greeting: () => (listed ? LISTED : undefined),
+      answer: knows(),
+    })
     await home.run(['ann@a.test'])
     listed = false
     await home.clock.advance(29 * MINUTE)
@@ -37,7 +48,9 @@ describe('a refusal of us', () => {
   })
 
   test('at one recipient is this recipient’s', async () => {
-    const home = house(toRecipients(to => (to === 'p01@a.test' ? LISTED : '550 5.1.1 No')))
+    const home = createTestProber(
+      toRecipients(to => (to === 'p01@a.test' ? LISTED : '550 5.1.1 No')),
+    )
     const walk = await home.run(people(3))
     expect(sorted(walk.answers())).toEqual([
       'p00@a.test rejected/no-mailbox',
@@ -47,14 +60,14 @@ describe('a refusal of us', () => {
   })
 
   test('at two recipients is not yet the operator’s', async () => {
-    const home = house(toRecipients(to => (to < 'p02' ? LISTED : '550 5.1.1 No')))
+    const home = createTestProber(toRecipients(to => (to < 'p02' ? LISTED : '550 5.1.1 No')))
     await home.run(people(4))
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
 
   test('at one recipient is no success: the next pause is as long as it would have been', async () => {
     let said = '421 4.7.0 You talk too fast'
-    const home = house(line => (line.startsWith('RCPT') ? said : undefined))
+    const home = createTestProber(line => (line.startsWith('RCPT') ? said : undefined))
     await home.run(['ann@a.test'])
     await home.clock.advance(5 * MINUTE)
     said = LISTED
@@ -64,7 +77,7 @@ describe('a refusal of us', () => {
   })
 
   test('at three recipients in a row is the operator’s: each is answered once, and nobody else is asked', async () => {
-    const home = house(
+    const home = createTestProber(
       toRecipients(to => (to === 'p00@a.test' ? undefined : LISTED)),
       {
         row: { recipientsPerTransaction: 5 },
@@ -82,7 +95,9 @@ describe('a refusal of us', () => {
   })
 
   test('three times with another answer in between is not the operator’s', async () => {
-    const home = house(toRecipients(to => (to === 'p02@a.test' ? '550 5.1.1 No' : LISTED)))
+    const home = createTestProber(
+      toRecipients(to => (to === 'p02@a.test' ? '550 5.1.1 No' : LISTED)),
+    )
     await home.run(people(5).slice(0, 4))
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
@@ -97,7 +112,7 @@ describe('a server that wants us slower', () => {
     ['MAIL', { answer: (line: string) => (line.startsWith('MAIL') ? SLOW : undefined) }],
     ['RCPT', { answer: (line: string) => (line.startsWith('RCPT') ? SLOW : undefined) }],
   ] as [string, MxScript][])('at %s is left for five minutes, then ten', async (_, script) => {
-    const home = house(script)
+    const home = createTestProber(script)
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), 'deferred/rate'))
     expect(home.mx.dialled).toHaveLength(1)
@@ -112,7 +127,7 @@ describe('a server that wants us slower', () => {
   })
 
   test('at one recipient ends the talk after what was answered, and asks for no catch-all', async () => {
-    const home = house(
+    const home = createTestProber(
       toRecipients(to => (to === 'p01@a.test' ? '450 4.7.1 Throttled, slow down' : undefined)),
       {
         row: { recipientsPerTransaction: 2 },
@@ -127,7 +142,7 @@ describe('a server that wants us slower', () => {
   })
 
   test('tells those who are held back how long the pause is', async () => {
-    const home = house({ greeting: SLOW })
+    const home = createTestProber({ greeting: SLOW })
     await home.run(['ann@a.test'])
     const { answer } = (await home.run(['zoe@a.test'])).only()
     expect(answer).toMatchObject({ kind: 'deferred', why: 'rate' })
@@ -142,7 +157,7 @@ describe('unknown users in a row', () => {
   const row = { unknownStreakMax: 3 }
 
   test('end the conversation when they are too many, and not one more is asked', async () => {
-    const home = house(knows(), { row })
+    const home = createTestProber(knows(), { row })
     const walk = await home.run(people(5))
     expect(home.recipients()).toEqual(people(3))
     expect(sorted(walk.answers())).toEqual([
@@ -153,21 +168,21 @@ describe('unknown users in a row', () => {
   })
 
   test('bring a pause, after which the next are asked', async () => {
-    const home = house(knows(), { row })
+    const home = createTestProber(knows(), { row })
     await home.run(people(5), { patienceMs: MINUTE })
     expect(home.mx.dialled).toHaveLength(2)
     expect(home.recipients()).toEqual(people(5))
   })
 
   test('a known one in between begins the count anew', async () => {
-    const home = house(knows('p02@a.test', 'p05@a.test'), { row })
+    const home = createTestProber(knows('p02@a.test', 'p05@a.test'), { row })
     const walk = await home.run(people(8).map(email => ask(email, ['mx.test'], false)))
     expect(walk.told.every(({ probed }) => probed.asked)).toBe(true)
     expect(home.mx.dialled).toHaveLength(1)
   })
 
   test('bring a longer pause each time, until a known one is found', async () => {
-    const home = house(knows('real@a.test'), { row })
+    const home = createTestProber(knows('real@a.test'), { row })
     const pauseAfter = async (emails: readonly string[]) => {
       await home.run(emails.map(email => ask(email, ['mx.test'], false)))
       const pauseMs = home.prober.pace('mx.test').readyInMs
@@ -181,13 +196,13 @@ describe('unknown users in a row', () => {
   })
 
   test('in one chunk of a list hold for the next one', async () => {
-    const home = house(knows(), { row })
+    const home = createTestProber(knows(), { row })
     await home.run(people(3))
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(false)
   })
 
   test('that people ask about one by one bring no pause', async () => {
-    const home = house(knows(), { row })
+    const home = createTestProber(knows(), { row })
     for (const person of people(4)) await home.single(person)
     expect((await home.run(['zoe@a.test'])).only().asked).toBe(true)
   })
@@ -201,7 +216,7 @@ describe('exchangers that are down', () => {
   }
 
   test('are dialled twice, and then nobody dials them for a minute', async () => {
-    const home = house(down)
+    const home = createTestProber(down)
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), 'silent/connect'))
     expect(home.mx.dialled).toHaveLength(2)
@@ -216,7 +231,7 @@ describe('exchangers that are down', () => {
   })
 
   test('are known by their names: other exchangers of the operator are dialled', async () => {
-    const home = house(down, { zone: { 'other.test': { A: ['192.0.2.2'] } } })
+    const home = createTestProber(down, { zone: { 'other.test': { A: ['192.0.2.2'] } } })
     await home.run(people(1))
     const dialled = home.mx.dialled.length
     await home.run([ask('zoe@z.test', ['other.test'])])
@@ -225,7 +240,7 @@ describe('exchangers that are down', () => {
 
   test('are up again with the first answer', async () => {
     let isDown = true
-    const home = house({
+    const home = createTestProber({
       answer: knows(),
       connect: to => {
         if (isDown) throw refused(to)
@@ -242,7 +257,7 @@ describe('exchangers that are down', () => {
   })
 
   test('are not up by what was told without asking them', async () => {
-    const home = house(down)
+    const home = createTestProber(down)
     const pace = home.prober.pace('mx.test')
     await home.single('ann@a.test')
     pace.refused({
@@ -262,7 +277,7 @@ describe('exchangers that are down', () => {
     ['no address', { zone: { 'mx.test': 'no-data' } }, 'silent/no-address'],
     ['no address that may be dialled', { world: { isPublic: () => false } }, 'silent/not-public'],
   ] as const)('for having %s are looked up once for a list', async (_, options, name) => {
-    const home = house({}, options)
+    const home = createTestProber({}, options)
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), name))
     expect(home.zone.asked).toEqual(['A mx.test', 'AAAA mx.test'])

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
-import { HANG_UP, type MxScript } from '../../fake/mx.ts'
+import { HANG_UP, type MxScript } from '../../support/mx.ts'
 import {
   ask,
+  createTestProber,
   each,
-  house,
   isRandom,
   knows,
   MANNERS,
@@ -14,13 +14,13 @@ import {
   recipientOf,
   sorted,
   toRecipients,
-} from '../house.ts'
+} from '../../support/prober.ts'
 
 describe('a connection that ends too early', () => {
   test.each(MANNERS)(
     'after the first refusal: a new one is opened, and all get their answers: %s',
     async (_, extra) => {
-      const home = house((line, session) => {
+      const home = createTestProber((line, session) => {
         if (!line.startsWith('RCPT')) return extra?.(line)
         session.say('550 5.1.1 No such user')
         return HANG_UP
@@ -32,7 +32,7 @@ describe('a connection that ends too early', () => {
   )
 
   test('with a 421 half-way: the rest is asked in a new one', async () => {
-    const home = house((line, session) => {
+    const home = createTestProber((line, session) => {
       if (line !== 'RCPT TO:<p02@a.test>' || session.number > 0) return knows()(line, session)
       return '421 4.4.2 closing, try another time'
     })
@@ -48,21 +48,21 @@ describe('a connection that ends too early', () => {
   })
 
   test('twice without one answer: the rest is told so', async () => {
-    const home = house(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
+    const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
     const walk = await home.run(people(3))
     expect(walk.answers()).toEqual(each(people(3), 'silent/closed'))
     expect(home.mx.dialled).toHaveLength(2)
   })
 
   test('a single address is not asked again', async () => {
-    const home = house(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
+    const home = createTestProber(line => (line.startsWith('RCPT') ? HANG_UP : undefined))
     const walk = await home.single('ann@a.test')
     expect(nameOf(walk.only())).toBe('silent/closed')
     expect(home.mx.dialled).toHaveLength(1)
   })
 
   test('an acceptance is kept when the connection is lost at the catch-all question', async () => {
-    const home = house(toRecipients(to => (isRandom(to) ? null : undefined)))
+    const home = createTestProber(toRecipients(to => (isRandom(to) ? null : undefined)))
     const walk = await home.run(['ann@a.test'])
     expect(nameOf(walk.only())).toBe('accepted/recipient')
     expect(walk.only().catchAll).toBeNull()
@@ -71,7 +71,7 @@ describe('a connection that ends too early', () => {
   test.each(['354 go on', '220 hello', '221 bye', '253 pending'])(
     '%j to RCPT is no answer, and ends the connection',
     async said => {
-      const home = house(
+      const home = createTestProber(
         toRecipients(to => (to === 'p00@a.test' ? said : '550 5.1.1 No')),
         {
           row: { recipientsPerTransaction: 1 },
@@ -87,7 +87,7 @@ describe('a connection that ends too early', () => {
   )
 
   test('a command that the server did not understand says nothing, and ends nothing', async () => {
-    const home = house(
+    const home = createTestProber(
       toRecipients(to => (to === 'p00@a.test' ? '500 what?' : '550 5.1.1 No')),
       {
         row: { recipientsPerTransaction: 1 },
@@ -119,7 +119,7 @@ describe('TLS that a server demands', () => {
   test.each(['MAIL', 'RCPT'])(
     'at %s is given, and the same recipients are asked again',
     async verb => {
-      const home = house(demands(verb))
+      const home = createTestProber(demands(verb))
       const walk = await home.run(people(2))
       expect(walk.answers()).toEqual(each(people(2), 'accepted/recipient'))
       expect(walk.told.map(({ probed }) => probed.tls)).toEqual([true, true])
@@ -138,7 +138,7 @@ describe('TLS that a server demands', () => {
   )
 
   test('is remembered: the next conversation begins with it', async () => {
-    const home = house(demands('MAIL'))
+    const home = createTestProber(demands('MAIL'))
     await home.run(['ann@a.test'])
     await home.run(['bob@a.test'])
     expect(home.said()[1]?.slice(0, 2)).toEqual(['STARTTLS', 'MAIL FROM:<>'])
@@ -149,7 +149,7 @@ describe('TLS that a server demands', () => {
     ['by policy', demands('MAIL'), 'never'],
     ['as it is not offered', demands('MAIL', false), 'demanded'],
   ] as const)('and not given %s is a refusal of us', async (_, script, startTls) => {
-    const home = house(script, { world: { startTls } })
+    const home = createTestProber(script, { world: { startTls } })
     const walk = await home.run(people(2))
     expect(walk.answers()).toEqual(each(people(2), 'refused-us/tls'))
     expect(home.mx.secured).toEqual([])
@@ -158,7 +158,7 @@ describe('TLS that a server demands', () => {
   })
 
   test('and that fails is a refusal of us, not an answer', async () => {
-    const home = house({
+    const home = createTestProber({
       answer: demands('MAIL'),
       secure: () => {
         throw new Error('handshake failure')
@@ -171,7 +171,7 @@ describe('TLS that a server demands', () => {
   test('at RCPT of some and then refuses leaves the transaction as it was: RSET goes before the next', async () => {
     const demanding = people(8).filter((_, i) => i < 2)
     let open = false
-    const home = house(line => {
+    const home = createTestProber(line => {
       if (line.startsWith('EHLO')) return '250-mx.test\n250-PIPELINING\n250 STARTTLS'
       if (line === 'STARTTLS') return '502 5.5.1 Not for you'
       if (line === 'RSET') open = false
@@ -194,7 +194,7 @@ describe('TLS that a server demands', () => {
   })
 
   test('and is never content with ends', async () => {
-    const home = house(line => {
+    const home = createTestProber(line => {
       if (line === 'STARTTLS') return '220 go on'
       if (line.startsWith('EHLO')) return '250-mx.test\n250 STARTTLS'
       return line.startsWith('MAIL') ? '530 5.7.0 Must issue a STARTTLS command first' : undefined
@@ -209,7 +209,7 @@ describe('the end of our time', () => {
   const hangsAt = (email: string) => toRecipients(to => (to === email ? null : '550 5.1.1 No'))
 
   test('by abort: what was answered counts, the rest is told that time ran out, and the line is cut', async () => {
-    const home = house(hangsAt('p01@a.test'), { row: { recipientsPerTransaction: 1 } })
+    const home = createTestProber(hangsAt('p01@a.test'), { row: { recipientsPerTransaction: 1 } })
     const walk = home.begin(people(3))
     await home.clock.advance(1_000)
     await quiet()
@@ -223,7 +223,7 @@ describe('the end of our time', () => {
   })
 
   test('by abort is no failure of the server that is spoken with', async () => {
-    const home = house(toRecipients(() => null))
+    const home = createTestProber(toRecipients(() => null))
     for (let i = 0; i < 3; i++) {
       const walk = home.begin(['p00@a.test'], { single: true })
       await home.clock.advance(1_000)
@@ -241,7 +241,7 @@ describe('the end of our time', () => {
   ])(
     'by abort while dialling (single: %s, after %i ms) is a failure of the exchangers only when they had their time',
     async (single, ms, asked) => {
-      const home = house(knows(), { dial: near => ({ ...near, connect: untilAborted }) })
+      const home = createTestProber(knows(), { dial: near => ({ ...near, connect: untilAborted }) })
       for (const wasAsked of asked) {
         const walk = home.begin(['p00@a.test'], { single })
         await home.clock.advance(ms)
@@ -254,7 +254,7 @@ describe('the end of our time', () => {
   )
 
   test('by abort while the DNS is asked is no failure of the exchangers', async () => {
-    const home = house(knows(), { zone: { 'mx.test': { A: 'never' } } })
+    const home = createTestProber(knows(), { zone: { 'mx.test': { A: 'never' } } })
     for (let i = 0; i < 3; i++) {
       const walk = home.begin(['p00@a.test'], { single: true })
       await home.clock.advance(5_000)
@@ -265,7 +265,7 @@ describe('the end of our time', () => {
   })
 
   test('by abort in a pause ends the wait', async () => {
-    const home = house({ greeting: '421 4.7.0 You talk too fast' })
+    const home = createTestProber({ greeting: '421 4.7.0 You talk too fast' })
     await home.run(['ann@a.test'])
     const walk = home.begin(['zoe@a.test'], { patienceMs: 60 * MINUTE })
     await quiet()
@@ -277,7 +277,7 @@ describe('the end of our time', () => {
   })
 
   test('by abort during QUIT does not wait for the farewell', async () => {
-    const home = house(line => (line === 'QUIT' ? null : knows()(line, {} as never)))
+    const home = createTestProber(line => (line === 'QUIT' ? null : knows()(line, {} as never)))
     const walk = home.begin(['ann@a.test'])
     await quiet()
     await quiet()
@@ -289,7 +289,7 @@ describe('the end of our time', () => {
   })
 
   test('by drain: the transaction ends with its answers and QUIT, and nobody else is asked', async () => {
-    const home = house(
+    const home = createTestProber(
       (line, session) => {
         if (line === 'RCPT TO:<p01@a.test>') walk.drain()
         return knows()(line, session)
@@ -308,7 +308,7 @@ describe('the end of our time', () => {
   })
 
   test.each(['abort', 'drain'] as const)('by %s before it began: nobody is dialled', async how => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     const walk = home.begin([ask('ann@a.test'), ask('bob@b.test', ['other.test'])], {
       [how === 'abort' ? 'signal' : 'drain']: AbortSignal.abort(),
     })
@@ -323,9 +323,12 @@ describe('the end of our time', () => {
 
 describe('a fault of ours', () => {
   test('rejects, gives the permit back and closes the connection', async () => {
-    const home = house(knows(), { row: { sessionsMax: 1 } })
+    const home = createTestProber(knows(), { row: { sessionsMax: 1 } })
     const egress = { ...home.world.egress, helo: 'bad\nname' }
-    const other = house(knows(), { row: { sessionsMax: 1 }, world: { ...home.world, egress } })
+    const other = createTestProber(knows(), {
+      row: { sessionsMax: 1 },
+      world: { ...home.world, egress },
+    })
     await expect(other.run(['ann@a.test'])).rejects.toThrow(/control character/)
     expect(home.mx.lines()).toEqual([])
     expect(home.mx.sessions[0]?.closed).toBe(true)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { MxScript } from '../../fake/mx.ts'
+import type { MxScript } from '../../support/mx.ts'
 import {
   ask,
+  createTestProber,
   each,
-  house,
   isRandom,
   knows,
   LOCK_STEP,
@@ -12,11 +12,11 @@ import {
   recipientOf,
   sorted,
   toRecipients,
-} from '../house.ts'
+} from '../../support/prober.ts'
 
 describe('one transaction', () => {
   test('leaves in one write with PIPELINING: MAIL and all recipients', async () => {
-    const home = house(knows('p00@a.test'))
+    const home = createTestProber(knows('p00@a.test'))
     const walk = await home.run(people(3))
     expect(home.writes[0]).toEqual([
       'EHLO probe.test\r\n',
@@ -32,7 +32,7 @@ describe('one transaction', () => {
   })
 
   test('goes in lock-step without PIPELINING', async () => {
-    const home = house(line => LOCK_STEP(line))
+    const home = createTestProber(line => LOCK_STEP(line))
     await home.run(people(2))
     expect(home.writes[0]?.slice(0, 5)).toEqual([
       'EHLO probe.test\r\n',
@@ -44,7 +44,7 @@ describe('one transaction', () => {
   })
 
   test('has one domain; the next begins with RSET in the same connection, in one write', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     await home.run(['ann@a.test', 'bob@b.test', 'cid@a.test'])
     expect(home.mx.dialled).toHaveLength(1)
     expect(home.writes[0]?.slice(1)).toEqual([
@@ -55,7 +55,7 @@ describe('one transaction', () => {
   })
 
   test('has no more recipients than the operator wants', async () => {
-    const home = house(knows(), { row: { recipientsPerTransaction: 2 } })
+    const home = createTestProber(knows(), { row: { recipientsPerTransaction: 2 } })
     const walk = await home.run(people(5))
     expect(home.said()).toEqual([
       [
@@ -75,15 +75,15 @@ describe('one transaction', () => {
   })
 
   test('has our sender', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     const egress = { ...home.world.egress, mailFrom: 'probe@probe.test' }
-    const other = house(knows(), { world: { egress, clock: home.clock } })
+    const other = createTestProber(knows(), { world: { egress, clock: home.clock } })
     await other.run(['ann@a.test'])
     expect(home.mx.lines()).toContain('MAIL FROM:<probe@probe.test>')
   })
 
   test('each reply belongs to its recipient', async () => {
-    const home = house(
+    const home = createTestProber(
       toRecipients(
         to => ({ 'p00@a.test': '550 5.1.1 No', 'p02@a.test': '450 4.2.0 Greylisted, later' })[to],
       ),
@@ -100,7 +100,7 @@ describe('one transaction', () => {
 
 describe('the facts of the run', () => {
   test('are told with each answer', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     const walk = await home.run(['ann@a.test'])
     expect(walk.only()).toMatchObject({
       egress: 'default',
@@ -115,7 +115,7 @@ describe('the facts of the run', () => {
   })
 
   test('hold the lines said, when asked for', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     const walk = await home.run(['ann@a.test'], { dialogue: true })
     expect(walk.only().dialogue).toEqual([
       '* connected to mx.test [192.0.2.1]',
@@ -133,9 +133,12 @@ describe('the facts of the run', () => {
 
   test('hold no more than 200 lines', async () => {
     const long = `${Array(99).fill('250-x').join('\n')}\n250 x`
-    const home = house(line => (/^(RSET|MAIL)/.test(line) ? long : knows()(line, {} as never)), {
-      row: { recipientsPerTransaction: 1 },
-    })
+    const home = createTestProber(
+      line => (/^(RSET|MAIL)/.test(line) ? long : knows()(line, {} as never)),
+      {
+        row: { recipientsPerTransaction: 1 },
+      },
+    )
     const walk = await home.run(people(3), { dialogue: true })
     expect(walk.told.at(-1)?.probed.dialogue).toHaveLength(200)
   })
@@ -143,7 +146,7 @@ describe('the facts of the run', () => {
 
 describe('recipients in one connection', () => {
   test('are no more than the row says; a new connection takes the rest', async () => {
-    const home = house(knows(), { row: { recipientsPerSession: 3 } })
+    const home = createTestProber(knows(), { row: { recipientsPerSession: 3 } })
     const walk = await home.run(people(8))
     expect(home.said().map(lines => lines.filter(line => line.startsWith('RCPT')).length)).toEqual([
       3, 3, 2,
@@ -154,7 +157,7 @@ describe('recipients in one connection', () => {
 
   test('one connection of a lane is closed before its next one is opened', async () => {
     const open: number[] = []
-    const home = house(
+    const home = createTestProber(
       {
         answer: knows(),
         connect: () => {
@@ -168,7 +171,7 @@ describe('recipients in one connection', () => {
   })
 
   test('a connection takes no new transaction after half of its time', async () => {
-    const home = house(knows(), { row: { recipientsPerTransaction: 1 } })
+    const home = createTestProber(knows(), { row: { recipientsPerTransaction: 1 } })
     // Each transaction takes ten seconds of the sixty.
     const script: MxScript = {
       answer: async (line, session) => {
@@ -177,7 +180,7 @@ describe('recipients in one connection', () => {
         return knows()(line, session)
       },
     }
-    const other = house(script, {
+    const other = createTestProber(script, {
       row: { recipientsPerTransaction: 1 },
       world: { clock: home.clock },
     })
@@ -206,7 +209,7 @@ describe('a full transaction', () => {
   test.each(MANNERS)(
     'is narrowed to what the host takes, and everybody gets an answer: %s',
     async (_, extra) => {
-      const home = house(full(2, extra))
+      const home = createTestProber(full(2, extra))
       const walk = await home.run(people(5))
       expect(sorted(walk.answers())).toEqual(each(people(5), 'accepted/recipient'))
       expect(home.mx.dialled).toHaveLength(1)
@@ -221,7 +224,7 @@ describe('a full transaction', () => {
   test.each(MANNERS)(
     'of one recipient has the catch-all question in one of its own: %s',
     async (_, extra) => {
-      const home = house(full(1, extra))
+      const home = createTestProber(full(1, extra))
       const walk = await home.run(people(2))
       expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([true, true])
       expect(home.recipients().filter(isRandom)).toHaveLength(1)
@@ -231,14 +234,14 @@ describe('a full transaction', () => {
   test.each(MANNERS)(
     'single, it has the catch-all question in one of its own: %s',
     async (_, extra) => {
-      const home = house(full(1, extra))
+      const home = createTestProber(full(1, extra))
       const walk = await home.single('ann@a.test')
       expect(walk.only().catchAll).toBe(true)
     },
   )
 
   test('an operator that takes one recipient a transaction gets no more', async () => {
-    const home = house(full(1), { row: { recipientsPerTransaction: 1 } })
+    const home = createTestProber(full(1), { row: { recipientsPerTransaction: 1 } })
     const walk = await home.run(people(2))
     expect(home.said()[0]?.map(line => line.split(' ')[0])).toEqual(
       'MAIL RCPT RSET MAIL RCPT RSET MAIL RCPT'.split(' '),
@@ -248,13 +251,13 @@ describe('a full transaction', () => {
   })
 
   test('that takes nobody at all is told as deferred', async () => {
-    const home = house(full(0))
+    const home = createTestProber(full(0))
     const walk = await home.run(['ann@a.test'])
     expect(walk.answers()).toEqual(['ann@a.test deferred/too-many'])
   })
 
   test('where it is the connection that is full, a new one is opened', async () => {
-    const home = house({
+    const home = createTestProber({
       answer: (line, { lines }) =>
         line.startsWith('RCPT') && lines.filter(one => one.startsWith('RCPT')).length > 2
           ? '452 4.5.3 Too many recipients'
@@ -279,7 +282,7 @@ describe('a host that takes one transaction a connection', () => {
   test.each(MANNERS)(
     'gets a new connection for each, and is not taken for one that refuses us: %s',
     async (_, extra) => {
-      const home = house(
+      const home = createTestProber(
         (line, session) =>
           outlookLike(line, session) ?? extra?.(line) ?? knows('p00@a.test')(line, session),
         { row: { recipientsPerTransaction: 1 } },
@@ -297,7 +300,7 @@ describe('a host that takes one transaction a connection', () => {
 })
 
 test('a host that says at its second MAIL that this connection is full gets a new one', async () => {
-  const home = house(
+  const home = createTestProber(
     (line, session) =>
       line.startsWith('MAIL') && session.lines.includes('RSET')
         ? '452 4.5.3 Too many recipients in this session'
@@ -315,7 +318,7 @@ describe('SMTPUTF8', () => {
     line.startsWith('EHLO') ? '250-mx.test\n250-PIPELINING\n250 SMTPUTF8' : undefined
 
   test('offered, it is said to MAIL, for these recipients alone', async () => {
-    const home = house(offered)
+    const home = createTestProber(offered)
     await home.run([email, 'ann@a.test'])
     expect(home.said()[0]?.filter(line => !isRandom(recipientOf(line)))).toEqual([
       'MAIL FROM:<> SMTPUTF8',
@@ -327,20 +330,20 @@ describe('SMTPUTF8', () => {
   })
 
   test('not offered, the server is not asked for them, and the others are', async () => {
-    const home = house(() => undefined)
+    const home = createTestProber(() => undefined)
     const walk = await home.run([email, 'ann@a.test'])
     expect(walk.answers()).toEqual([`${email} silent/smtputf8`, 'ann@a.test accepted/recipient'])
     expect(home.recipients().filter(to => !isRandom(to))).toEqual(['ann@a.test'])
   })
 
   test('a domain alone needs none: it goes out in A-labels', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     await home.run(['ann@bücher.test'])
     expect(home.said()[0]).toEqual(['MAIL FROM:<>', 'RCPT TO:<ann@xn--bcher-kva.test>'])
   })
 
   test('a recipient whom the server cannot take is told so once', async () => {
-    const home = house(toRecipients(() => '553 5.6.7 not ASCII'))
+    const home = createTestProber(toRecipients(() => '553 5.6.7 not ASCII'))
     const walk = await home.run(people(2))
     expect(walk.answers()).toEqual(each(people(2), 'silent/smtputf8'))
     expect(home.recipients()).toEqual(people(2))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { HANG_UP, type MxSays, type MxScript, refused } from '../../fake/mx.ts'
-import type { ZoneEntry } from '../../fake/zone.ts'
-import { ask, house, nameOf, TIMEOUTS } from '../house.ts'
+import { HANG_UP, type MxSays, type MxScript, refused } from '../../support/mx.ts'
+import { ask, createTestProber, nameOf, TIMEOUTS } from '../../support/prober.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 const EMAIL = 'ann@a.test'
 const HOSTS = ['mx1.test', 'mx2.test', 'mx3.test', 'mx4.test']
@@ -17,9 +17,11 @@ async function verify(
     hosts = HOSTS,
     zone = ZONE,
     ...how
-  }: { hosts?: string[]; zone?: Record<string, ZoneEntry> } & Parameters<typeof house>[1] = {},
+  }: { hosts?: string[]; zone?: Record<string, ZoneEntry> } & Parameters<
+    typeof createTestProber
+  >[1] = {},
 ) {
-  const home = house(script, { zone, ...how })
+  const home = createTestProber(script, { zone, ...how })
   const walk = await home.single(ask(EMAIL, hosts))
   return { ...home, probed: walk.only(), dialled: home.mx.dialled.map(({ ip }) => ip) }
 }
@@ -99,7 +101,7 @@ describe('the order of dialling', () => {
 
   test('an exchanger has hung up before the next one is dialled', async () => {
     const closed: boolean[][] = []
-    const home = house(
+    const home = createTestProber(
       {
         greeting: '554 5.7.1 no',
         connect: () => {
@@ -114,7 +116,7 @@ describe('the order of dialling', () => {
   })
 
   test('an implicit route dials the domain itself', async () => {
-    const home = house({}, { zone: { 'a.test': { A: ['192.0.2.9'] } } })
+    const home = createTestProber({}, { zone: { 'a.test': { A: ['192.0.2.9'] } } })
     const question = ask(EMAIL)
     await home.single({ ...question, route: { kind: 'implicit', host: 'a.test' } })
     expect(home.mx.dialled).toEqual([{ ip: '192.0.2.9', port: 25, host: 'a.test' }])
@@ -148,7 +150,7 @@ describe('limits of dialling', () => {
   })
 
   test('each dialling has its time', async () => {
-    const home = house({}, { zone: ZONE })
+    const home = createTestProber({}, { zone: ZONE })
     const begunAt: number[] = []
     const dial = {
       ...home.world.egress.dial,
@@ -158,7 +160,7 @@ describe('limits of dialling', () => {
           signal.addEventListener('abort', () => reject(new Error('given up')))
         }),
     }
-    const other = house(
+    const other = createTestProber(
       {},
       { zone: ZONE, world: { egress: { ...home.world.egress, dial }, clock: home.clock } },
     )
@@ -321,7 +323,7 @@ describe('TLS', () => {
   test.each([true, false])(
     'that fails where it was only our wish is left out: single %s',
     async single => {
-      const home = house({ answer: offers, secure: broken }, { ...always, zone: ZONE })
+      const home = createTestProber({ answer: offers, secure: broken }, { ...always, zone: ZONE })
       const walk = await home.begin([ask(EMAIL, ['mx1.test'])], { single }).end()
       expect(nameOf(walk.only())).toBe('accepted/recipient')
       expect(walk.only().tls).toBe(false)
@@ -334,14 +336,14 @@ describe('TLS', () => {
   )
 
   test('that stalls is left out as well', async () => {
-    const home = house({ answer: offers }, { ...always, zone: ZONE })
+    const home = createTestProber({ answer: offers }, { ...always, zone: ZONE })
     const { dial } = home.world.egress
     const stalling = {
       ...dial,
       secure: (socket: Parameters<typeof dial.secure>[0]) =>
         new Promise<never>((_, reject) => socket.once('close', () => reject(new Error('closed')))),
     }
-    const other = house(
+    const other = createTestProber(
       {},
       { zone: ZONE, world: { ...home.world, egress: { ...home.world.egress, dial: stalling } } },
     )
@@ -354,7 +356,7 @@ describe('TLS', () => {
 
 describe('our time', () => {
   test('that ends while the DNS is asked ends it all', async () => {
-    const home = house({}, { zone: { 'mx1.test': { A: 'never' } } })
+    const home = createTestProber({}, { zone: { 'mx1.test': { A: 'never' } } })
     const walk = home.begin([ask(EMAIL, ['mx1.test'])], { single: true })
     await home.clock.advance(1_000)
     walk.abort()
@@ -364,7 +366,7 @@ describe('our time', () => {
   })
 
   test('that ends in the greeting hangs up at once and dials nobody else', async () => {
-    const home = house({ greeting: null }, { zone: ZONE })
+    const home = createTestProber({ greeting: null }, { zone: ZONE })
     const walk = home.begin([ask(EMAIL, HOSTS)], { single: true })
     await home.clock.advance(5_000)
     expect(home.mx.sessions[0]?.closed).toBe(false)
@@ -378,7 +380,7 @@ describe('our time', () => {
   })
 
   test('that ended while the connection came about: nothing is said on it', async () => {
-    const home = house({}, { zone: ZONE })
+    const home = createTestProber({}, { zone: ZONE })
     const { dial } = home.world.egress
     const late = {
       ...dial,
@@ -388,7 +390,7 @@ describe('our time', () => {
         return socket
       },
     }
-    const other = house(
+    const other = createTestProber(
       {},
       { zone: ZONE, world: { ...home.world, egress: { ...home.world.egress, dial: late } } },
     )

@@ -1,13 +1,22 @@
 import { describe, expect, test } from 'vitest'
-import { HANG_UP } from '../../fake/mx.ts'
-import { ask, house, isRandom, knows, people, quiet, recipientOf, toRecipients } from '../house.ts'
+import { HANG_UP } from '../../support/mx.ts'
+import {
+  ask,
+  createTestProber,
+  isRandom,
+  knows,
+  people,
+  quiet,
+  recipientOf,
+  toRecipients,
+} from '../../support/prober.ts'
 
 describe('the catch-all question', () => {
-  const randoms = (home: ReturnType<typeof house>) => home.recipients().filter(isRandom)
+  const randoms = (home: ReturnType<typeof createTestProber>) => home.recipients().filter(isRandom)
   const toRandom = (said: string | null) => toRecipients(to => (isRandom(to) ? said : undefined))
 
   test('is asked once for a domain, after a real recipient was accepted', async () => {
-    const home = house(() => undefined, { row: { recipientsPerTransaction: 2 } })
+    const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 2 } })
     const walk = await home.run([...people(5), 'zoe@z.test'])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(6).fill(true))
     expect(randoms(home).map(to => to.split('@')[1])).toEqual(['a.test', 'z.test'])
@@ -18,14 +27,14 @@ describe('the catch-all question', () => {
   })
 
   test('is not asked when nobody was accepted', async () => {
-    const home = house(knows())
+    const home = createTestProber(knows())
     const walk = await home.run(people(3))
     expect(randoms(home)).toEqual([])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([null, null, null])
   })
 
   test.each([true, false])('is not asked when it is known beforehand to be %s', async known => {
-    const home = house(() => undefined)
+    const home = createTestProber(() => undefined)
     const walk = await home.run([ask('ann@a.test', ['mx.test'], known)])
     expect(walk.only().catchAll).toBe(known)
     const single = await home.single(ask('bob@a.test', ['mx.test'], known))
@@ -50,7 +59,7 @@ describe('the catch-all question', () => {
     [null, null],
   ])('answered %j means %s', async (said, catchAll) => {
     for (const single of [true, false]) {
-      const home = house(toRandom(said))
+      const home = createTestProber(toRandom(said))
       const walk = await home.begin(['ann@a.test'], { single }).end()
       expect(walk.only()).toMatchObject({ catchAll, answer: { kind: 'accepted' } })
       // What is no evidence is not remembered.
@@ -59,7 +68,7 @@ describe('the catch-all question', () => {
   })
 
   test('has no evidence in a connection that ends', async () => {
-    const home = house(line => (isRandom(recipientOf(line)) ? HANG_UP : undefined))
+    const home = createTestProber(line => (isRandom(recipientOf(line)) ? HANG_UP : undefined))
     expect((await home.run(['ann@a.test'])).only()).toMatchObject({
       catchAll: null,
       answer: { kind: 'accepted' },
@@ -67,7 +76,7 @@ describe('the catch-all question', () => {
   })
 
   test('goes in the same write as a single recipient, after it', async () => {
-    const home = house(() => undefined)
+    const home = createTestProber(() => undefined)
     const walk = await home.single('ann@a.test')
     expect(home.writes[0]?.[1]).toMatch(
       /^MAIL FROM:<>\r\nRCPT TO:<ann@a\.test>\r\nRCPT TO:<[a-z][a-z0-9]{19}@a\.test>\r\n$/,
@@ -77,7 +86,7 @@ describe('the catch-all question', () => {
   })
 
   test('goes in a transaction of its own where the operator takes one recipient in each', async () => {
-    const home = house(() => undefined, { row: { recipientsPerTransaction: 1 } })
+    const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 1 } })
     const walk = await home.single('ann@a.test')
     expect(home.said()[0]).toEqual([
       'MAIL FROM:<>',
@@ -90,7 +99,7 @@ describe('the catch-all question', () => {
   })
 
   test('in a transaction that was refused has no evidence, whatever RCPT is told', async () => {
-    const home = house(
+    const home = createTestProber(
       (line, { lines }) =>
         line.startsWith('MAIL') && lines.includes('RSET') ? '503 5.5.1 Bad sequence' : undefined,
       { row: { recipientsPerTransaction: 1 } },
@@ -99,21 +108,23 @@ describe('the catch-all question', () => {
   })
 
   test('asked together with a recipient who is refused tells nothing', async () => {
-    const home = house(toRecipients(to => (isRandom(to) ? undefined : '550 5.1.1 No such user')))
+    const home = createTestProber(
+      toRecipients(to => (isRandom(to) ? undefined : '550 5.1.1 No such user')),
+    )
     const walk = await home.single('ann@a.test')
     expect(walk.only()).toMatchObject({ catchAll: null, answer: { kind: 'rejected' } })
     expect(home.prober.catchAll.recall('a.test')).toBeNull()
   })
 
   test('is not asked again with a single recipient of a domain that is known', async () => {
-    const home = house(knows('ann@a.test'))
+    const home = createTestProber(knows('ann@a.test'))
     await home.single('ann@a.test')
     expect((await home.single('ann@a.test')).only().catchAll).toBe(false)
     expect(randoms(home)).toHaveLength(1)
   })
 
   test('waits for the reply to a single recipient without PIPELINING', async () => {
-    const home = house(line =>
+    const home = createTestProber(line =>
       line.startsWith('EHLO') ? '250 mx.test' : knows()(line, {} as never),
     )
     await home.single('ann@a.test')
@@ -123,7 +134,7 @@ describe('the catch-all question', () => {
   test.each([true, false])(
     'is asked once by two lanes at the same time: single %s',
     async single => {
-      const home = house(() => undefined)
+      const home = createTestProber(() => undefined)
       const walks = ['ann@a.test', 'bob@a.test'].map(email => home.begin([email], { single }))
       for (const walk of walks) await walk.end()
       expect(walks.map(walk => walk.only().catchAll)).toEqual([true, true])
@@ -134,14 +145,14 @@ describe('the catch-all question', () => {
 
   test('unasked after all by one lane is asked by the lane that waits', async () => {
     // The first one to ask holds the turn, but its own recipient is unknown.
-    const home = house(knows('bob@a.test'))
+    const home = createTestProber(knows('bob@a.test'))
     const walks = ['ann@a.test', 'bob@a.test'].map(email => home.begin([email], { single: true }))
     for (const walk of walks) await walk.end()
     expect(walks.map(walk => walk.only().catchAll)).toEqual([null, false])
   })
 
   test('does not hold up who has no more time, while another lane asks', async () => {
-    const home = house(toRandom(null))
+    const home = createTestProber(toRandom(null))
     const holder = home.begin(['ann@a.test'])
     await quiet()
     const waiting = home.begin(['bob@a.test'])

@@ -18,7 +18,7 @@ import {
   unknown,
 } from '../../../src/probe/pace/rules.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
-import { ROW } from '../house.ts'
+import { ROW } from '../../support/prober.ts'
 
 const row = { ...ROW, sessionsMax: 4, sessionsPerSecond: 2 }
 const NOW = Date.UTC(2026, 5, 1)

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { Pace, type PaceRow, type Start } from '../../../src/probe/pace.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { fakePaceShare } from '../../fake/pace-share.ts'
-import { ROW } from '../house.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { ROW } from '../../support/prober.ts'
+import { fakePaceShare } from '../../support/shared-rate-state.ts'
 
 const never = new AbortController().signal
 const KEY = { operator: 'mx.test', egress: 'a' }

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import type { PaceRow } from '../../../src/probe/pace.ts'
 import { Pace } from '../../../src/probe/pace.ts'
-import { quiet } from '../../engine/house.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { ROW } from '../house.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { quiet } from '../../support/engine.ts'
+import { ROW } from '../../support/prober.ts'
 
 const never = new AbortController().signal
 

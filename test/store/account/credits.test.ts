@@ -10,9 +10,9 @@ import {
 import { lockAccounts, releaseHolds, takeHold } from '../../../src/store/cluster/holds.ts'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { type Database, write, writeBeside, writeLoosely } from '../../../src/store/database.ts'
-import { addJob, onPostgres, tempDatabase } from '../temp-database.ts'
-import { twoServers } from '../two-servers.ts'
-import { addAccount } from './house.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { addJob, onPostgres, tempDatabase } from '../../support/database.ts'
+import { twoServers } from '../../support/two-servers.ts'
 
 const OF = { accountId: 'acc_a', period: 86_400_000 }
 

@@ -10,8 +10,8 @@ import { type HistoryQuery, historyPage } from '../../../src/store/account/histo
 import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { newRow } from '../../../src/store/job/jobs.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
 
 const ROW: Verification = {
   ...{ id: 'ver_a', account_id: 'acc_a', key_id: 'key_a', email: 'Ann@good.test' },

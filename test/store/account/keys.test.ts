@@ -20,9 +20,9 @@ import {
   updateKey,
 } from '../../../src/store/account/keys.ts'
 import { type Database, write } from '../../../src/store/database.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { tempDatabase, tempFolder } from '../temp-database.ts'
-import { addAccount, addKey } from './house.ts'
+import { addAccount, addKey } from '../../support/account-rows.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempDatabase, tempFolder } from '../../support/database.ts'
 
 async function house() {
   const clock = fakeClock()

@@ -15,10 +15,10 @@ import {
 } from '../../../src/store/account/sessions.ts'
 import { deleteSessionsUntil } from '../../../src/store/care/expiry.ts'
 import { write } from '../../../src/store/database.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { addAccount, addKey } from '../../support/account-rows.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
-import { addAccount, addKey } from './house.ts'
 
 async function house() {
   const clock = fakeClock()

@@ -2,9 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { contentsOf, copyFile } from '../../../src/store/care/backup.ts'
-import { addAccount } from '../account/house.ts'
-import { addWebhook } from '../event/house.ts'
-import { addJob, tempDatabase, tempFolder } from '../temp-database.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
+import { addWebhook } from '../../support/webhook-rows.ts'
 
 test('a copy of a file has what the file has, while somebody works on it', async () => {
   const folder = tempFolder()

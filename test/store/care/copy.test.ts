@@ -5,10 +5,9 @@ import { COPIED, type CopyProgress, copyDatabase } from '../../../src/store/care
 import { type Database, isOfStorage, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, type NewJob } from '../../../src/store/job/jobs.ts'
 import { addItems } from '../../../src/store/job/loading.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { cutProxy } from '../../fake/cut-proxy.ts'
-import { addAccount } from '../account/house.ts'
-import { addDelivery, addWebhook, attemptAt, record } from '../event/house.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
 import {
   addJob,
   fileAll,
@@ -16,7 +15,8 @@ import {
   tempDatabase,
   tempFolder,
   tempPostgres,
-} from '../temp-database.ts'
+} from '../../support/database.ts'
+import { addDelivery, addWebhook, attemptAt, record } from '../../support/webhook-rows.ts'
 
 /** A list of the service; those of the command line are not copied. */
 async function addList(database: Database, texts: readonly string[], id: string): Promise<void> {

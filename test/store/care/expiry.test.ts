@@ -10,8 +10,8 @@ import {
 import { type Database, write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { deleteWebhook, findWebhook, rotateSecret } from '../../../src/store/event/webhooks.ts'
-import { addDelivery, addWebhook } from '../event/house.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { addDelivery, addWebhook } from '../../support/webhook-rows.ts'
 
 const run = (database: Database, expiry: Expiry, until: number, max = 99) =>
   write(database, trx => expiry(trx, until, max))

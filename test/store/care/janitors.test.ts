@@ -17,9 +17,9 @@ import { emit } from '../../../src/store/event/events.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { deleteWebhook, rotateSecret } from '../../../src/store/event/webhooks.ts'
 import type { Schema } from '../../../src/store/schema.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { addDelivery, addWebhook, attemptAt, FAILURE } from '../event/house.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
+import { countedRandom } from '../../support/random.ts'
+import { addDelivery, addWebhook, attemptAt, FAILURE } from '../../support/webhook-rows.ts'
 
 /** Each with what it removes of what `fill` makes by 100. */
 const EXPIRIES: readonly Expiry[] = [

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { lookAtDatabase } from '../../../src/store/care/look.ts'
-import { tempDatabase, tempFolder } from '../temp-database.ts'
+import { tempDatabase, tempFolder } from '../../support/database.ts'
 
 const look = (file: string) => lookAtDatabase(`sqlite:${file}`)
 

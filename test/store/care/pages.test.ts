@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { eachPage } from '../../../src/store/care/pages.ts'
-import { addJob, tempDatabase } from '../temp-database.ts'
+import { addJob, tempDatabase } from '../../support/database.ts'
 
 test.each([
   [1, [1, 1, 1, 1, 1, 1, 1, 0]],

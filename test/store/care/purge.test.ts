@@ -14,8 +14,8 @@ import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { markWritten, readJob } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
-import { addDelivery, addWebhook } from '../event/house.ts'
-import { addJob, tempDatabase, tempFolder } from '../temp-database.ts'
+import { addJob, tempDatabase, tempFolder } from '../../support/database.ts'
+import { addDelivery, addWebhook } from '../../support/webhook-rows.ts'
 
 const ANN = { key: 'ann@example.com', text: 'ann@example.com' }
 

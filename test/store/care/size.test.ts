@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { bytesOnServer } from '../../../src/store/care/size.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 
 test('a server tells how large the database is; of a file whoever has it can see that', async () => {
   const bytes = await bytesOnServer(await tempDatabase())

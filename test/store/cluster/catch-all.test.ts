@@ -3,8 +3,8 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { CatchAllMemory } from '../../../src/probe/catch-all.ts'
 import { openCatchAll } from '../../../src/store/cluster/catch-all.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 
 async function store() {
   const clock = fakeClock()

@@ -12,8 +12,8 @@ import {
 import { serverNow } from '../../../src/store/cluster/server-time.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
-import { addJob, fileAll, onPostgres, tempDatabase } from '../temp-database.ts'
-import { twoServers } from '../two-servers.ts'
+import { addJob, fileAll, onPostgres, tempDatabase } from '../../support/database.ts'
+import { twoServers } from '../../support/two-servers.ts'
 
 const join = (database: Database, id: string, egresses: string[] = []) =>
   joinCluster(database, { id, role: 'worker', name: `host ${id}`, version: '1.2', egresses })

@@ -10,8 +10,8 @@ import { cancelJob } from '../../../src/store/job/course.ts'
 import { fileItems, queuedItems } from '../../../src/store/job/items.ts'
 import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempDatabase } from '../../support/database.ts'
 
 const BEGINNING = { operator: '', jobId: '' }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { agreedOn, agreeOn, replaceAgreed, settleOn } from '../../../src/store/cluster/settings.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { tempDatabase } from '../../support/database.ts'
 
 test('the first value is the one that all go by', async () => {
   const database = await tempDatabase()

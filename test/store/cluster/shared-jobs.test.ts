@@ -7,7 +7,7 @@ import { claimItems } from '../../../src/store/job/claims.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
-import { addJob, fileAll, tempDatabase } from '../temp-database.ts'
+import { addJob, fileAll, tempDatabase } from '../../support/database.ts'
 
 const owner = {
   ...{ accountId: 'acc_1', keyId: 'key_1', type: 'batch' as const, name: null, sandbox: false },

@@ -14,19 +14,19 @@ import {
   addWebhook,
   attemptAt,
   attemptsOf,
+  createDeliveries,
   deliveryRow,
   FAILURE,
-  houseOf,
   NOW,
   noticeOf,
   record,
   roundOf,
   SUCCESS,
-} from './house.ts'
+} from '../../support/webhook-rows.ts'
 
 describe('an attempt', () => {
   test('of sixty and more of one delivery takes the place of the oldest', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_b')])
     for (let n = 0; n < 63; n++) await record(database, [attemptAt('dlv_a', { startedAt: n })])
     const kept = (await attemptsOf(database)).map(row => [row.delivery_id, row.number])
@@ -34,7 +34,7 @@ describe('an attempt', () => {
   })
 
   test('that is to be tried again moves its delivery on, and is kept with all that came of it', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     const before = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a')])
     expect(await deliveryRow(database, 'dlv_a')).toEqual({
@@ -51,7 +51,7 @@ describe('an attempt', () => {
   })
 
   test('that succeeded ends its delivery, and so does one that failed for good', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', SUCCESS), attemptAt('dlv_b', FAILURE)])
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({
       ...{ state: 'delivered', attempt: 1, due_at: 100, expires_at: 900_000 },
@@ -64,7 +64,7 @@ describe('an attempt', () => {
   })
 
   test('that nobody answered has neither status nor headers nor body', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     const silent = { statusCode: null, headers: null, excerpt: null, error: 'Nobody answered.' }
     await record(database, [attemptAt('dlv_a', silent)])
     expect(await attemptsOf(database)).toMatchObject([
@@ -74,7 +74,7 @@ describe('an attempt', () => {
   })
 
   test('is counted on over all rounds of its delivery', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')])
     await record(database, [attemptAt('dlv_a', roundOf('dlv_a', 'scheduled', 1))])
     await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', NOW))
@@ -91,7 +91,7 @@ describe('an attempt', () => {
   })
 
   test('keeps the texts of the receiver to the byte', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     const excerpt = 'a "b" \\ \n\t {"c":[1]} é 漢 😀'
     await record(database, [attemptAt('dlv_a', { excerpt, headers: { 'x-a': '"\\' } })])
     const [kept] = await attemptsOf(database)
@@ -104,7 +104,7 @@ describe('an attempt', () => {
     ['failed for good', FAILURE],
     ['is to be tried again', {}],
   ])('that %s leaves a round that was asked for meanwhile as it is', async (_, given) => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { state: 'retry_scheduled', attempt: 5, at: 100 })
     const asked = await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_a', 4_000))
     await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', 'scheduled', 5), ...given })])
@@ -114,7 +114,7 @@ describe('an attempt', () => {
   })
 
   test('of the first round leaves one that began since as it is, also before its first attempt', async () => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { trigger: 'manual', at: 100 })
     const asked = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a', SUCCESS)])
@@ -122,7 +122,7 @@ describe('an attempt', () => {
   })
 
   test('of a second round leaves a third that was asked for meanwhile as it is', async () => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', {
       ...{ trigger: 'manual', state: 'retry_scheduled', attempt: 2, at: 100 },
     })
@@ -132,7 +132,7 @@ describe('an attempt', () => {
   })
 
   test('whose delivery or webhook is gone is passed over, and the others are not', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await addWebhook(database, { id: 'wh_b' })
     await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
     await write(database, trx => deleteWebhook(trx, 'acc_a', 'wh_b', 1))
@@ -149,7 +149,7 @@ describe('an attempt', () => {
 
   test('may come with two hundred others', async () => {
     const ids = Array.from({ length: 200 }, (_, n) => `dlv_${1_000 + n}`)
-    const database = await houseOf(...ids)
+    const database = await createDeliveries(...ids)
     await record(
       database,
       ids.map((id, n) => attemptAt(id, n % 2 === 0 ? SUCCESS : FAILURE)),
@@ -170,14 +170,14 @@ describe('the owner of a webhook', () => {
     ['nothing that is tried again', 'scheduled', {}, undefined],
     ['nothing that arrived', 'scheduled', SUCCESS, undefined],
   ])('is told of %s', async (_, trigger, given, told) => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await addDelivery(database, 'dlv_a', { trigger, attempt: 5, state: 'retry_scheduled' })
     await record(database, [attemptAt('dlv_a', { ...roundOf('dlv_a', trigger, 5), ...given })])
     expect((await noticeOf(database))?.failed_events).toBe(told)
   })
 
   test('is told how many were given up, and why the last of them', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b', 'dlv_c')
+    const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c')
     await record(database, [
       attemptAt('dlv_a', { ...FAILURE, error: 'first' }),
       attemptAt('dlv_b', { ...FAILURE, error: 'last' }),
@@ -197,7 +197,7 @@ describe('a test', () => {
   }
 
   test('is written down with what came of it', async () => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await write(database, trx => recordTest(trx, TEST))
     const event = await database.db.selectFrom('event').selectAll().execute()
     expect(event).toEqual([
@@ -221,7 +221,7 @@ describe('a test', () => {
   })
 
   test('that failed says nothing of how its webhook stands, and nobody is told', async () => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     const before = await findWebhook(database, 'acc_a', 'wh_a')
     const failed = { ...TEST, ...FAILURE, statusCode: 410, error: 'It answered 410.' }
     await write(database, trx => recordTest(trx, failed))

@@ -12,8 +12,8 @@ import {
 } from '../../../src/store/event/deliveries.ts'
 import { deleteWebhook, updateWebhook } from '../../../src/store/event/webhooks.ts'
 import type { DeliveryState, DeliveryTable } from '../../../src/store/schema.ts'
-import { tempDatabase } from '../temp-database.ts'
-import { addDelivery, addWebhook, deliveryRow } from './house.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { addDelivery, addWebhook, deliveryRow } from '../../support/webhook-rows.ts'
 
 describe('the webhooks that have something due', () => {
   const due = async (database: Database, now: number) =>

@@ -5,8 +5,8 @@ import {
   deliveryPage,
   findDelivery,
 } from '../../../src/store/event/delivery-log.ts'
-import { tempDatabase } from '../temp-database.ts'
-import { addDelivery, deliveryRow } from './house.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { addDelivery, deliveryRow } from '../../support/webhook-rows.ts'
 
 async function house(): Promise<Database> {
   const database = await tempDatabase()

@@ -4,9 +4,9 @@ import { type Database, write } from '../../../src/store/database.ts'
 import { emit, emitJobEvent } from '../../../src/store/event/events.ts'
 import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
 import { createJob, type Job, readJob } from '../../../src/store/job/jobs.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { tempDatabase } from '../temp-database.ts'
-import { addWebhook } from './house.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { countedRandom } from '../../support/random.ts'
+import { addWebhook } from '../../support/webhook-rows.ts'
 
 const BASE_URL = 'https://api.example.com'
 

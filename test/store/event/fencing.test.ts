@@ -4,21 +4,21 @@ import type { Database } from '../../../src/store/database.ts'
 import { isOfStorage, openDatabase, writeBeside } from '../../../src/store/database.ts'
 import { type NewAttempt, recordAttempts } from '../../../src/store/event/deliveries.ts'
 import { findWebhook } from '../../../src/store/event/webhooks.ts'
-import { cutProxy } from '../../fake/cut-proxy.ts'
-import { onPostgres, tempDatabase, tempPostgres } from '../temp-database.ts'
+import { cutProxy } from '../../support/cut-proxy.ts'
+import { onPostgres, tempDatabase, tempPostgres } from '../../support/database.ts'
 import {
   addDelivery,
   addWebhook,
   attemptAt,
   attemptsOf,
+  createDeliveries,
   deliveryRow,
   FAILURE,
-  houseOf,
   NOW,
   noticeOf,
   record,
   SUCCESS,
-} from './house.ts'
+} from '../../support/webhook-rows.ts'
 
 const beside = (database: Database, attempts: readonly NewAttempt[], now = NOW) =>
   writeBeside(database, trx => recordAttempts(trx, attempts, { now }))
@@ -49,7 +49,7 @@ describe('an attempt that a stalled server writes down late, when another has ma
     ],
     ['was taken, as was the other', { startedAt: 2_000, ...SUCCESS }, SUCCESS],
   ])('%s: it is kept, and counts nothing twice', async (_, first, late) => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a', first)])
     const before = await standOf(database)
     await record(database, [attemptAt('dlv_a', { durationMs: 9_000, ...late })], NOW + 9_000)
@@ -58,7 +58,7 @@ describe('an attempt that a stalled server writes down late, when another has ma
   })
 
   test('was taken, and the other failed: the webhook is known to take something', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a')])
     const before = await deliveryRow(database, 'dlv_a')
     await record(database, [attemptAt('dlv_a', { durationMs: 9_000, ...SUCCESS })])
@@ -73,7 +73,7 @@ describe('an attempt that is written down again, as nobody heard that it was,', 
     ['failed for good', FAILURE],
     ['was taken', SUCCESS],
   ])('and %s is there once', async (_, given) => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a', given)])
     const before = await standOf(database)
     await record(database, [attemptAt('dlv_a', given), attemptAt('dlv_b')])

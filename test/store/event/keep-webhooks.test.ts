@@ -6,15 +6,15 @@ import {
   addDelivery,
   addWebhook,
   attemptAt,
+  createDeliveries,
   deliveryRow,
   FAILURE,
-  houseOf,
   NOW,
   noticeOf,
   record,
   roundOf,
   SUCCESS,
-} from './house.ts'
+} from '../../support/webhook-rows.ts'
 
 describe('a webhook', () => {
   const stands = async (database: Database) => {
@@ -23,7 +23,7 @@ describe('a webhook', () => {
   }
 
   test('fails from its first failure on until it takes something', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
+    const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
     await record(database, [attemptAt('dlv_a')], 10)
     expect(await stands(database)).toBe(10)
     await record(database, [attemptAt('dlv_b', FAILURE)], 20)
@@ -39,7 +39,7 @@ describe('a webhook', () => {
     ['a failure and then a success', [FAILURE, SUCCESS], null],
     ['failures alone', [FAILURE, {}], 10],
   ])('that failed before goes by the order in one group: %s', async (_, group, since) => {
-    const database = await houseOf('dlv_x', 'dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_x', 'dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_x')], 10)
     const attempts = group.map((given, n) => attemptAt(`dlv_${'ab'[n]}`, given))
     await record(database, attempts, 20)
@@ -47,7 +47,7 @@ describe('a webhook', () => {
   })
 
   test('does not fail by what another one answers', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await addWebhook(database, { id: 'wh_b' })
     await addDelivery(database, 'dlv_b', { webhook_id: 'wh_b' })
     await record(database, [attemptAt('dlv_b'), attemptAt('dlv_a', SUCCESS)], 10)
@@ -56,7 +56,7 @@ describe('a webhook', () => {
   })
 
   test('counts what came of an attempt whose delivery has a new round by now', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await addDelivery(database, 'dlv_b', { state: 'retry_scheduled', attempt: 1 })
     await record(database, [attemptAt('dlv_a')], 10)
     await write(database, trx => retryDelivery(trx, 'wh_a', 'dlv_b', 15))
@@ -66,7 +66,7 @@ describe('a webhook', () => {
   })
 
   test('is switched off with the reason that is given, keeps what waits, and its owner is told', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
     await record(database, [attemptAt('dlv_a', gone)])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
@@ -79,7 +79,7 @@ describe('a webhook', () => {
   })
 
   test('that somebody switched off meanwhile is not switched off again', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await database.db.updateTable('webhook').set({ active: 0, updated_at: 77 }).execute()
     const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
     await record(database, [attemptAt('dlv_a', gone)])
@@ -90,7 +90,7 @@ describe('a webhook', () => {
   })
 
   test('that failed for long is not switched off by an attempt from before its success', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
+    const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
     await record(database, [attemptAt('dlv_a')], 10)
     const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
     const group = [attemptAt('dlv_b', SUCCESS), attemptAt('dlv_c', judged)]
@@ -101,7 +101,7 @@ describe('a webhook', () => {
   })
 
   test('that failed for long is switched off with the failure that says so', async () => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')], 10)
     const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
     await record(database, [attemptAt('dlv_b', judged)], 1_000)
@@ -114,7 +114,7 @@ describe('a webhook', () => {
   })
 
   test('is neither failing nor off by what was answered at the URL that it had before', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await write(database, trx =>
       updateWebhook(trx, 'acc_a', 'wh_a', { url: 'https://moved.example/', now: 1 }),
     )

@@ -13,9 +13,9 @@ import {
   postponeNotice,
 } from '../../../src/store/event/notices.ts'
 import { deleteWebhook } from '../../../src/store/event/webhooks.ts'
-import { addAccount } from '../account/house.ts'
-import { tempDatabase } from '../temp-database.ts'
-import { addWebhook, noticeOf } from './house.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { addWebhook, noticeOf } from '../../support/webhook-rows.ts'
 
 async function house(): Promise<Database> {
   const database = await tempDatabase()

@@ -25,9 +25,9 @@ import {
 import { deliveryPage, findDelivery } from '../../../src/store/event/delivery-log.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
 import { followSetBack } from '../../../src/store/event/set-back.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
+import { attemptAt } from '../../support/webhook-rows.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
-import { attemptAt } from './house.ts'
 
 const NOW = 1_000_000
 

@@ -17,9 +17,9 @@ import {
 } from '../../../src/store/event/deliveries.ts'
 import { deliveryPage, findDelivery } from '../../../src/store/event/delivery-log.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
+import { addDelivery, addWebhook, attemptAt } from '../../support/webhook-rows.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
-import { addDelivery, addWebhook, attemptAt } from './house.ts'
 
 /** Webhooks have millions of deliveries: a plan that reads them all stops the whole service. */
 describe.skipIf(onPostgres)('a statement on many deliveries goes by its index', () => {

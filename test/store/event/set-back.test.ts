@@ -4,16 +4,23 @@ import { write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { followSetBack } from '../../../src/store/event/set-back.ts'
 import { findWebhook } from '../../../src/store/event/webhooks.ts'
+import { onPostgres } from '../../support/database.ts'
+import {
+  addDelivery,
+  attemptAt,
+  createDeliveries,
+  deliveryRow,
+  noticeOf,
+  record,
+} from '../../support/webhook-rows.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres } from '../temp-database.ts'
-import { addDelivery, attemptAt, deliveryRow, houseOf, noticeOf, record } from './house.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
 const SCHEDULED = { state: 'retry_scheduled', attempt: 1 } as const
 
 describe('a wall clock that was set back', () => {
   test('takes along what was due at once, and what waits', async () => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await addDelivery(database, 'dlv_new', { at: NOW + DAY })
     await addDelivery(database, 'dlv_soon', { ...SCHEDULED, at: NOW + DAY + 5 * MINUTE })
     await addDelivery(database, 'dlv_late', { ...SCHEDULED, at: NOW + 10 * MINUTE })
@@ -29,7 +36,7 @@ describe('a wall clock that was set back', () => {
   })
 
   test('while nobody looked is known by what cannot be', async () => {
-    const database = await houseOf()
+    const database = await createDeliveries()
     await addDelivery(database, 'dlv_new', { at: NOW + 1 })
     await addDelivery(database, 'dlv_waits', { ...SCHEDULED, at: NOW + DAY })
     await addDelivery(database, 'dlv_never', { ...SCHEDULED, at: NOW + 400 * DAY })
@@ -41,7 +48,7 @@ describe('a wall clock that was set back', () => {
   })
 
   test('holds back no notice, and counts a failing webhook from now on', async () => {
-    const database = await houseOf('dlv_a')
+    const database = await createDeliveries('dlv_a')
     await record(database, [attemptAt('dlv_a')], NOW + 400 * DAY)
     const entered = { webhookId: 'wh_a', accountId: 'acc_a', events: 1, error: null }
     await write(database, trx => enterFailure(trx, { ...entered, now: NOW + 400 * DAY }))
@@ -56,7 +63,7 @@ describe('a wall clock that was set back', () => {
 })
 
 test('where no clock was set back nothing is written', async () => {
-  const database = await houseOf()
+  const database = await createDeliveries()
   await addDelivery(database, 'dlv_due', { at: NOW - 5 })
   await addDelivery(database, 'dlv_waits', { ...SCHEDULED, at: NOW + DAY })
   const readOnly = {
@@ -71,7 +78,7 @@ test('where no clock was set back nothing is written', async () => {
 test.skipIf(onPostgres)(
   'to know that, the index of what is open is read, and no delivery',
   async () => {
-    const database = await houseOf('dlv_a', 'dlv_b')
+    const database = await createDeliveries('dlv_a', 'dlv_b')
     const plan = await plansOf(database, db => followSetBack(db, { now: NOW, byMs: 0 }))
     expect(plan.join('\n')).toMatch(/delivery USING COVERING INDEX delivery_due/)
   },

@@ -11,8 +11,8 @@ import {
   updateWebhook,
 } from '../../../src/store/event/webhooks.ts'
 import type { WebhookTable } from '../../../src/store/schema.ts'
-import { tempDatabase } from '../temp-database.ts'
-import { addWebhook } from './house.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { addWebhook } from '../../support/webhook-rows.ts'
 
 describe('webhooks', () => {
   test('are seen, changed and removed by their account alone', async () => {

@@ -15,8 +15,8 @@ import {
 } from '../../../src/store/job/loading.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { resultPage } from '../../../src/store/job/results.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 
 type Owner = NonNullable<NewJob['owner']>
 

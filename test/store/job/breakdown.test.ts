@@ -6,8 +6,8 @@ import { recordResults } from '../../../src/store/job/items.ts'
 import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { classOf } from '../../../src/verdict/verdict.ts'
+import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres, queuedJob, tempDatabase } from '../temp-database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 

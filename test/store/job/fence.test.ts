@@ -8,8 +8,8 @@ import {
   postponeItems,
   recordResults,
 } from '../../../src/store/job/items.ts'
-import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../temp-database.ts'
-import { twoServers } from '../two-servers.ts'
+import { addJob, type Bench, fileAll, onPostgres, queuedJob } from '../../support/database.ts'
+import { twoServers } from '../../support/two-servers.ts'
 
 const postpone = ({ database, job, clock }: Bench, item: Partial<Postponed>) => {
   const as = { position: 1, dueAt: clock.now(), tries: 1, egress: null, refusedBy: [] }

@@ -16,7 +16,7 @@ import {
   recordResults,
 } from '../../../src/store/job/items.ts'
 import { resultPage } from '../../../src/store/job/results.ts'
-import { addJob, type Bench, fileAll, queuedJob } from '../temp-database.ts'
+import { addJob, type Bench, fileAll, queuedJob } from '../../support/database.ts'
 
 const claim = ({ database, clock, job }: Bench, max = 100, operator = 'op', egress = 'a') =>
   claimItems(database, { jobId: job.id, operator, egress, max, now: clock.now() })

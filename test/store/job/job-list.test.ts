@@ -5,7 +5,7 @@ import { cancelJob } from '../../../src/store/job/course.ts'
 import { fileItems, queuedItems } from '../../../src/store/job/items.ts'
 import { findJobs, listJobs, restOf, unfinishedJobs } from '../../../src/store/job/job-list.ts'
 import { markWritten } from '../../../src/store/job/jobs.ts'
-import { addJob, queuedJob } from '../temp-database.ts'
+import { addJob, queuedJob } from '../../support/database.ts'
 
 const ids = (jobs: readonly { id: string }[]) => jobs.map(({ id }) => id)
 

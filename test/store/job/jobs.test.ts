@@ -8,7 +8,7 @@ import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
 import { reopenJob } from '../../../src/store/job/reopening.ts'
 import { listLock, lockJob } from '../../../src/store/lock.ts'
-import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../temp-database.ts'
+import { addJob, onPostgres, queuedJob, tempDatabase, tempFolder } from '../../support/database.ts'
 
 const NONE = { deliverable: 0, risky: 0, undeliverable: 0, unknown: 0 }
 

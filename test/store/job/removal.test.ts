@@ -7,7 +7,7 @@ import { cancelJob } from '../../../src/store/job/course.ts'
 import { createJob, findJob, openJobIn } from '../../../src/store/job/jobs.ts'
 import { addItems, deleteLoadingJobs, queueJob } from '../../../src/store/job/loading.ts'
 import { deleteJob, deleteJobsBefore } from '../../../src/store/job/removal.ts'
-import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../temp-database.ts'
+import { onPostgres, tempDatabase, tempFolder, tempPostgres } from '../../support/database.ts'
 
 const ROWS = 9_000
 

@@ -7,9 +7,9 @@ import { recordResults } from '../../../src/store/job/items.ts'
 import { createJob, readJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { countUnasked, reopenJob } from '../../../src/store/job/reopening.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { fileAll, onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { fileAll, onPostgres, tempDatabase } from '../temp-database.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -6,8 +6,8 @@ import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { type FindOptions, findResults, resultPage } from '../../../src/store/job/results.ts'
 import { classOf } from '../../../src/verdict/verdict.ts'
+import { onPostgres, queuedJob, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
-import { onPostgres, queuedJob, tempDatabase } from '../temp-database.ts'
 
 test('a row comes back with its text, what came with it, and the class of its result', async () => {
   const database = await tempDatabase()

@@ -4,8 +4,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { DAY, MINUTE } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { openLimits } from '../../../src/store/limit/file-limits.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { tempFolder } from '../temp-database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempFolder } from '../../support/database.ts'
 
 const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
 

@@ -4,8 +4,8 @@ import { silentLog } from '../../../src/base/log.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import type { Bucket } from '../../../src/store/limit/limits.ts'
 import { serverLimits } from '../../../src/store/limit/server-limits.ts'
-import { ask } from '../../fake/postgres-server.ts'
-import { onPostgres, tempPostgres } from '../temp-database.ts'
+import { onPostgres, tempPostgres } from '../../support/database.ts'
+import { ask } from '../../support/postgres-server.ts'
 
 const MINUTELY = { key: 'a', limit: 3, perMs: MINUTE }
 

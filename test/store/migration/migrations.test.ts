@@ -9,7 +9,7 @@ import { claimItems, nextDueAt } from '../../../src/store/job/claims.ts'
 import { startJob } from '../../../src/store/job/course.ts'
 import { MIGRATIONS } from '../../../src/store/migration/migrations.ts'
 import type { Schema } from '../../../src/store/schema.ts'
-import { tempDatabase, tempFolder } from '../temp-database.ts'
+import { tempDatabase, tempFolder } from '../../support/database.ts'
 
 test('a list that an ev without egresses left half done goes on: any egress may ask', async () => {
   const file = join(tempFolder(), 'ev.sqlite')

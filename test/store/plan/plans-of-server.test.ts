@@ -35,7 +35,7 @@ import { noteCopies } from '../../../src/store/job/loading.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { countUnasked } from '../../../src/store/job/reopening.ts'
 import { findResults, resultPage } from '../../../src/store/job/results.ts'
-import { onPostgres, tempDatabase } from '../temp-database.ts'
+import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from './query-plans.ts'
 
 /** PostgreSQL chooses by what it knows of the rows: there must be many, as in a house that has been in use for a while. */

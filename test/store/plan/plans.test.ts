@@ -13,7 +13,7 @@ import { countResults, startJob } from '../../../src/store/job/course.ts'
 import { postponeItems, queuedItems, recordResults } from '../../../src/store/job/items.ts'
 import { unfinishedJob } from '../../../src/store/job/jobs.ts'
 import { resultPage } from '../../../src/store/job/results.ts'
-import { fileAll, onPostgres, queuedJob } from '../temp-database.ts'
+import { fileAll, onPostgres, queuedJob } from '../../support/database.ts'
 import { plansOf } from './query-plans.ts'
 
 /** An index that is not used makes nothing wrong, only slow, and a list of a million rows shows it too late. */

@@ -3,8 +3,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { NamedStatements } from '../../../src/store/postgres/named-statements.ts'
 import { kyselyOn, openPool } from '../../../src/store/postgres/pool.ts'
-import { type FakeClock, fakeClock } from '../../fake/clock.ts'
-import { onPostgres, tempPostgres } from '../temp-database.ts'
+import { type FakeClock, fakeClock } from '../../support/clock.ts'
+import { onPostgres, tempPostgres } from '../../support/database.ts'
 
 const times = (count: number) => Array.from({ length: count }, (_, n) => n)
 

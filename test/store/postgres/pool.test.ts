@@ -13,8 +13,8 @@ import {
 } from '../../../src/store/database.ts'
 import { createJob, findJob } from '../../../src/store/job/jobs.ts'
 import { kyselyOn, openPool } from '../../../src/store/postgres/pool.ts'
-import { type PostgresServer, startPostgres } from '../../fake/postgres-server.ts'
-import { onPostgres } from '../temp-database.ts'
+import { onPostgres } from '../../support/database.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 const MANY = Array.from({ length: 20 }, (_, n) => n)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createGroups } from '../../../src/work/books/groups.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 /** Writes what it is given, unless told to fail. */
 function house(options: { goesOn?: (tries: number) => boolean } = {}) {

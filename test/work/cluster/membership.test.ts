@@ -12,10 +12,10 @@ import {
   SILENT_MS,
   startMembership,
 } from '../../../src/work/cluster/membership.ts'
-import { quiet } from '../../engine/house.ts'
-import { type FakeClock, fakeClock } from '../../fake/clock.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { addJob, fileAll, tempDatabase, tempFolder } from '../../store/temp-database.ts'
+import { type FakeClock, fakeClock } from '../../support/clock.ts'
+import { addJob, fileAll, tempDatabase, tempFolder } from '../../support/database.ts'
+import { quiet } from '../../support/engine.ts'
+import { countedRandom } from '../../support/random.ts'
 
 type Process = {
   readonly membership: Membership

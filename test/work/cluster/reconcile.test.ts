@@ -9,9 +9,9 @@ import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { wireEngine } from '../../../src/wire.ts'
 import { startReconcile } from '../../../src/work/cluster/reconcile.ts'
-import { quiet } from '../../engine/house.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { surroundings } from '../house.ts'
+import { quiet } from '../../support/engine.ts'
+import { createJobDeps } from '../../support/job.ts'
+import { countedRandom } from '../../support/random.ts'
 
 const ROUND_MS = 15 * SECOND
 
@@ -25,7 +25,7 @@ type Options = {
 /** One member that looks for what is missing; `put` is what it put into the queue. */
 async function reconciling({ own = ['a'], allowed }: Options = {}) {
   const structures = { egresses: own.map(name => ({ name })) }
-  const { clock, database, doors, configWith } = await surroundings({ structures })
+  const { clock, database, doors, configWith } = await createJobDeps({ structures })
   const living = new Set(own)
   const egresses = () => [...living]
   const put: string[] = []

@@ -4,8 +4,8 @@ import { silentLog } from '../../../src/base/log.ts'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
 import { Strays } from '../../../src/work/crew/strays.ts'
-import { quiet } from '../../engine/house.ts'
-import { fileAll, queuedJob } from '../../store/temp-database.ts'
+import { fileAll, queuedJob } from '../../support/database.ts'
+import { quiet } from '../../support/engine.ts'
 
 const LOOK_MS = 15 * SECOND
 

@@ -3,8 +3,8 @@ import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import type { DueDelivery } from '../../../src/store/event/deliveries.ts'
 import type { Attempt } from '../../../src/work/deliver/attempt.ts'
 import { attemptLog } from '../../../src/work/deliver/attempt-log.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { noted } from './house.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { noted } from '../../support/webhook-delivery.ts'
 
 const due = (id = 'wh_a', failingSince: number | null = null) =>
   ({ eventId: 'evt_1', attempt: 0, webhook: { id, failingSince } }) as DueDelivery

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { breathe } from '../../../src/base/clock.ts'
 import type { NewAttempt } from '../../../src/store/event/deliveries.ts'
 import { attemptRecorder } from '../../../src/work/deliver/attempt-recorder.ts'
-import { house } from './house.ts'
+import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
 test('what ends in turns of the event loop that follow one another is written together, two hundred at most', async () => {
-  const h = await house()
+  const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(450)
   const commits = countCommits(h)
@@ -24,7 +24,7 @@ test('what ends in turns of the event loop that follow one another is written to
 })
 
 test('one that cannot be written is told so, and the others of its group are written', async () => {
-  const h = await house()
+  const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(4)
   const recorder = attemptRecorder(h)
@@ -37,7 +37,7 @@ test('one that cannot be written is told so, and the others of its group are wri
 })
 
 test('what came before the stop is written, and nothing that comes after it', async () => {
-  const h = await house()
+  const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(4)
   const recorder = attemptRecorder(h)
@@ -59,7 +59,7 @@ const delivered = (id: string): NewAttempt => ({
   disabledReason: null,
 })
 
-function countCommits({ database: { db } }: Awaited<ReturnType<typeof house>>) {
+function countCommits({ database: { db } }: Awaited<ReturnType<typeof createTestDelivery>>) {
   const commits = { count: 0 }
   const transaction = db.transaction.bind(db)
   db.transaction = () => {

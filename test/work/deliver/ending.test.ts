@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { Database } from '../../../src/store/database.ts'
-import { house, settle, slowPost, until } from './house.ts'
+import { createTestDelivery, settle, slowPost, until } from '../../support/webhook-delivery.ts'
 
 describe('a process that dies', () => {
   test('while a request is not answered leaves its event to the next: the same one, the same bytes', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     const [id] = await h.addEvents()
     const dying = slowPost()
@@ -20,7 +20,7 @@ describe('a process that dies', () => {
   })
 
   test('repeats at most what was under way', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(20)
     const dying = slowPost()
@@ -40,7 +40,7 @@ describe('a process that dies', () => {
 
 describe('stopping', () => {
   test('begins nothing more, and waits for what is under way', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
     const post = slowPost()
@@ -60,7 +60,7 @@ describe('stopping', () => {
   })
 
   test.each([1, 2, 3])('during look %i begins nothing of what was found', async nth => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     let looks = 0
@@ -80,7 +80,7 @@ describe('stopping', () => {
   })
 
   test('gives up after five seconds what is not answered: nothing is written of it, and it is sent again', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     const post = slowPost()
@@ -100,7 +100,7 @@ describe('stopping', () => {
   })
 
   test('may be asked for twice, and with nothing to do, and leaves no timer', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     const deliveries = h.start()
     await settle()
     await Promise.all([deliveries.stop(), deliveries.stop()])
@@ -117,7 +117,7 @@ describe('stopping', () => {
 
 describe('a disk that is full', () => {
   test('has what came of a request written later: nothing is sent again, and the log is told every second', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
     const disk = fullDisk(h.database)
@@ -139,7 +139,7 @@ describe('a disk that is full', () => {
   })
 
   test('holds up no stop', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     const disk = fullDisk(h.database)
@@ -157,7 +157,7 @@ describe('a disk that is full', () => {
   })
 
   test('that cannot be read either is looked at again', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     const { reader } = h.database
@@ -184,7 +184,7 @@ describe('a disk that is full', () => {
 
 describe('something wrong inside ev', () => {
   test('with one attempt is nothing to the others, and does not send the same event again and again', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook({ id: 'wh_a' })
     await h.addWebhook({ id: 'wh_b' })
     await h.addEvents(3)

@@ -3,12 +3,18 @@ import { HOUR, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { rotateSecret } from '../../../src/store/event/webhooks.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
-import { type House, house, SECRET, slowPost, until } from './house.ts'
+import {
+  createTestDelivery,
+  SECRET,
+  slowPost,
+  type TestDelivery,
+  until,
+} from '../../support/webhook-delivery.ts'
 import { verify } from './receiver.ts'
 
 describe('the secret', () => {
   test('may be rotated under load: each letter is taken with the old or the new one, and none is lost', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     const secrets = [SECRET]
     await h.addEvents(40)
@@ -32,7 +38,7 @@ describe('the secret', () => {
   })
 
   test('of before is no longer used when its grace is over', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     const next = `whsec_${'n'.repeat(32)}`
     await rotate(h, next)
@@ -50,7 +56,7 @@ describe('the secret', () => {
   })
 
   test('that cannot be opened is an attempt that failed, and says so; nothing is sent', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook({ secret: h.seal.seal(SECRET).replace(/^1\../, '1.!') })
     await h.addWebhook({ id: 'wh_b' })
     await h.addEvents()
@@ -62,7 +68,7 @@ describe('the secret', () => {
   })
 })
 
-const rotate = ({ database, seal, clock }: House, secret: string) =>
+const rotate = ({ database, seal, clock }: TestDelivery, secret: string) =>
   write(database, trx =>
     rotateSecret(trx, 'acc_1', 'wh_a', {
       ...{ secret: seal.seal(secret), secretHint: secret.slice(-4) },

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { memoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
-import { house, settle, slowPost, until } from './house.ts'
+import { createTestDelivery, settle, slowPost, until } from '../../support/webhook-delivery.ts'
 
 test('a turn whose webhook may be the turn of another server begins nothing more, and does not wait', async () => {
-  const h = await house()
+  const h = await createTestDelivery()
   await h.addWebhook()
   await h.addEvents(6)
   const post = slowPost()
@@ -19,7 +19,7 @@ test('a turn whose webhook may be the turn of another server begins nothing more
 })
 
 test('what came of the requests of a lost turn is written down all the same', async () => {
-  const h = await house({ watches: false })
+  const h = await createTestDelivery({ watches: false })
   await h.addWebhook()
   await h.addEvents(1)
   const post = slowPost()

@@ -2,15 +2,20 @@ import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
 import { expire, retentions } from '../../../src/work/retention.ts'
-import { answered } from '../../fake/post.ts'
-import { type House, house, settle, until } from './house.ts'
+import {
+  createTestDelivery,
+  settle,
+  type TestDelivery,
+  until,
+} from '../../support/webhook-delivery.ts'
+import { answered } from '../../support/webhook-transport.ts'
 
 /** When the six attempts come, counted from the event. */
 const TIMES = [0, 1, 6, 36, 156, 1_596].map(minutes => minutes * MINUTE)
 
 describe('the schedule of an event that does not arrive', () => {
   test('is six attempts at their exact times, whether or not anybody looks then; then it has failed', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
     const begin = h.clock.now()
@@ -38,7 +43,7 @@ describe('the schedule of an event that does not arrive', () => {
   })
 
   test('counts each wait from the end of the attempt before', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(async () => {
@@ -52,7 +57,7 @@ describe('the schedule of an event that does not arrive', () => {
   })
 
   test('sends the same bytes and the same event each time, signed anew', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     const [eventId] = await h.addEvents()
     h.post.answer(500)
@@ -69,7 +74,7 @@ describe('the schedule of an event that does not arrive', () => {
   })
 
   test('ends with one notice, a line of the log, and is forgotten after 7 days', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook({ url: 'https://hook.test/?token=of-the-receiver' })
     const [eventId] = await h.addEvents()
     h.post.answer(500)
@@ -102,7 +107,7 @@ describe('the schedule of an event that does not arrive', () => {
   })
 
   test('goes on at its time after a restart, found by the look', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(500)
@@ -120,7 +125,7 @@ describe('the schedule of an event that does not arrive', () => {
   })
 
   test('does not mind a machine that slept', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(500)
@@ -138,7 +143,7 @@ describe('the schedule of an event that does not arrive', () => {
     ['a day', DAY],
     ['ten years', 3_652 * DAY],
   ])('goes on at its time though the wall clock is put back by %s', async (_, jumpMs) => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(500)
@@ -159,7 +164,7 @@ describe('the schedule of an event that does not arrive', () => {
   })
 
   test('is not held up by a wall clock that was put back while nothing ran', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.clock.jump(-400 * DAY)
@@ -178,7 +183,7 @@ describe('a Retry-After', () => {
     ['-600', MINUTE],
     ['99999999', DAY], // no receiver puts us off for longer
   ])('of “%s” has the event wait %i ms', async (header, waitedMs) => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(answered(500, { 'retry-after': header }))
@@ -194,7 +199,7 @@ describe('a Retry-After', () => {
 })
 
 /** Lets all six attempts pass, each at its time. */
-async function eachAttempt(h: House, look: (n: number) => Promise<void>): Promise<void> {
+async function eachAttempt(h: TestDelivery, look: (n: number) => Promise<void>): Promise<void> {
   for (let n = 1; n <= 6; n++) {
     await until(async () => (await h.attempts()).length === n)
     await settle()
@@ -205,7 +210,7 @@ async function eachAttempt(h: House, look: (n: number) => Promise<void>): Promis
 }
 
 /** As the janitor does every hour. */
-async function cleanUp({ database, clock }: House): Promise<void> {
+async function cleanUp({ database, clock }: TestDelivery): Promise<void> {
   const { signal } = new AbortController()
   for (const old of retentions(clock.now(), 90 * DAY)) await expire(database, old, signal)
 }

@@ -6,13 +6,18 @@ import { write } from '../../../src/store/database.ts'
 import { listWebhooks, updateWebhook } from '../../../src/store/event/webhooks.ts'
 import { sendTest } from '../../../src/work/deliver/test-event.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { answered } from '../../fake/post.ts'
-import { type House, house, SECRET, settle } from './house.ts'
+import { fakeClock } from '../../support/clock.ts'
+import {
+  createTestDelivery,
+  SECRET,
+  settle,
+  type TestDelivery,
+} from '../../support/webhook-delivery.ts'
+import { answered } from '../../support/webhook-transport.ts'
 
 describe('a test event', () => {
   test('is sent at once, signed as all others are, and says what came of it', async () => {
-    const h = await house({ clock: fakeClock(Date.now()) })
+    const h = await createTestDelivery({ clock: fakeClock(Date.now()) })
     await h.addWebhook()
     const outcome = await send(h)
     const [letter] = h.post.sent as [Letter]
@@ -28,7 +33,7 @@ describe('a test event', () => {
   })
 
   test('of the sandbox says so', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await send(h, true)
     expect(JSON.parse(h.post.sent[0]?.body ?? '')).toMatchObject({ sandbox: true })
@@ -37,7 +42,7 @@ describe('a test event', () => {
   })
 
   test('stands in the log with the bytes that were sent, and is not sent again', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     h.post.answer(answered(500, { server: 'odd' }, 'oh'))
     const deliveries = h.start()
@@ -60,7 +65,7 @@ describe('a test event', () => {
   })
 
   test('changes nothing of how the webhook stands, even if it is gone, and is sent to one that is off', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     h.post.answer(410)
     expect(await send(h)).toMatchObject({ state: 'failed', statusCode: 410 })
@@ -76,7 +81,7 @@ describe('a test event', () => {
   })
 
   test('that cannot be signed is not sent, and says why', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook({ secret: 'sealed elsewhere' })
     const outcome = await send(h)
     expect(outcome).toMatchObject({ state: 'failed', statusCode: null, durationMs: 0 })
@@ -85,7 +90,7 @@ describe('a test event', () => {
   })
 })
 
-async function send(h: House, sandbox = false) {
+async function send(h: TestDelivery, sandbox = false) {
   const [webhook] = await listWebhooks(h.database, 'acc_1')
   if (webhook === undefined) throw new Error('there is no webhook')
   return sendTest({ ...h, random: systemRandom, version: '1.2.3' }, webhook, { sandbox })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import { SLOW_TURNS_MAX, TURNS_MAX, turnPlaces } from '../../../src/work/deliver/turn-places.ts'
-import { house, settle, until } from './house.ts'
+import { createTestDelivery, settle, until } from '../../support/webhook-delivery.ts'
 
 test('hundreds of endpoints that do not answer hold up nobody who does', async () => {
-  const h = await house()
+  const h = await createTestDelivery()
   const dead = TURNS_MAX + SLOW_TURNS_MAX + 50
   await h.addWebhooks(dead)
   await h.addEvents(12)

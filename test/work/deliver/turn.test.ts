@@ -4,13 +4,19 @@ import { write } from '../../../src/store/database.ts'
 import { retryDelivery } from '../../../src/store/event/deliveries.ts'
 import { TURNS_MAX } from '../../../src/work/deliver/turn-places.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
-import { answered } from '../../fake/post.ts'
-import { house, SECRET, settle, slowPost, until } from './house.ts'
+import {
+  createTestDelivery,
+  SECRET,
+  settle,
+  slowPost,
+  until,
+} from '../../support/webhook-delivery.ts'
+import { answered } from '../../support/webhook-transport.ts'
 import { verify } from './receiver.ts'
 
 describe('an event', () => {
   test('goes out within half a second, signed, as the bytes that were kept', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     const deliveries = h.start()
     await settle()
@@ -36,7 +42,7 @@ describe('an event', () => {
   })
 
   test('goes out at once when the service is woken, and when it starts', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     await h.addEvents()
     const deliveries = h.start()
@@ -51,7 +57,7 @@ describe('an event', () => {
   })
 
   test('that comes while a request of its webhook is under way does not wait for that', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     const post = slowPost()
@@ -64,7 +70,7 @@ describe('an event', () => {
   })
 
   test('that is not answered says so, with the sentence of who sent it', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.post.answer({ fault: 'It did not answer within 30 s.', durationMs: 30_000 })
@@ -76,7 +82,7 @@ describe('an event', () => {
   })
 
   test('that is answered with another status says which, and of a redirect that nobody follows it', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
     h.post.answer((_, nth) => answered(nth === 1 ? 404 : 301, { location: 'http://169.254.1.1/' }))
@@ -90,7 +96,7 @@ describe('an event', () => {
 
 describe('requests at the same time', () => {
   test('are four to each webhook', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(10)
     const post = slowPost()
@@ -109,7 +115,7 @@ describe('requests at the same time', () => {
   })
 
   test('begin anew only when what came of those before is durable', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
     h.start()
@@ -121,7 +127,7 @@ describe('requests at the same time', () => {
   })
 
   test('to one that never answers, and to one that is slow, hold up none of the others', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhooks(50)
     await h.addEvents(20)
     const sentTo = new Map<string, number>()
@@ -147,7 +153,7 @@ describe('requests at the same time', () => {
   })
 
   test('where more webhooks are due than have a place, each gets its turn', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     const count = TURNS_MAX + 20
     await h.addWebhooks(count)
     await h.addEvents(6)
@@ -165,7 +171,7 @@ describe('requests at the same time', () => {
 
 describe('an event that is asked for once more', () => {
   test('while it is under way is sent again, in a round of its own', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     const post = slowPost()

@@ -2,13 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { HOUR, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { deleteWebhook, updateWebhook } from '../../../src/store/event/webhooks.ts'
-import { answered } from '../../fake/post.ts'
-import { type House, house, settle, slowPost, until } from './house.ts'
+import {
+  createTestDelivery,
+  settle,
+  slowPost,
+  type TestDelivery,
+  until,
+} from '../../support/webhook-delivery.ts'
+import { answered } from '../../support/webhook-transport.ts'
 
 describe('a webhook that', () => {
   test('is told to wait by 429 or 503 is left in peace until then, with all that is on its way', async () => {
     for (const status of [429, 503]) {
-      const h = await house({ watches: true })
+      const h = await createTestDelivery({ watches: true })
       await h.addWebhook()
       await h.addWebhook({ id: 'wh_b' })
       await h.addEvents()
@@ -30,7 +36,7 @@ describe('a webhook that', () => {
   })
 
   test('asks for days is asked again after an hour, but for the event that it said it of', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(answered(503, { 'retry-after': '999999' }))
@@ -47,7 +53,7 @@ describe('a webhook that', () => {
   })
 
   test('asks for an hour and is then to be found elsewhere is sent there at once', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(answered(503, { 'retry-after': '3600' }))
@@ -67,7 +73,7 @@ describe('a webhook that', () => {
 
   test('asks for nothing, or by another status, is not left in peace', async () => {
     for (const answer of [answered(503), answered(500, { 'retry-after': '600' })]) {
-      const h = await house()
+      const h = await createTestDelivery()
       await h.addWebhook()
       await h.addEvents()
       h.post.answer(answer)
@@ -80,7 +86,7 @@ describe('a webhook that', () => {
   })
 
   test('is deleted is sent nothing any more, with retries due and with a request under way', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
     const post = slowPost()
@@ -101,7 +107,7 @@ describe('a webhook that', () => {
   })
 
   test('is switched off is sent nothing, and what waited goes on when it is on again', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents()
     h.post.answer(500)
@@ -121,7 +127,7 @@ describe('a webhook that', () => {
   })
 
   test('gets another URL is sent what is left there', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(6)
     const post = slowPost()
@@ -135,7 +141,7 @@ describe('a webhook that', () => {
   })
 
   test('answers 410 is switched off at once: that event has failed, and the others wait', async () => {
-    const h = await house()
+    const h = await createTestDelivery()
     await h.addWebhook()
     await h.addEvents(2)
     const post = slowPost()
@@ -162,7 +168,7 @@ describe('a webhook that', () => {
   })
 
   test('fails for 5 days is switched off with the next attempt', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     h.post.answer(500)
     const deliveries = h.start()
@@ -191,7 +197,7 @@ describe('a webhook that', () => {
   })
 
   test('failed for 5 days, by what was written, has an hour after a start and after a success', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     const since = h.clock.now() - 6 * 24 * HOUR
     const deliveries = h.start()
@@ -220,7 +226,7 @@ describe('a webhook that', () => {
   })
 
   test('answers once in the 5 days is not switched off', async () => {
-    const h = await house({ watches: false })
+    const h = await createTestDelivery({ watches: false })
     await h.addWebhook()
     h.post.answer((_, nth) => (nth === 4 ? 204 : 500))
     const deliveries = h.start()
@@ -238,4 +244,4 @@ describe('a webhook that', () => {
   })
 })
 
-const to = (h: House, host: string) => h.post.sent.filter(({ url }) => url.includes(host))
+const to = (h: TestDelivery, host: string) => h.post.sent.filter(({ url }) => url.includes(host))

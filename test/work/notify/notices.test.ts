@@ -12,11 +12,11 @@ import {
   NOTICE_RETRY_MS,
   startNotices,
 } from '../../../src/work/notify/notices.ts'
-import { quiet } from '../../engine/house.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { fakeNotify } from '../../fake/notify.ts'
-import { addAccount } from '../../store/account/house.ts'
-import { tempDatabase } from '../../store/temp-database.ts'
+import { addAccount } from '../../support/account-rows.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempDatabase } from '../../support/database.ts'
+import { quiet } from '../../support/engine.ts'
+import { fakeNotify } from '../../support/notify.ts'
 
 const OPERATOR = 'ops@example.com'
 const OWNER = 'owner@shop.example'

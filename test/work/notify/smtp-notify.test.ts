@@ -4,8 +4,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
 import { type SmtpParts, smtpNotify } from '../../../src/work/notify/smtp-notify.ts'
 import { mailServerOf } from '../../../src/work/notify/smtp-server.ts'
-import { startMailServer } from '../../fake/mail-server.ts'
-import { testAuthority } from '../../fake/receiver-certificate.ts'
+import { testAuthority } from '../../support/certificate.ts'
+import { startMailServer } from '../../support/smtp-server.ts'
 
 const MAIL = {
   ...{ to: 'owner@shop.example', subject: 'ev: 3 events', text: 'What to do:\n\n- Look.\n' },

@@ -8,7 +8,7 @@ import { makeAuthority } from '../../../src/base/certificate.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom as random } from '../../../src/base/random.ts'
 import type { Receipt } from '../../../src/work/post/post.ts'
-import type { Receiver } from '../../fake/receiver.ts'
+import type { Receiver } from '../../support/http-receiver.ts'
 import { openReceiver } from './office.ts'
 
 const run = promisify(execFile)

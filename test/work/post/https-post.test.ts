@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { BODY_READ_MAX, EXCERPT_LENGTH_MAX } from '../../../src/work/post/answer.ts'
 import { CONNECT_TIMEOUT_MS } from '../../../src/work/post/dial.ts'
 import { DEADLINE_MS } from '../../../src/work/post/https-post.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import type { How } from '../../fake/receiver.ts'
-import { zone } from '../../fake/zone.ts'
+import { fakeClock } from '../../support/clock.ts'
+import type { How } from '../../support/http-receiver.ts'
+import { zone } from '../../support/zone.ts'
 import { BODY, openPost, openReceiver, sendOne, until } from './office.ts'
 
 const receiptFor = async (answer: How) => (await sendOne({ answer })).sending

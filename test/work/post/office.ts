@@ -4,10 +4,10 @@ import type { Clock } from '../../../src/base/clock.ts'
 import { addressJudge } from '../../../src/smtp/public-address.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
 import type { Post, Receipt } from '../../../src/work/post/post.ts'
-import { type FakeClock, fakeClock } from '../../fake/clock.ts'
-import { type Receiver, type ReceiverOptions, startReceiver } from '../../fake/receiver.ts'
-import { testAuthority } from '../../fake/receiver-certificate.ts'
-import { type Zone, zone } from '../../fake/zone.ts'
+import { testAuthority } from '../../support/certificate.ts'
+import { type FakeClock, fakeClock } from '../../support/clock.ts'
+import { type Receiver, type ReceiverOptions, startReceiver } from '../../support/http-receiver.ts'
+import { type Zone, zone } from '../../support/zone.ts'
 
 type OfficeOptions = {
   readonly clock?: Clock

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Told } from '../../fake/receiver.ts'
+import type { Told } from '../../support/http-receiver.ts'
 import { openPost, openReceiver, sendOne, until } from './office.ts'
 
 const TOO_MUCH = 'The receiver sent far more than an answer.'

@@ -2,7 +2,7 @@
 import { systemClock } from '../../../src/base/clock.ts'
 import { addressJudge } from '../../../src/smtp/public-address.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
-import { zone } from '../../fake/zone.ts'
+import { zone } from '../../support/zone.ts'
 
 const [, , url = '', ca = ''] = process.argv
 const post = httpsPost({

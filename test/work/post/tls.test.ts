@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { zone } from '../../fake/zone.ts'
+import { zone } from '../../support/zone.ts'
 import { openPost, openReceiver, sendOne } from './office.ts'
 
 describe('TLS', () => {

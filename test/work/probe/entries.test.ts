@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import { gatheredEntries, operatorOf, slotKey } from '../../../src/work/probe/entries.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 /** A queue that notes what it is given, and fails while it is told to. */
 function notingQueue() {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Slot } from '../../../src/work/probe/entries.ts'
 import { Slots } from '../../../src/work/probe/slots.ts'
-import { fakeClock } from '../../fake/clock.ts'
+import { fakeClock } from '../../support/clock.ts'
 
 /** Egresses in the order in which an operator is asked by them, and those whose entries were put. */
 function called(count: number, isShared: boolean, mayAsk: (name: string) => boolean = () => true) {

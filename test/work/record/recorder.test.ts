@@ -10,9 +10,9 @@ import { resultPage } from '../../../src/store/job/results.ts'
 import type { Result } from '../../../src/verdict/verdict.ts'
 import type { Books } from '../../../src/work/books/books.ts'
 import { type Change, Recorder } from '../../../src/work/record/recorder.ts'
-import { quiet } from '../../engine/house.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { addJob, queuedJob } from '../../store/temp-database.ts'
+import { addJob, queuedJob } from '../../support/database.ts'
+import { quiet } from '../../support/engine.ts'
+import { countedRandom } from '../../support/random.ts'
 
 /** All that the recorder looks at. */
 const ADDRESS = { evidence: { address: {} } }

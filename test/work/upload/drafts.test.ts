@@ -11,9 +11,9 @@ import {
   sweepDrafts,
 } from '../../../src/work/upload/drafts.ts'
 import { storeBody } from '../../../src/work/upload/store-bytes.ts'
-import { fakeClock } from '../../fake/clock.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { tempFolder } from '../../store/temp-database.ts'
+import { fakeClock } from '../../support/clock.ts'
+import { tempFolder } from '../../support/database.ts'
+import { countedRandom } from '../../support/random.ts'
 
 function house() {
   const dataDir = tempFolder()

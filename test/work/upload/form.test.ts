@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { type FormRules, receiveForm } from '../../../src/work/upload/form.ts'
 import { storeBody } from '../../../src/work/upload/store-bytes.ts'
 import { FORM, form } from '../../http/verify/list/form.ts'
-import { tempFolder } from '../../store/temp-database.ts'
+import { tempFolder } from '../../support/database.ts'
 
 // What the API says of a form that is wrong is tested with its path (test/http/verify/list/file.test.ts).
 

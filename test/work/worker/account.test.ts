@@ -6,7 +6,7 @@ import { type Database, write } from '../../../src/store/database.ts'
 import { startJob } from '../../../src/store/job/course.ts'
 import type { Books } from '../../../src/work/books/books.ts'
 import type { Entries } from '../../../src/work/books/entries.ts'
-import { knows } from '../../engine/house.ts'
+import { knows } from '../../support/engine.ts'
 import { works } from '../works.ts'
 
 /** Notes what is entered, and settles it as if each result cost a credit. */

@@ -5,8 +5,8 @@ import { memoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Handler, Queue } from '../../../src/queue/queue.ts'
 import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
 import { readJob } from '../../../src/store/job/jobs.ts'
-import { isUnguessable, toRecipients } from '../../engine/house.ts'
-import { settled } from '../house.ts'
+import { isUnguessable, toRecipients } from '../../support/engine.ts'
+import { settled } from '../../support/job.ts'
 import { works } from '../works.ts'
 
 const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))

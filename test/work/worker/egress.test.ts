@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
-import { isUnguessable, mail, toRecipients } from '../../engine/house.ts'
-import type { MxScript } from '../../fake/mx.ts'
-import { BLOCKS_US, mxByEgress } from '../../fake/mx-by-egress.ts'
-import type { ZoneEntry } from '../../fake/zone.ts'
-import { listHouse } from '../house.ts'
+import { isUnguessable, mail, toRecipients } from '../../support/engine.ts'
+import { createTestJob } from '../../support/job.ts'
+import type { MxScript } from '../../support/mx.ts'
+import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 // Of two egresses, `a` is the one that should ask the operator a.test.
 
@@ -18,7 +18,7 @@ async function twoEgresses(
 ) {
   const mx = mxByEgress(scripts)
   const { egresses, dial } = mx
-  const home = await listHouse({ texts, dial, flags, zone, structures: { egresses } })
+  const home = await createTestJob({ texts, dial, flags, zone, structures: { egresses } })
   return {
     ...home,
     mx,
@@ -65,7 +65,7 @@ describe('a list whose operator refuses one egress', () => {
     const mx = mxByEgress({ a: BLOCKS_US, b: BLOCKS_US, c: friendly })
     const { egresses, dial } = mx
     const operators = { 'a.test': { egresses: ['a', 'b', 'c'] } }
-    const { work } = await listHouse({
+    const { work } = await createTestJob({
       texts: users(70),
       ...{ dial, structures: { egresses, operators } },
     })
@@ -282,7 +282,7 @@ describe('an egress that reaches nobody', () => {
   test('is one of two that try a host that is down; a third does not', async () => {
     const mx = mxByEgress({ a: cutOff, b: cutOff, c: cutOff })
     const { egresses, dial } = mx
-    const home = await listHouse({ texts: ['ann@a.test'], dial, structures: { egresses } })
+    const home = await createTestJob({ texts: ['ann@a.test'], dial, structures: { egresses } })
     expect(await home.work()).toMatchObject({ state: 'completed', unknown: 1 })
     expect(await home.reasons()).toEqual(['no_connect'])
     const tried = ['a', 'b', 'c'].filter(name => mx.of(name).dialled.length > 0)

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { classOf } from '../../../src/verdict/verdict.ts'
 import { fickleWorld, TRIES_MAX } from '../../engine/fickle-world.ts'
-import type { FakeClock } from '../../fake/clock.ts'
-import { listHouse } from '../house.ts'
+import type { FakeClock } from '../../support/clock.ts'
+import { createTestJob } from '../../support/job.ts'
 
 const SEEDS = Array.from({ length: 40 }, (_, n) => n + 1)
 /** Every third list is stopped after some minutes, and goes on. */
@@ -15,7 +15,7 @@ test.each(SEEDS)(
     let clock: FakeClock | null = null
     const world = fickleWorld(seed, () => clock as FakeClock)
     const { texts, ledger, egresses, ...given } = world
-    const home = await listHouse({ texts, ...given, structures: { egresses } })
+    const home = await createTestJob({ texts, ...given, structures: { egresses } })
     clock = home.clock
     const stopping = new AbortController()
     const stopAtMs = (seed % 7) * MINUTE + seed * 50

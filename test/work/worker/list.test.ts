@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { startJob } from '../../../src/store/job/course.ts'
-import { isUnguessable, knows, mail, toRecipients } from '../../engine/house.ts'
-import { listHouse } from '../house.ts'
+import { isUnguessable, knows, mail, toRecipients } from '../../support/engine.ts'
+import { createTestJob } from '../../support/job.ts'
 
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
@@ -14,7 +14,7 @@ describe('a job', () => {
       ...['ann@a.test', 'gone@a.test', 'no address', 'ann@nowhere.test', 'ann@b.test', ''],
       ...['ann@a.test', 'ann@A.TEST', 'ann@null.test', 'ann@dark.test'],
     ]
-    const { work, reasons, asked } = await listHouse({
+    const { work, reasons, asked } = await createTestJob({
       texts,
       script: knows('ann'),
       zone: { 'null.test': { MX: [[0, '']] }, 'dark.test': 'server' },
@@ -31,7 +31,7 @@ describe('a job', () => {
   })
 
   test('that needs no mail server is finished without one', async () => {
-    const { work, mx, reasons } = await listHouse({ texts: ['x', 'y', 'z'], script: knows() })
+    const { work, mx, reasons } = await createTestJob({ texts: ['x', 'y', 'z'], script: knows() })
     expect(await work()).toMatchObject({ state: 'completed', undeliverable: 3 })
     expect(await reasons()).toEqual(Array(3).fill('invalid_email'))
     expect(mx.dialled).toEqual([])
@@ -39,7 +39,7 @@ describe('a job', () => {
 
   test('of more rows than a page is routed and asked whole, in connections of a set length', async () => {
     const texts = Array.from({ length: 620 }, (_, n) => `user${n}@${n % 2 === 0 ? 'a' : 'b'}.test`)
-    const { work, asked, mx } = await listHouse({
+    const { work, asked, mx } = await createTestJob({
       texts,
       script: toRecipients(to => (to.startsWith('user') ? OK : UNKNOWN)),
       flags: { recipientsPerSession: '10' },
@@ -56,7 +56,7 @@ describe('a job', () => {
   test('gathers items of an operator while the list is routed, but not for ever', async () => {
     const stop = new AbortController()
     const texts = ['u1@a.test', 'ann@silent.test', 'u2@a.test', 'u3@a.test']
-    const { work, clock, mx } = await listHouse({
+    const { work, clock, mx } = await createTestJob({
       texts,
       script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
       zone: { 'silent.test': 'never' },
@@ -77,7 +77,7 @@ describe('a job', () => {
   test('asks at once when the items of an operator fill a connection', async () => {
     const stop = new AbortController()
     const texts = ['ann@silent.test', 'u1@a.test', 'u2@a.test', 'u3@a.test']
-    const { work, clock, mx } = await listHouse({
+    const { work, clock, mx } = await createTestJob({
       texts,
       script: toRecipients(to => (to.startsWith('u') ? OK : UNKNOWN)),
       zone: { 'silent.test': 'never' },
@@ -99,7 +99,7 @@ describe('a job', () => {
     const texts = Array.from({ length: 60 }, (_, n) => `user${n}@a.test`)
     let open = 0
     let openMax = 0
-    const { work } = await listHouse({
+    const { work } = await createTestJob({
       texts,
       script: {
         greeting: () => {
@@ -124,7 +124,7 @@ describe('a job that is stopped', () => {
     const texts = Array.from({ length: 40 }, (_, n) => `user${n}@${n < 20 ? 'a' : 'b'}.test`)
     const stopping = new AbortController()
     let answered = 0
-    const { work, reasons, asked } = await listHouse({
+    const { work, reasons, asked } = await createTestJob({
       texts,
       script: toRecipients(to => {
         if (isUnguessable(to)) return UNKNOWN
@@ -148,7 +148,10 @@ describe('a job that is stopped', () => {
   })
 
   test('before it began does nothing and can be taken up', async () => {
-    const { work, mx, reasons } = await listHouse({ texts: ['ann@a.test'], script: knows('ann') })
+    const { work, mx, reasons } = await createTestJob({
+      texts: ['ann@a.test'],
+      script: knows('ann'),
+    })
     expect(await work({ stopping: AbortSignal.abort() })).toMatchObject({ done: 0 })
     expect(mx.dialled).toEqual([])
     expect(await work()).toMatchObject({ state: 'completed' })
@@ -157,7 +160,7 @@ describe('a job that is stopped', () => {
 
   test('while a server keeps silent does not wait for it for ever', async () => {
     const stopping = new AbortController()
-    const { work, clock, reasons } = await listHouse({
+    const { work, clock, reasons } = await createTestJob({
       texts: ['ann@a.test'],
       script: toRecipients(() => {
         stopping.abort()
@@ -172,7 +175,7 @@ describe('a job that is stopped', () => {
 
   test('while it waits for a greylist stops at once and keeps the tries', async () => {
     const stopping = new AbortController()
-    const { work, database, clock } = await listHouse({
+    const { work, database, clock } = await createTestJob({
       texts: ['ann@a.test'],
       script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
     })
@@ -189,7 +192,7 @@ describe('a job that is stopped', () => {
 describe('an item that is greylisted', () => {
   test('waits for the time that the server names, and is asked again', async () => {
     const at: number[] = []
-    const house = await listHouse({
+    const house = await createTestJob({
       texts: ['ann@a.test', 'bob@a.test'],
       script: toRecipients(to => {
         if (isUnguessable(to)) return UNKNOWN
@@ -207,7 +210,7 @@ describe('an item that is greylisted', () => {
   })
 
   test('is asked three times and no more, and ends as greylisted', async () => {
-    const { work, reasons, asked } = await listHouse({
+    const { work, reasons, asked } = await createTestJob({
       texts: ['ann@a.test'],
       script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
     })
@@ -217,7 +220,7 @@ describe('an item that is greylisted', () => {
   })
 
   test('waits as long as the settings say, if they say', async () => {
-    const { work, clock } = await listHouse({
+    const { work, clock } = await createTestJob({
       texts: ['ann@a.test'],
       script: toRecipients(to => (isUnguessable(to) ? UNKNOWN : GREYLISTED)),
       flags: { greylistDelayMs: '20' },
@@ -229,7 +232,7 @@ describe('an item that is greylisted', () => {
   })
 
   test('does not wait where nobody wants to', async () => {
-    const { work, clock, reasons, asked } = await listHouse({
+    const { work, clock, reasons, asked } = await createTestJob({
       texts: ['ann@a.test', 'ann@b.test'],
       script: (line, session) =>
         toRecipients(to => (isUnguessable(to) ? UNKNOWN : to.endsWith('a.test') ? GREYLISTED : OK))(
@@ -259,7 +262,7 @@ describe('an operator', () => {
 
   test('that wants a pause has one: its items wait, those of others do not', async () => {
     const doneAt: Record<string, number> = {}
-    const house = await listHouse({
+    const house = await createTestJob({
       texts: TEXTS,
       script: greets(n =>
         n === 0 ? '421 4.7.0 Too many connections, try again later' : undefined,
@@ -275,7 +278,7 @@ describe('an operator', () => {
   })
 
   test('that wants a pause is not waited for where nobody wants to', async () => {
-    const { work, clock, reasons } = await listHouse({
+    const { work, clock, reasons } = await createTestJob({
       texts: TEXTS,
       script: greets(() => '421 4.7.0 Too many connections, try again later'),
     })
@@ -287,7 +290,7 @@ describe('an operator', () => {
 
   test('that refuses us is not asked on; its items say so, and the rest of the list goes on', async () => {
     const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
-    const { work, reasons, mx } = await listHouse({
+    const { work, reasons, mx } = await createTestJob({
       texts: [...many, 'ann@b.test'],
       script: greets(() => '554 5.7.1 Service unavailable; Client host blocked using bl.example'),
       flags: { recipientsPerSession: '5' },
@@ -299,7 +302,7 @@ describe('an operator', () => {
   })
 
   test('that is nowhere to be reached ends nobody else’s work', async () => {
-    const { work, reasons } = await listHouse({
+    const { work, reasons } = await createTestJob({
       texts: TEXTS,
       script: {
         answer: knows('ann'),
@@ -319,7 +322,7 @@ describe('an item that cannot be taken up', () => {
     ['its route is damaged', { route: '{"kind"' }, 'accepted_email'],
     ['its text is no address by the rules of today', { text: 'ann..lee@a.test' }, 'invalid_email'],
   ])('because %s is looked at anew, and ends nothing', async (_, change, reason) => {
-    const { work, database, reasons } = await listHouse({
+    const { work, database, reasons } = await createTestJob({
       texts: ['ann@a.test', 'bob@a.test'],
       script: knows('ann', 'bob'),
       zone: mail('a.test', '192.0.2.1'),
@@ -338,7 +341,7 @@ describe('an item that cannot be taken up', () => {
   test('of an operator that the settings now tell apart is asked at the pace of its own', async () => {
     const domains = ['one.test', 'two.test']
     const texts = domains.flatMap(domain => [1, 2, 3].map(n => `u${n}@${domain}`))
-    const { work, database, mx } = await listHouse({
+    const { work, database, mx } = await createTestJob({
       texts,
       zone: Object.fromEntries([
         ...domains.map(domain => [domain, { MX: [[10, `mx.${domain}`]] }]),
@@ -367,7 +370,7 @@ describe('an item that cannot be taken up', () => {
   })
 
   test('is left for the next time where the job is stopped before the DNS has answered', async () => {
-    const { work, database, clock, reasons } = await listHouse({
+    const { work, database, clock, reasons } = await createTestJob({
       texts: ['ann@never.test'],
       zone: { 'never.test': 'never' },
     })

@@ -7,7 +7,7 @@ import { readJob } from '../../../src/store/job/jobs.ts'
 import { Lists } from '../../../src/work/crew/lists.ts'
 import { Claims } from '../../../src/work/probe/claim.ts'
 import { creditsToResume, resumeJob } from '../../../src/work/resume.ts'
-import { isUnguessable, toRecipients } from '../../engine/house.ts'
+import { isUnguessable, toRecipients } from '../../support/engine.ts'
 import { works } from '../works.ts'
 
 const OK = '250 2.1.5 Ok'

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { type Clock, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import { knows, mail } from '../../engine/house.ts'
-import { refused, scriptedMx } from '../../fake/mx.ts'
-import type { ZoneEntry } from '../../fake/zone.ts'
-import { listHouse } from '../house.ts'
+import { knows, mail } from '../../support/engine.ts'
+import { createTestJob } from '../../support/job.ts'
+import { refused, scriptedMx } from '../../support/mx.ts'
+import type { ZoneEntry } from '../../support/zone.ts'
 
 const DOMAINS = Array.from({ length: 300 }, (_, n) => `d${n}.test`)
 
@@ -30,7 +30,7 @@ async function behind(wall: Wall, openAtMs: number, flags: Record<string, string
       throw refused(to)
     },
   }
-  const home = await listHouse({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial, flags })
+  const home = await createTestJob({ texts: DOMAINS.map(name => `ann@${name}`), zone, dial, flags })
   clock = home.clock
   const begunAt = clock.ticks()
   const passed = () => home.clock.ticks() - begunAt

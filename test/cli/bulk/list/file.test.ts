@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openList } from '../../../../src/cli/bulk/list/file.ts'
-import { tempFolder } from '../../../store/temp-database.ts'
+import { tempFolder } from '../../../support/database.ts'
 
 const hasPipes = spawnSync('mkfifo', ['--version']).status === 0
 

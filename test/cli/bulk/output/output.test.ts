@@ -13,7 +13,7 @@ import { toEntry } from '../../../../src/job/submission.ts'
 import { type Database, write } from '../../../../src/store/database.ts'
 import { recordResults } from '../../../../src/store/job/items.ts'
 import { type Class, classOf } from '../../../../src/verdict/verdict.ts'
-import { addJob, tempDatabase, tempFolder } from '../../../store/temp-database.ts'
+import { addJob, tempDatabase, tempFolder } from '../../../support/database.ts'
 
 const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 

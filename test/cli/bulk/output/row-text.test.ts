@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { rowText } from '../../../../src/cli/bulk/output/row-text.ts'
 import { sandboxResult } from '../../../../src/engine/sandbox.ts'
 import { detectDialect } from '../../../../src/job/csv.ts'
-import { fakeClock } from '../../../fake/clock.ts'
+import { fakeClock } from '../../../support/clock.ts'
 
 const DIALECT = detectDialect(Buffer.from('id,email\n1,a@one.test\n'))
 

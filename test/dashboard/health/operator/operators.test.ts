@@ -8,7 +8,7 @@ import { CatchAllMemory } from '../../../../src/probe/catch-all.ts'
 import { Fleet } from '../../../../src/probe/egress/fleet.ts'
 import { Prober } from '../../../../src/probe/probe.ts'
 import type { Answer } from '../../../../src/smtp/answer.ts'
-import { house, knows, ROW } from '../../../probe/house.ts'
+import { createTestProber, knows, ROW } from '../../../support/prober.ts'
 
 const REFUSAL: Answer = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
@@ -16,7 +16,7 @@ const REFUSAL: Answer = {
 }
 
 function fleetOf(...names: string[]) {
-  const { world, clock } = house(knows())
+  const { world, clock } = createTestProber(knows())
   const catchAll = new CatchAllMemory(clock)
   const probers = names.map(
     name => new Prober({ ...world, egress: { ...world.egress, name } }, () => ROW, catchAll),

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { house } from '../../house.ts'
+import { createTestService } from '../../../support/service.ts'
 
 const PATH = '/v1/verify/batch'
 
 describe('POST /v1/verify/batch', () => {
   test('is a job even for one address, and answers the queued form with links', async () => {
-    const { request, worker } = await house()
+    const { request, worker } = await createTestService()
     const emails = ['a@a.test', 'b@a.test', 'a@a.test']
     const response = await request(PATH, { body: { emails, name: 'March list' } })
     expect(response.status).toBe(200)
@@ -28,7 +28,7 @@ describe('POST /v1/verify/batch', () => {
   })
 
   test('takes 50,000 addresses, and refuses 50,001', async () => {
-    const { request, database } = await house()
+    const { request, database } = await createTestService()
     const emails = Array.from({ length: 50_000 }, (_, n) => `user${n}@a.test`)
     const response = await request(PATH, { body: { emails } })
     expect(await response.json()).toMatchObject({ total_emails: 50_000, valid_emails: 50_000 })
@@ -41,7 +41,7 @@ describe('POST /v1/verify/batch', () => {
   })
 
   test('takes the largest legal body: 50,000 addresses of 254 octets', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const emails = Array.from({ length: 50_000 }, (_, n) => longest(n))
     expect(new Set(emails.map(email => email.length))).toEqual(new Set([254]))
     const response = await request(PATH, { body: { emails } })
@@ -50,7 +50,7 @@ describe('POST /v1/verify/batch', () => {
   })
 
   test('keeps the id of each item', async () => {
-    const { json, database } = await house()
+    const { json, database } = await createTestService()
     const items = [
       { email: 'a@a.test', id: 'x-1' },
       { email: 'b@a.test', id: 2 },
@@ -62,7 +62,7 @@ describe('POST /v1/verify/batch', () => {
   })
 
   test('with deduplicate: false asks each row for itself', async () => {
-    const { json, database } = await house()
+    const { json, database } = await createTestService()
     const emails = ['a@a.test', 'a@a.test']
     expect(await json(PATH, { body: { emails, deduplicate: false } })).toMatchObject({
       duplicates: 0,
@@ -72,7 +72,7 @@ describe('POST /v1/verify/batch', () => {
   })
 
   test('takes a text that is no address as a row', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     const body = await json(PATH, { body: { emails: ['', '  ', 'nonsense', 'a@a.test'] } })
     expect(body).toMatchObject({ total_emails: 4, valid_emails: 1, invalid_format_emails: 3 })
   })
@@ -136,7 +136,7 @@ describe('POST /v1/verify/batch', () => {
       /POST \/v1\/webhooks/,
     ],
   ])('refuses %s', async (_, body, code, error) => {
-    const { request, database } = await house()
+    const { request, database } = await createTestService()
     const response = await request(PATH, { body })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code, error: expect.stringMatching(error) })
@@ -144,7 +144,7 @@ describe('POST /v1/verify/batch', () => {
   })
 
   test('refuses a body of more than 16 MiB before it reads it', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const response = await request(PATH, { body: `{"emails":["${'x'.repeat(17 * 1024 * 1024)}"]}` })
     expect(response.status).toBe(413)
   })
@@ -161,7 +161,7 @@ describe('"async": true', () => {
   const path = '/v1/verify/single'
 
   test('makes a job of one address, and answers its id', async () => {
-    const { request, worker, database, mx } = await house()
+    const { request, worker, database, mx } = await createTestService()
     const response = await request(path, { body: { email: 'ann@a.test', async: true } })
     expect(response.status).toBe(200)
     const body = (await response.json()) as { verification_id: string }
@@ -182,13 +182,13 @@ describe('"async": true', () => {
   })
 
   test('refuses what cannot be an address, as without it', async () => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const response = await request(path, { body: { email: 'nonsense', async: true } })
     expect(await response.json()).toMatchObject({ code: 'invalid_email' })
   })
 
   test.each([{ check_smtp: false }, { force_refresh: true }])('does not go with %j', async more => {
-    const { request } = await house()
+    const { request } = await createTestService()
     const response = await request(path, { body: { email: 'ann@a.test', async: true, ...more } })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'invalid_request' })

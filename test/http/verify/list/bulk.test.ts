@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../../src/verdict/reason.ts'
-import { mail, quiet, toRecipients } from '../../../engine/house.ts'
-import { house } from '../../house.ts'
+import { mail, quiet, toRecipients } from '../../../support/engine.ts'
+import { createTestService } from '../../../support/service.ts'
 
 const PATH = '/v1/verify/bulk'
 const emailsOf = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@a.test`)
 
 describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   test('answers at once, with exactly the fields of the interface', async () => {
-    const { request, settled } = await house()
+    const { request, settled } = await createTestService()
     const emails = ['ann@a.test', 'zoe@a.test', 'nonsense', 'info@a.test']
     const response = await settled(request(PATH, { body: { emails } }))
     expect(response.status).toBe(200)
@@ -32,13 +32,15 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   })
 
   test('counts what is unknown as invalid, so that its summary adds up', async () => {
-    const { json } = await house({ engine: { script: toRecipients(() => '451 4.3.0 Busy') } })
+    const { json } = await createTestService({
+      engine: { script: toRecipients(() => '451 4.3.0 Busy') },
+    })
     const body = await json(PATH, { body: { emails: ['ann@a.test', 'bob@a.test'] } })
     expect(body.summary).toEqual({ total: 2, valid: 0, invalid: 2 })
   })
 
   test('waits 10 seconds and no longer: what is not there by then is unknown, by timeout', async () => {
-    const { request, clock, settled } = await house({
+    const { request, clock, settled } = await createTestService({
       engine: { script: toRecipients(to => (to.startsWith('slow') ? null : '250 2.1.5 Ok')) },
     })
     const begunAt = clock.ticks()
@@ -54,7 +56,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   })
 
   test('does not wait for the connections of lists', async () => {
-    const { json, service } = await house({
+    const { json, service } = await createTestService({
       engine: {
         script: toRecipients(to => {
           if (to.endsWith('@slow.test')) return null
@@ -72,7 +74,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   })
 
   test('waits for no greylist', async () => {
-    const { request, clock, settled } = await house({
+    const { request, clock, settled } = await createTestService({
       engine: { script: toRecipients(() => '450 4.2.0 Greylisted') },
     })
     const begunAt = clock.ticks()
@@ -82,7 +84,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   })
 
   test('asks an address once, however often it stands there, and gives each row its result', async () => {
-    const { json, mx } = await house()
+    const { json, mx } = await createTestService()
     const emails = ['ann@a.test', 'ann@A.test', ' ann@a.test', 'Ann@a.test']
     const { results } = await json(PATH, { body: { emails } })
     expect((results as { email: string; reason: string }[]).map(({ reason }) => reason)).toEqual([
@@ -92,7 +94,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   })
 
   test('is a completed job from then on, with its rows and its history', async () => {
-    const { json, database } = await house()
+    const { json, database } = await createTestService()
     const { job_id } = await json(PATH, { body: { emails: ['ann@a.test', 'zoe@a.test', ''] } })
     const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
     expect(job).toMatchObject({
@@ -118,13 +120,13 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
   })
 
   test('emits no event', async () => {
-    const { json, database } = await house()
+    const { json, database } = await createTestService()
     await json(PATH, { body: { emails: ['ann@a.test'] } })
     expect(await database.db.selectFrom('event').selectAll().execute()).toEqual([])
   })
 
   test('under an Idempotency-Key is one job, answered twice with the same bytes', async () => {
-    const { request, settled, database } = await house()
+    const { request, settled, database } = await createTestService()
     const headers = { 'Idempotency-Key': 'one' }
     const send = () => settled(request(PATH, { body: { emails: ['ann@a.test'] }, headers }))
     const [first, second] = [await send(), await send()]
@@ -140,7 +142,7 @@ function row(email: string, valid: boolean, deliverable: boolean, risk: string, 
 
 describe('POST /v1/verify/bulk with more than 10 addresses', () => {
   test('becomes a job, and answers the queued form alone', async () => {
-    const { request, settled, worker, mx } = await house()
+    const { request, settled, worker, mx } = await createTestService()
     const emails = [...emailsOf(12), 'nonsense', '']
     const response = await settled(request(PATH, { body: { emails } }))
     expect(response.status).toBe(200)
@@ -160,7 +162,7 @@ describe('POST /v1/verify/bulk with more than 10 addresses', () => {
   })
 
   test('has all its rows stored when it is answered, in their order', async () => {
-    const { json, database } = await house()
+    const { json, database } = await createTestService()
     const emails = emailsOf(1_234)
     const { job_id } = await json(PATH, { body: { emails } })
     const job = await database.db.selectFrom('job').selectAll().executeTakeFirstOrThrow()
@@ -174,13 +176,13 @@ describe('POST /v1/verify/bulk with more than 10 addresses', () => {
   })
 
   test('is instant up to the tenth address, and queued from the eleventh on', async () => {
-    const { json } = await house()
+    const { json } = await createTestService()
     expect(await json(PATH, { body: { emails: emailsOf(10) } })).toHaveProperty('instant', true)
     expect(await json(PATH, { body: { emails: emailsOf(11) } })).toHaveProperty('status', 'queued')
   })
 
   test('under an Idempotency-Key is one job; the same key with another list is refused', async () => {
-    const { request, database, worker } = await house()
+    const { request, database, worker } = await createTestService()
     const headers = { 'Idempotency-Key': 'one' }
     const send = (emails: string[]) => request(PATH, { body: { emails }, headers })
     const first = await send(emailsOf(11))
@@ -223,7 +225,7 @@ describe('a list is refused', () => {
       /emails\[0\] is 7; it must be a string/,
     ],
   ])('%s', async (_, body, code, error) => {
-    const { request, database } = await house()
+    const { request, database } = await createTestService()
     const response = await request(PATH, { body })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code, error: expect.stringMatching(error) })
@@ -231,14 +233,14 @@ describe('a list is refused', () => {
   })
 
   test('when its key may not', async () => {
-    const { request, addKey } = await house()
+    const { request, addKey } = await createTestService()
     const key = await addKey({ scopes: ['verify:single'] })
     expect((await request(PATH, { key, body: { emails: ['ann@a.test'] } })).status).toBe(403)
   })
 })
 
 test('a failure after the rows were stored leaves nothing behind', async () => {
-  const home = await house()
+  const home = await createTestService()
   const { database, books, service } = home
   const broken = {
     ...home,

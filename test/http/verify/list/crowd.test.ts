@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Env } from '../../../../src/http/context.ts'
 import type { ApiError } from '../../../../src/http/error/api-error.ts'
 import { LARGE_BYTES, LARGE_MAX, notTooMany } from '../../../../src/http/verify/list/crowd.ts'
-import { quiet } from '../../../engine/house.ts'
+import { quiet } from '../../../support/engine.ts'
 
 function crowded() {
   const over: (() => void)[] = []

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { clearUploads, uploads } from '../../../../src/http/verify/list/upload.ts'
-import { countedRandom } from '../../../fake/random.ts'
-import { tempFolder } from '../../../store/temp-database.ts'
+import { tempFolder } from '../../../support/database.ts'
+import { countedRandom } from '../../../support/random.ts'
 import { FORM, form, fileHouse as house } from './form.ts'
 
 describe('POST /v1/verify/file', () => {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { house, type RequestOptions } from '../../house.ts'
+import { createTestService, type RequestOptions } from '../../../support/service.ts'
 
 const PATH = '/v1/verify/file'
 const BOUNDARY = '----ev'
@@ -20,8 +20,8 @@ export function form(parts: readonly (readonly [field: string, part: Part])[]): 
 }
 
 /** A service that takes files, and shows what it made of them. */
-export async function fileHouse(options: Parameters<typeof house>[0] = {}) {
-  const home = await house(options)
+export async function fileHouse(options: Parameters<typeof createTestService>[0] = {}) {
+  const home = await createTestService(options)
   const send = (body: Uint8Array | string, o: RequestOptions = {}) =>
     home.request(PATH, { body, ...o, headers: { 'Content-Type': FORM, ...o.headers } })
   const upload = (file: string | Uint8Array, fields: Readonly<Record<string, string>> = {}) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answered } from '../../../fake/post.ts'
+import { answered } from '../../../support/webhook-transport.ts'
 import { codeOf } from '../../room.ts'
 import { type Created, endpoint, onlyDelivery } from '../endpoint.ts'
 

@@ -4,7 +4,7 @@ import type { Resolver } from '../../src/dns/resolver.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
 
 /** A DNS that is one round trip away. */
-export const farResolver = (near: Resolver, clock: Clock, roundTripMs: number): Resolver => ({
+export const remoteResolver = (near: Resolver, clock: Clock, roundTripMs: number): Resolver => ({
   async resolve(name, type, signal) {
     await passing(clock, roundTripMs)
     return near.resolve(name, type, signal)
@@ -12,7 +12,7 @@ export const farResolver = (near: Resolver, clock: Clock, roundTripMs: number): 
 })
 
 /** Mail servers that are one round trip away: the handshake takes one, and every byte half of one. */
-export const farDial = (near: Dial, clock: Clock, roundTripMs: number): Dial => ({
+export const remoteDial = (near: Dial, clock: Clock, roundTripMs: number): Dial => ({
   async connect(to, signal) {
     await passing(clock, roundTripMs)
     return farSocket(await near.connect(to, signal), clock, roundTripMs / 2)

@@ -1,22 +1,22 @@
 import { setImmediate } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import type { Clock } from '../../../src/base/clock.ts'
-import type { Log, LogFields } from '../../../src/base/log.ts'
-import { createSeal } from '../../../src/base/seal.ts'
-import type { EventKind } from '../../../src/hook/event.ts'
-import { memoryQueue } from '../../../src/queue/memory-queue.ts'
-import { createAccount } from '../../../src/store/account/accounts.ts'
-import { type Database, write } from '../../../src/store/database.ts'
-import { emit } from '../../../src/store/event/events.ts'
-import { createWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
-import type { AttemptTable, DeliveryTable, WebhookTable } from '../../../src/store/schema.ts'
-import type { Deliveries } from '../../../src/work/deliver/deliveries.ts'
-import { type DeliveryParts, startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
-import type { Letter, Post } from '../../../src/work/post/post.ts'
-import { type FakeClock, fakeClock } from '../../fake/clock.ts'
-import { fakePost } from '../../fake/post.ts'
-import { countedRandom } from '../../fake/random.ts'
-import { tempDatabase } from '../../store/temp-database.ts'
+import type { Clock } from '../../src/base/clock.ts'
+import type { Log, LogFields } from '../../src/base/log.ts'
+import { createSeal } from '../../src/base/seal.ts'
+import type { EventKind } from '../../src/hook/event.ts'
+import { memoryQueue } from '../../src/queue/memory-queue.ts'
+import { createAccount } from '../../src/store/account/accounts.ts'
+import { type Database, write } from '../../src/store/database.ts'
+import { emit } from '../../src/store/event/events.ts'
+import { createWebhook, type Webhook } from '../../src/store/event/webhooks.ts'
+import type { AttemptTable, DeliveryTable, WebhookTable } from '../../src/store/schema.ts'
+import type { Deliveries } from '../../src/work/deliver/deliveries.ts'
+import { type DeliveryParts, startDeliveries } from '../../src/work/deliver/start-deliveries.ts'
+import type { Letter, Post } from '../../src/work/post/post.ts'
+import { type FakeClock, fakeClock } from './clock.ts'
+import { tempDatabase } from './database.ts'
+import { countedRandom } from './random.ts'
+import { fakePost } from './webhook-transport.ts'
 
 type Options = {
   /** False: nobody looks by the clock for what is due, so that only the queue's own time counts. */
@@ -27,7 +27,7 @@ type Options = {
 export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
 /** Deliveries over a database, a clock, and a post that keeps what it got; an account is there. */
-export async function house({ watches = true, clock = fakeClock() }: Options = {}) {
+export async function createTestDelivery({ watches = true, clock = fakeClock() }: Options = {}) {
   const database = await tempDatabase({ clock })
   const random = countedRandom()
   const seal = createSeal('a secret of tests', random)
@@ -103,7 +103,7 @@ export async function house({ watches = true, clock = fakeClock() }: Options = {
   }
 }
 
-export type House = Awaited<ReturnType<typeof house>>
+export type TestDelivery = Awaited<ReturnType<typeof createTestDelivery>>
 
 /** Lets everything go on that can, until a condition holds. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {

@@ -15,18 +15,18 @@ import { write } from '../../src/store/database.ts'
 import { openLimits } from '../../src/store/limit/file-limits.ts'
 import { createBooks } from '../../src/work/books/books.ts'
 import type { JobWorker } from '../../src/work/worker.ts'
-import { house as engineHouse } from '../engine/house.ts'
-import { fakePost } from '../fake/post.ts'
-import { countedRandom } from '../fake/random.ts'
-import { tempDatabase, tempFolder } from '../store/temp-database.ts'
-import { underContract } from './contract/contract.ts'
+import { underContract } from '../http/contract/contract.ts'
+import { tempDatabase, tempFolder } from './database.ts'
+import { createTestEngine } from './engine.ts'
+import { countedRandom } from './random.ts'
+import { fakePost } from './webhook-transport.ts'
 
 type HouseOptions = {
   /** Of the account that is there from the start. */
   readonly plan?: string
   readonly settings?: Partial<ServiceSettings>
   /** What the mail world looks like. */
-  readonly engine?: Parameters<typeof engineHouse>[0]
+  readonly engine?: Parameters<typeof createTestEngine>[0]
   /** What stands in for parts of the service. */
   readonly parts?: Partial<Service>
 }
@@ -44,8 +44,8 @@ export type RequestOptions = {
 }
 
 /** The service without a port: a database of its own, a clock that stands, chance that counts, an account and its key. */
-export async function house({ plan = 'enterprise', ...given }: HouseOptions = {}) {
-  const { engine, clock, zone, mx, settled } = engineHouse(given.engine)
+export async function createTestService({ plan = 'enterprise', ...given }: HouseOptions = {}) {
+  const { engine, clock, zone, mx, settled } = createTestEngine(given.engine)
   const database = await tempDatabase({ clock })
   const random = countedRandom()
   const { log, lines } = noted()

@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
-import { type Log, silentLog } from '../../../src/base/log.ts'
-import { systemRandom } from '../../../src/base/random.ts'
-import { bossQueue } from '../../../src/queue/boss-queue.ts'
-import type { Queue } from '../../../src/queue/queue.ts'
-import { namingClient } from '../../../src/store/postgres/client.ts'
-import { ask } from '../../fake/postgres-server.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { type Log, silentLog } from '../../src/base/log.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { bossQueue } from '../../src/queue/boss-queue.ts'
+import type { Queue } from '../../src/queue/queue.ts'
+import { namingClient } from '../../src/store/postgres/client.ts'
+import { tempPostgres } from './database.ts'
+import { ask } from './postgres-server.ts'
 
 /** The URL of a PostgreSQL database in which nobody has put anything yet. */
 export async function emptyPostgres(): Promise<string> {

@@ -4,10 +4,10 @@ import type { ApiBindings } from '../../src/dashboard/parts.ts'
 import { type FirstKeys, firstKeys } from '../../src/dashboard/session/welcome.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { Env } from '../../src/http/context.ts'
-import { house as serviceHouse } from '../http/house.ts'
-import { idleHealth } from './idle-health.ts'
+import { idleHealth } from '../dashboard/idle-health.ts'
+import { createTestService } from './service.ts'
 
-type Options = Parameters<typeof serviceHouse>[0] & {
+type Options = Parameters<typeof createTestService>[0] & {
   readonly health?: Partial<HealthSource>
   /** False: nobody is signed in at first. */
   readonly signIn?: boolean
@@ -23,12 +23,12 @@ export type Answer = {
 export type Fields = Readonly<Record<string, string | readonly string[]>>
 
 /** The dashboard without a port or a browser, over the house of the API; signed in with the key that may do everything. */
-export async function dashboardHouse({
+export async function createTestDashboard({
   health,
   signIn: isSignedIn = true,
   ...given
 }: Options = {}) {
-  const inner = await serviceHouse(given)
+  const inner = await createTestService(given)
   const { service, app: api, key } = inner
   const keys: FirstKeys = firstKeys(service.clock, service.random)
   const pages = createDashboard({

@@ -1,9 +1,9 @@
-import { EVENT_KINDS } from '../../../src/hook/event.ts'
-import { type Database, write } from '../../../src/store/database.ts'
-import { type NewAttempt, recordAttempts } from '../../../src/store/event/deliveries.ts'
-import { createWebhook, type NewWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
-import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../../src/store/schema.ts'
-import { tempDatabase } from '../temp-database.ts'
+import { EVENT_KINDS } from '../../src/hook/event.ts'
+import { type Database, write } from '../../src/store/database.ts'
+import { type NewAttempt, recordAttempts } from '../../src/store/event/deliveries.ts'
+import { createWebhook, type NewWebhook, type Webhook } from '../../src/store/event/webhooks.ts'
+import type { DeliveryTable, DeliveryTrigger, NoticeTable } from '../../src/store/schema.ts'
+import { tempDatabase } from './database.ts'
 
 /** A webhook that is on, subscribed to everything. */
 export const addWebhook = (database: Database, given: Partial<NewWebhook> = {}): Promise<Webhook> =>
@@ -67,7 +67,7 @@ export const attemptsOf = ({ db }: Database) =>
   db.selectFrom('attempt').selectAll().orderBy('delivery_id').orderBy('number').execute()
 
 /** A webhook with these deliveries, each due for the first time. */
-export async function houseOf(...ids: string[]): Promise<Database> {
+export async function createDeliveries(...ids: string[]): Promise<Database> {
   const database = await tempDatabase()
   await addWebhook(database)
   for (const id of ids) await addDelivery(database, id, { at: 100 })

@@ -2,11 +2,11 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
-import { missingDns, type RealDns, startDns } from './dns.ts'
-import { freeNameServer, freePort, type RealServer } from './server.ts'
+import { missingDns, type RealDns, startDns } from '../real/dns.ts'
+import { freeNameServer, freePort, type RealServer } from '../real/server.ts'
 
 /** Real mail servers with their DNS, and engines that know nothing else of the world. */
-export type RealHouse = {
+export type RealServers = {
   /** The true engine, at no pace but that of the servers. */
   engine(options?: EngineOptions): Engine
   readonly dns: RealDns
@@ -23,7 +23,7 @@ export const missingOf = (servers: readonly RealServer[]): string | null =>
 export const REQUIRED = process.env.EV_REAL_SERVERS === 'required'
 
 /** Starts the DNS and all servers; when one fails, those that run are stopped. */
-export async function startHouse(servers: readonly RealServer[]): Promise<RealHouse> {
+export async function startRealServers(servers: readonly RealServer[]): Promise<RealServers> {
   const home = mkdtempSync(join(tmpdir(), 'ev-real-'))
   // The servers' own users enter it.
   chmodSync(home, 0o755)

@@ -1,13 +1,13 @@
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
-import { silentLog } from '../../../src/base/log.ts'
-import { Pace, type PaceRow } from '../../../src/probe/pace.ts'
-import type { Answer } from '../../../src/smtp/answer.ts'
-import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
-import { openPaces, type Paces } from '../../../src/store/cluster/pace/paces.ts'
-import type { StoredPace } from '../../../src/store/cluster/pace/stored.ts'
-import { type Database, openDatabase } from '../../../src/store/database.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { Pace, type PaceRow } from '../../src/probe/pace.ts'
+import type { Answer } from '../../src/smtp/answer.ts'
+import { joinCluster, leaveCluster } from '../../src/store/cluster/members.ts'
+import { openPaces, type Paces } from '../../src/store/cluster/pace/paces.ts'
+import type { StoredPace } from '../../src/store/cluster/pace/stored.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { tempPostgres } from './database.ts'
 
 export const ROW: PaceRow = {
   sessionsMax: 2,

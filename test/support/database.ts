@@ -10,9 +10,9 @@ import { fileItems, queuedItems } from '../../src/store/job/items.ts'
 import { createJob, type Job } from '../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../src/store/job/loading.ts'
 import { TABLES } from '../../src/store/schema.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
-import { ask } from '../fake/postgres-server.ts'
-import { TEMPLATE } from '../postgres.ts'
+import { type FakeClock, fakeClock } from './clock.ts'
+import { ask } from './postgres-server.ts'
+import { TEMPLATE } from './postgres-setup.ts'
 
 /** An empty folder that goes with the test. */
 export function tempFolder(): string {

@@ -3,10 +3,10 @@ import type { Log } from '../../src/base/log.ts'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { type MxScript, type MxSession, scriptedMx } from '../fake/mx.ts'
-import { countedRandom } from '../fake/random.ts'
-import { type ZoneEntry, zone } from '../fake/zone.ts'
+import { fakeClock } from './clock.ts'
+import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
+import { countedRandom } from './random.ts'
+import { type ZoneEntry, zone } from './zone.ts'
 
 type HouseOptions = {
   /** What every exchanger says; by default it knows `ann`, `bob` and `info`. */
@@ -19,7 +19,7 @@ type HouseOptions = {
 }
 
 /** An engine as users build it, with a DNS, an exchanger and a clock of our own: no socket, no waiting. */
-export function house({
+export function createTestEngine({
   script = knows('ann', 'bob', 'info'),
   resolver = zone => zone,
   dial = mx => mx,

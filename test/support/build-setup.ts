@@ -10,7 +10,7 @@ declare module 'vitest' {
   }
 }
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 /** What a build that succeeds writes last. */
 const LAST = join(root, 'dist/address/lists/free.txt')
 

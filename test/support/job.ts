@@ -10,18 +10,18 @@ import { resultPage } from '../../src/store/job/results.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
 import { type Doors, wireEngine } from '../../src/wire.ts'
 import { startWorker } from '../../src/work/start-worker.ts'
-import { mail, quiet } from '../engine/house.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
-import { type MxScript, scriptedMx } from '../fake/mx.ts'
-import { countedRandom } from '../fake/random.ts'
-import { type ZoneEntry, zone } from '../fake/zone.ts'
-import { tempDatabase, tempFolder } from '../store/temp-database.ts'
+import { type FakeClock, fakeClock } from './clock.ts'
+import { tempDatabase, tempFolder } from './database.ts'
+import { mail, quiet } from './engine.ts'
+import { type MxScript, scriptedMx } from './mx.ts'
+import { countedRandom } from './random.ts'
+import { type ZoneEntry, zone } from './zone.ts'
 
 const JOB = 'job_a'
 const STEP_MS = 50
 const DAY_MS = 86_400_000
 
-export type Surroundings = {
+export type JobDepsOptions = {
   readonly script?: MxScript | NonNullable<MxScript['answer']>
   /** Beside `a.test` and `b.test`, each with an exchanger of its own. */
   readonly zone?: Readonly<Record<string, ZoneEntry>>
@@ -31,7 +31,7 @@ export type Surroundings = {
   readonly dial?: NonNullable<Doors['dial']>
 }
 
-type ListHouse = Surroundings & { readonly texts: readonly string[] }
+type ListHouse = JobDepsOptions & { readonly texts: readonly string[] }
 
 type Work = {
   readonly wait?: boolean
@@ -40,7 +40,7 @@ type Work = {
 }
 
 /** A database and the mail that its lists meet, with a clock that moves when told. */
-export async function surroundings({ script = {}, flags = {}, ...given }: Surroundings) {
+export async function createJobDeps({ script = {}, flags = {}, ...given }: JobDepsOptions) {
   const clock = fakeClock()
   const file = join(tempFolder(), 'ev.sqlite')
   const database = await tempDatabase({ clock, file })
@@ -67,8 +67,8 @@ export async function surroundings({ script = {}, flags = {}, ...given }: Surrou
 }
 
 /** A list and what it meets. */
-export async function listHouse({ texts, ...given }: ListHouse) {
-  const { clock, database, names, mx, complaints, configWith, doors } = await surroundings(given)
+export async function createTestJob({ texts, ...given }: ListHouse) {
+  const { clock, database, names, mx, complaints, configWith, doors } = await createJobDeps(given)
   await load(database, texts)
 
   /** Works on the job as a process of its own would, until it is finished or `stopping` aborts. */

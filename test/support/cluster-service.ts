@@ -1,44 +1,44 @@
 import { onTestFinished } from 'vitest'
-import { newSecret } from '../../../src/account/key.ts'
-import { IP_LIMITS, PLANS } from '../../../src/account/plan.ts'
-import type { Scope } from '../../../src/account/scope.ts'
-import { systemClock } from '../../../src/base/clock.ts'
-import type { LogFields } from '../../../src/base/log.ts'
-import { systemRandom } from '../../../src/base/random.ts'
-import { createSeal } from '../../../src/base/seal.ts'
-import { createDashboard } from '../../../src/dashboard/dashboard.ts'
-import type { HealthSource } from '../../../src/dashboard/health/source.ts'
-import { firstKeys } from '../../../src/dashboard/session/welcome.ts'
-import { closeApp, createApp } from '../../../src/http/app.ts'
-import type { Env } from '../../../src/http/context.ts'
-import type { Service, ServiceSettings } from '../../../src/http/service.ts'
-import { createAccount } from '../../../src/store/account/accounts.ts'
-import { createKey, type NewKey } from '../../../src/store/account/keys.ts'
-import { type Database, openDatabase, write } from '../../../src/store/database.ts'
-import { serverLimits } from '../../../src/store/limit/server-limits.ts'
-import { createBooks } from '../../../src/work/books/books.ts'
-import { idleHealth } from '../../dashboard/idle-health.ts'
-import { house as engineHouse } from '../../engine/house.ts'
-import { fakePost } from '../../fake/post.ts'
-import { underContract } from '../../http/contract/contract.ts'
-import { idleWorker, type RequestOptions } from '../../http/house.ts'
-import { tempFolder } from '../../store/temp-database.ts'
+import { newSecret } from '../../src/account/key.ts'
+import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
+import type { Scope } from '../../src/account/scope.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import type { LogFields } from '../../src/base/log.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { createSeal } from '../../src/base/seal.ts'
+import { createDashboard } from '../../src/dashboard/dashboard.ts'
+import type { HealthSource } from '../../src/dashboard/health/source.ts'
+import { firstKeys } from '../../src/dashboard/session/welcome.ts'
+import { closeApp, createApp } from '../../src/http/app.ts'
+import type { Env } from '../../src/http/context.ts'
+import type { Service, ServiceSettings } from '../../src/http/service.ts'
+import { createAccount } from '../../src/store/account/accounts.ts'
+import { createKey, type NewKey } from '../../src/store/account/keys.ts'
+import { type Database, openDatabase, write } from '../../src/store/database.ts'
+import { serverLimits } from '../../src/store/limit/server-limits.ts'
+import { createBooks } from '../../src/work/books/books.ts'
+import { idleHealth } from '../dashboard/idle-health.ts'
+import { underContract } from '../http/contract/contract.ts'
+import { tempFolder } from './database.ts'
+import { createTestEngine } from './engine.ts'
+import { idleWorker, type RequestOptions } from './service.ts'
+import { fakePost } from './webhook-transport.ts'
 
 type ServerOptions = {
   readonly settings?: Partial<ServiceSettings>
-  readonly engine?: Parameters<typeof engineHouse>[0]
+  readonly engine?: Parameters<typeof createTestEngine>[0]
   /** What stands in for parts of the service. */
   readonly parts?: (database: Database) => Partial<Service>
   readonly health?: Partial<HealthSource>
 }
 
 /** One `ev serve` without a port, on a PostgreSQL and by the time of this machine. Nobody works on its jobs unless that is handed in. */
-export async function server(url: string, given: ServerOptions = {}) {
+export async function createClusterService(url: string, given: ServerOptions = {}) {
   const [clock, random] = [systemClock, systemRandom]
   const database = await openDatabase(url, clock)
   const { log, lines } = noted()
   const plans = new Map(PLANS.map(one => [one.name, one]))
-  const { engine, zone } = engineHouse({
+  const { engine, zone } = createTestEngine({
     ...given.engine,
     engine: { clock, ...given.engine?.engine },
   })
@@ -94,10 +94,14 @@ export async function server(url: string, given: ServerOptions = {}) {
   return { service, database, app, lines, request }
 }
 
-export type Server = Awaited<ReturnType<typeof server>>
+export type ClusterService = Awaited<ReturnType<typeof createClusterService>>
 
 /** Asks for a page as a browser does. */
-export const page = async ({ app }: Server, path: string, init: RequestInit): Promise<Response> => {
+export const page = async (
+  { app }: ClusterService,
+  path: string,
+  init: RequestInit,
+): Promise<Response> => {
   const headers = { 'Sec-Fetch-Site': 'same-origin', ...init.headers }
   const bindings = { incoming: { socket: { remoteAddress: '192.0.2.1' }, httpVersionMajor: 1 } }
   return app.fetch(new Request(`https://ev.test${path}`, { ...init, headers }), bindings)

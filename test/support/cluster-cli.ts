@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { systemClock } from '../../../src/base/clock.ts'
-import { type Database, openDatabase } from '../../../src/store/database.ts'
-import { emptyFolder, type Running, runEv, startEv } from '../../cli/run-ev.ts'
-import { tempPostgres } from '../../store/temp-database.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { tempPostgres } from './database.ts'
+import { emptyFolder, type Running, runEv, startEv } from './ev-process.ts'
 
 /** In every URL of these tests; it must be seen nowhere. The server of the tests lets in whoever comes. */
 export const CANARY = 'c4nary-s3cret'

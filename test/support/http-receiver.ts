@@ -5,8 +5,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { answerAs } from './receiver-answer.ts'
-import { type CertificateKind, certificateOf, testAuthority } from './receiver-certificate.ts'
+import { type CertificateKind, certificateOf, testAuthority } from './certificate.ts'
+import { answerAs } from './http-receiver-reply.ts'
 
 export type ReceiverOptions = {
   /** The name in its certificate and in `url`; `hook.example` when left out. Tests' zones let it mean 127.0.0.1. */

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { type Database, openDatabase } from '../../src/store/database.ts'
-import { type FakeClock, fakeClock } from '../fake/clock.ts'
-import { tempPostgres } from './temp-database.ts'
+import { type FakeClock, fakeClock } from './clock.ts'
+import { tempPostgres } from './database.ts'
 
 /** A PostgreSQL database of its own, as two servers that share it have it; closed with the test. */
 export async function twoServers(

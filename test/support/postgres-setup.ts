@@ -1,7 +1,7 @@
 import type { TestProject } from 'vitest/node'
-import { systemClock } from '../src/base/clock.ts'
-import { openDatabase } from '../src/store/database.ts'
-import { startPostgres } from './fake/postgres-server.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { startPostgres } from './postgres-server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

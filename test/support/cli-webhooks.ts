@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { systemClock } from '../../../src/base/clock.ts'
-import { type Database, openDatabase } from '../../../src/store/database.ts'
-import { addAccount } from '../../store/account/house.ts'
-import { emptyFolder, type Ran, runEv } from '../run-ev.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { addAccount } from './account-rows.ts'
+import { emptyFolder, type Ran, runEv } from './ev-process.ts'
 
 /** Runs `ev` in its home, where it meets no network. */
 export const ev = (home: string, ...args: string[]): Promise<Ran> =>

@@ -1,4 +1,4 @@
-import { type Ran, type Running, startEv } from '../../cli/run-ev.ts'
+import { type Ran, type Running, startEv } from './ev-process.ts'
 
 /** `ev serve` in a process of its own. */
 export type ServiceProcess = Pick<Running, 'child' | 'ended'> & {

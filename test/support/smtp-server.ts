@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { onTestFinished } from 'vitest'
-import { type CertificateKind, certificateOf } from './receiver-certificate.ts'
+import { type CertificateKind, certificateOf } from './certificate.ts'
 
 export type Taken = {
   readonly from: string

@@ -10,10 +10,10 @@ import { Places } from '../../src/probe/places.ts'
 import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
-import { fakeClock } from '../fake/clock.ts'
-import { type MxScript, type MxSession, scriptedMx } from '../fake/mx.ts'
-import { countedRandom } from '../fake/random.ts'
-import { type ZoneEntry, zone } from '../fake/zone.ts'
+import { fakeClock } from './clock.ts'
+import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
+import { countedRandom } from './random.ts'
+import { type ZoneEntry, zone } from './zone.ts'
 
 export const ROW: PaceRow = {
   sessionsMax: 5,
@@ -49,7 +49,7 @@ type HouseOptions = {
 }
 
 /** A prober whose every exchanger plays `script`; by default `mx.test` is at 192.0.2.1. */
-export function house(
+export function createTestProber(
   script: MxScript | NonNullable<MxScript['answer']>,
   options: HouseOptions = {},
 ) {

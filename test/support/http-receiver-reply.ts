@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Clock, SECOND, sleep } from '../../src/base/clock.ts'
-import type { Told } from './receiver.ts'
+import type { Told } from './http-receiver.ts'
 
 type Line = {
   readonly clock: Clock
