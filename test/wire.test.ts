@@ -6,10 +6,11 @@ import type { KnownCatchAll } from '../src/probe/catch-all-share.ts'
 import { classOf } from '../src/verdict/verdict.ts'
 import { wireEngine } from '../src/wire.ts'
 import { fakeClock } from './support/clock.ts'
-import { isUnguessable, knows, mail, quiet } from './support/engine.ts'
+import { isUnguessable, knows, mail } from './support/engine.ts'
 import { scriptedMx } from './support/mx.ts'
 import { countedRandom } from './support/random.ts'
 import { fakePaceShare } from './support/shared-rate-state.ts'
+import { drainEventLoop } from './support/wait.ts'
 import { zone } from './support/zone.ts'
 
 /** An engine as a member of a cluster has it. */
@@ -65,7 +66,7 @@ test('a list waits until they can be, and loses nothing', async () => {
   expect([told, recipients()]).toEqual([[], []])
   paces.fault = null
   await clock.advance(SECOND)
-  await quiet()
+  await drainEventLoop()
   await run
   expect(told.toSorted()).toEqual(['ann@a.test accepted_email', 'nobody@a.test rejected_email'])
 })

@@ -5,8 +5,8 @@ import { openDatabase } from '../../src/store/database.ts'
 import { createJob } from '../../src/store/job/jobs.ts'
 import { startJanitor } from '../../src/work/janitor.ts'
 import { MIXED, seedJob } from '../http/jobs/seed.ts'
-import { noted } from '../support/cluster-service.ts'
 import { tempFolder, tempPostgres } from '../support/database.ts'
+import { recordingLog } from '../support/log.ts'
 
 test('janitors of several servers remove what is old together, and leave a list that one of them is taking', async () => {
   const url = await tempPostgres()
@@ -29,7 +29,7 @@ test('janitors of several servers remove what is old together, and leave a list 
   await age('job_left', 'created_at', HOUR + MINUTE)
   await age('job_taking', 'created_at', HOUR - MINUTE)
 
-  const { log, lines } = noted()
+  const { log, lines } = recordingLog()
   const janitors = await Promise.all(
     Array.from({ length: 3 }, async () => {
       const own = await openDatabase(url, systemClock)

@@ -6,6 +6,7 @@ import { SECOND, systemClock } from '../../src/base/clock.ts'
 import { createNodeResolver, type NodeResolverOptions } from '../../src/dns/node-resolver.ts'
 import { fakeClock } from '../support/clock.ts'
 import { type Asked, type NameServer, nameServer } from '../support/name-server.ts'
+import { waitUntil } from '../support/wait.ts'
 
 const open: { close(): unknown }[] = []
 afterEach(async () => {
@@ -152,7 +153,7 @@ describe('what DNS says', () => {
     for (let i = 1; i <= 3; i++) {
       await server.arrived(i)
       // TCP is refused at once, and the same server is not asked again before patience runs out.
-      await until(() => clock.pending === 2)
+      await waitUntil(() => clock.pending === 2)
       await clock.advance(1.5 * SECOND)
     }
     expect(await answer).toEqual({ fault: 'server' })
@@ -333,7 +334,7 @@ describe('silence and faults', () => {
     await before.close()
     const { clock, resolver } = resolverOver([before])
     const answer = resolver.resolve('a.test', 'MX')
-    await until(() => clock.pending === 2)
+    await waitUntil(() => clock.pending === 2)
     await serve(goodMx, Number(before.address.split(':')[1]))
     await clock.advance(1.5 * SECOND)
     expect(await answer).toEqual(GOOD)
@@ -498,7 +499,3 @@ describe('which servers', () => {
     )
   })
 })
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await setImmediate()
-}

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { createTestEngine, isUnguessable, knows, quiet, toRecipients } from '../support/engine.ts'
+import { createTestEngine, isUnguessable, knows, toRecipients } from '../support/engine.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
@@ -84,7 +85,7 @@ describe('an end before its time', () => {
     const { engine } = createTestEngine({ script: { greeting: null } })
     const abort = new AbortController()
     const verifying = engine.verify('ann@a.test', { signal: abort.signal })
-    await quiet()
+    await drainEventLoop()
     abort.abort(new Error('changed my mind'))
     await expect(verifying).rejects.toThrow('changed my mind')
     await engine.close()
@@ -112,7 +113,7 @@ describe('an end before its time', () => {
     const abort = new AbortController()
     const leaving = engine.verify('ann@a.test', { signal: abort.signal })
     const staying = engine.verify('ann@a.test')
-    await quiet()
+    await drainEventLoop()
     abort.abort()
     await expect(leaving).rejects.toThrow()
     answer()
@@ -122,11 +123,11 @@ describe('an end before its time', () => {
   test('close gives up what is under way, and leaves no connection and no timer', async () => {
     const { engine, mx, clock } = createTestEngine({ script: { greeting: null } })
     const verifying = engine.verify('ann@a.test')
-    await quiet()
+    await drainEventLoop()
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([false])
     await engine.close()
     expect((await verifying).verdict).toMatchObject({ valid: false, risk: 'unknown' })
-    await quiet()
+    await drainEventLoop()
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
     await clock.advance(20)
     expect(clock.pending).toBe(0)
@@ -156,7 +157,7 @@ describe('an end before its time', () => {
     const closing = engine.close().then(() => {
       closed = true
     })
-    await quiet()
+    await drainEventLoop()
     expect({ closed, gone: mx.sessions[0]?.closed }).toEqual({ closed: false, gone: false })
     bye()
     await closing

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/index.ts'
-import { createTestEngine, quiet, reasonsOf } from '../support/engine.ts'
+import { createTestEngine, reasonsOf } from '../support/engine.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 const users = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
@@ -21,7 +22,7 @@ describe('the two steps of a job', () => {
     const { engine } = createTestEngine({ zone: { 'silent.test': 'never' } })
     const silent = engine.routeOne('ann@silent.test')
     const other = engine.routeOne('ann@a.test')
-    await quiet()
+    await drainEventLoop()
     expect('inquiry' in (await other)).toBe(true)
     await engine.close()
     expect(await silent).toMatchObject({ result: { verdict: { reason: 'dns_error' } } })
@@ -83,10 +84,10 @@ describe('the two steps of a job', () => {
       signal: abort.signal,
       onResult: (_, result) => results.push(result),
     })
-    await quiet()
+    await drainEventLoop()
     void end({ abort, close: () => engine.close() })
     await settled(probing)
-    await quiet()
+    await drainEventLoop()
     expect(results.map(({ email }) => email).toSorted()).toEqual(users(5))
     expect(new Set(results.map(({ verdict }) => verdict.risk))).toEqual(new Set(['unknown']))
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])

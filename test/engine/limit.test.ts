@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { limited, orAborted } from '../../src/engine/limit.ts'
 import { fakeClock } from '../support/clock.ts'
-import { quiet } from '../support/engine.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 describe('a limit', () => {
   test('aborts when its time is over, and not before', async () => {
@@ -71,7 +71,7 @@ describe('a wait that may be given up', () => {
   test('gives what came, and hangs nothing on the signal', async () => {
     const { signal } = new AbortController()
     expect(await orAborted(Promise.resolve(7), signal)).toBe(7)
-    await quiet()
+    await drainEventLoop()
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
   })
 

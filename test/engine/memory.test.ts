@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE } from '../../src/base/clock.ts'
 import type { ResultMemory } from '../../src/engine/memory.ts'
-import { createTestEngine, isUnguessable, knows, quiet, toRecipients } from '../support/engine.ts'
+import { createTestEngine, isUnguessable, knows, toRecipients } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 /** A server whose opinion of `ann` can be changed. */
 function fickle(first: string | null) {
@@ -34,11 +35,11 @@ describe('what is remembered, and how long it is fresh', () => {
     const second = await verify('ann@a.test')
     expect(second).toMatchObject({ verdict: first.verdict, cached: true })
     expect(second.checkedAt).toBe(first.checkedAt)
-    await quiet()
+    await drainEventLoop()
     expect(ann(recipients())).toBe(1)
     await clock.advance(2 * MINUTE)
     await verify('ann@a.test')
-    await quiet()
+    await drainEventLoop()
     expect(ann(recipients())).toBe(2)
     await engine.close()
   })
@@ -89,7 +90,7 @@ describe('an answer that is no longer fresh', () => {
       cached: true,
       tookMs: 0,
     })
-    await quiet()
+    await drainEventLoop()
     // What was asked behind it serves from now on: a definite 5xx takes the place of an older 2xx.
     expect(await verify('ann@a.test')).toMatchObject({
       verdict: { reason: 'rejected_email' },
@@ -106,7 +107,7 @@ describe('an answer that is no longer fresh', () => {
     say(LATER)
     for (let times = 0; times < 3; times++) {
       expect((await verify('ann@a.test')).verdict.reason).toBe('accepted_email')
-      await quiet()
+      await drainEventLoop()
     }
     await engine.close()
   })
@@ -118,7 +119,7 @@ describe('an answer that is no longer fresh', () => {
     say(LATER)
     await clock.advance(7 * DAY - MINUTE)
     expect(await reason('ann@a.test')).toBe('accepted_email')
-    await quiet()
+    await drainEventLoop()
     await clock.advance(2 * MINUTE)
     expect(await reason('ann@a.test')).toBe('unavailable_smtp')
   })

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { DAY, HOUR } from '../../src/base/clock.ts'
 import { processMemory, type Remembered, type ResultMemory } from '../../src/engine/memory.ts'
 import { fakeClock } from '../support/clock.ts'
-import { createTestEngine, quiet } from '../support/engine.ts'
+import { createTestEngine } from '../support/engine.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 const ann = (recipients: readonly string[]) => recipients.filter(to => to.startsWith('ann@')).length
 
@@ -42,7 +43,7 @@ describe('a memory of one’s own', () => {
     const now = fakeClock().now()
     const { verify, recipients } = createTestEngine({ engine: { memory: holding(now + DAY) } })
     expect((await verify('ann@a.test')).cached).toBe(true)
-    await quiet()
+    await drainEventLoop()
     expect(ann(recipients())).toBe(1)
   })
 

@@ -1,17 +1,18 @@
 import { expect, test } from 'vitest'
 import { Places } from '../../src/probe/places.ts'
-import { ask, createTestProber, quiet } from '../support/prober.ts'
+import { ask, createTestProber } from '../support/prober.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 test('a place is free again when it is handed back, once', async () => {
   const places = new Places(1)
   const handBack = await places.take()
   let taken = 0
   for (const _ of [1, 2]) void places.take().then(() => taken++)
-  await quiet()
+  await drainEventLoop()
   expect(taken).toBe(0)
   handBack()
   handBack()
-  await quiet()
+  await drainEventLoop()
   expect(taken).toBe(1)
 })
 
@@ -26,10 +27,10 @@ test('a connection of a list keeps its place until its farewell is over', async 
     { world: { places: new Places(1) } },
   )
   const first = home.begin([ask('ann@a.test')])
-  await quiet()
+  await drainEventLoop()
   expect(first.answered).toBe(true)
   const second = home.begin([ask('ben@b.test')])
-  await quiet()
+  await drainEventLoop()
   expect(farewells).toBe(1)
   expect(home.mx.sessions).toHaveLength(1)
   await first.end()
@@ -42,8 +43,8 @@ test('a single question waits for no list', async () => {
     world: { places: new Places(1) },
   })
   home.begin([ask('ann@a.test')])
-  await quiet()
+  await drainEventLoop()
   home.begin([ask('ben@b.test')], { single: true })
-  await quiet()
+  await drainEventLoop()
   expect(home.mx.sessions).toHaveLength(2)
 })

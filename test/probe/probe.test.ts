@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/base/clock.ts'
-import { ask, createTestProber, knows, people, quiet, sorted } from '../support/prober.ts'
+import { ask, createTestProber, knows, people, sorted } from '../support/prober.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }
 
@@ -35,11 +36,11 @@ describe('probing', () => {
       row: { sessionsMax: 1 },
     })
     const first = home.begin(['ann@a.test'])
-    await quiet()
+    await drainEventLoop()
     expect(first.answered).toBe(true)
     expect(first.finished).toBe(false)
     const second = home.begin(['bob@a.test'])
-    await quiet()
+    await drainEventLoop()
     expect(second.told).toEqual([])
     expect(home.mx.sessions).toHaveLength(1)
     // The server never answers QUIT: after a while nobody waits for it.

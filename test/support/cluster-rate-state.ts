@@ -8,6 +8,7 @@ import { openPaces, type Paces } from '../../src/store/cluster/pace/paces.ts'
 import type { StoredPace } from '../../src/store/cluster/pace/stored.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { tempPostgres } from './database.ts'
+import { waitUntil } from './wait.ts'
 
 export const ROW: PaceRow = {
   sessionsMax: 2,
@@ -70,11 +71,6 @@ async function process(url: string, first: string): Promise<Process> {
   }
 }
 
-/** Resolves when something holds; looks each few milliseconds. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await pause(5)
-}
-
 export const pause = (ms: number) => new Promise(resolve => systemClock.after(ms, () => resolve(0)))
 
 /** What is stored of a pace; null: nothing. */
@@ -90,7 +86,7 @@ export async function storedOf({ database }: Process, operator = 'mx.test', egre
 
 /** Resolves when nobody holds a connection any more. */
 export const untilFree = (one: Process) =>
-  until(async () => Object.keys((await storedOf(one))?.held ?? {}).length === 0)
+  waitUntil(async () => Object.keys((await storedOf(one))?.held ?? {}).length === 0)
 
 /** The permit of a start that must have one. */
 export async function permitOf(start: ReturnType<Pace['start']>) {

@@ -3,7 +3,6 @@ import { newSecret } from '../../src/account/key.ts'
 import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import type { Scope } from '../../src/account/scope.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import type { LogFields } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
@@ -21,6 +20,7 @@ import { idleHealth } from '../dashboard/idle-health.ts'
 import { underContract } from '../http/contract/contract.ts'
 import { tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
+import { recordingLog } from './log.ts'
 import { idleWorker, type RequestOptions } from './service.ts'
 import { fakePost } from './webhook-transport.ts'
 
@@ -36,7 +36,7 @@ type ServerOptions = {
 export async function createClusterService(url: string, given: ServerOptions = {}) {
   const [clock, random] = [systemClock, systemRandom]
   const database = await openDatabase(url, clock)
-  const { log, lines } = noted()
+  const { log, lines } = recordingLog()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const { engine, zone } = createTestEngine({
     ...given.engine,
@@ -127,18 +127,4 @@ export async function addKey(database: Database, o: Partial<NewKey> = {}): Promi
     }),
   )
   return secret.text
-}
-
-type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
-
-export function noted() {
-  const lines: Line[] = []
-  const at =
-    (level: string) =>
-    (message: string, fields: LogFields = {}) =>
-      void lines.push({ level, message, fields })
-  return {
-    lines,
-    log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
-  }
 }

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import type { Log } from '../../src/base/log.ts'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
@@ -6,6 +5,7 @@ import type { Dial } from '../../src/smtp/dial.ts'
 import { fakeClock } from './clock.ts'
 import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
+import { drainEventLoop } from './wait.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
 type HouseOptions = {
@@ -48,10 +48,10 @@ export function createTestEngine({
       over = true
     }
     promise.then(settle, settle)
-    await quiet()
+    await drainEventLoop()
     for (let ms = 0; !over && ms < DAY_MS; ms += STEP_MS) {
       await clock.advance(STEP_MS)
-      await quiet()
+      await drainEventLoop()
     }
     if (!over) throw new Error('nothing came of it in a day')
     return promise
@@ -108,12 +108,6 @@ export const isUnguessable = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(r
 export const reasonsOf = (results: readonly Result[]) =>
   results.map(({ email, verdict }) => `${email} ${verdict.reason}`).toSorted()
 
-/** Lets everything that can go on without time go on. */
-export async function quiet(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) await setImmediate()
-}
-
-const TURNS = 12
 const STEP_MS = 100
 const DAY_MS = 86_400_000
 

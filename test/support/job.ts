@@ -12,9 +12,10 @@ import { type Doors, wireEngine } from '../../src/wire.ts'
 import { startWorker } from '../../src/work/start-worker.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempDatabase, tempFolder } from './database.ts'
-import { mail, quiet } from './engine.ts'
+import { mail } from './engine.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
+import { drainEventLoop } from './wait.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
 const JOB = 'job_a'
@@ -137,12 +138,12 @@ export async function settled<T>(clock: FakeClock, promise: Promise<T>): Promise
     over = true
   }
   promise.then(settle, settle)
-  await quiet()
+  await drainEventLoop()
   for (let ms = 0; !over; ms += STEP_MS) {
     if (ms > DAY_MS) throw new Error('nothing came of it in a day')
     // What waits for no time goes on first.
     await clock.advance(ms < 5_000 ? STEP_MS : 20 * STEP_MS)
-    await quiet()
+    await drainEventLoop()
   }
   return promise
 }

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
@@ -27,17 +26,6 @@ export async function openQueue(url: string, log: Log = silentLog): Promise<Queu
   })
   onTestFinished(() => queue.close())
   return queue
-}
-
-const PATIENCE_MS = 20_000
-
-/** Waits for what a real server does, in vain for twenty seconds at the most. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const giveUpAt = performance.now() + PATIENCE_MS
-  while (!(await holds())) {
-    if (performance.now() > giveUpAt) throw new Error('it does not come')
-    await wait(20)
-  }
 }
 
 /** All that pg-boss keeps of entries. */

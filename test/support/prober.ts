@@ -1,5 +1,4 @@
 import type { Duplex } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import { isFault, parseAddress } from '../../src/address/address.ts'
 import { silentLog } from '../../src/base/log.ts'
 import type { Operator } from '../../src/dns/operator.ts'
@@ -13,6 +12,7 @@ import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { fakeClock } from './clock.ts'
 import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
+import { drainEventLoop } from './wait.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
 export const ROW: PaceRow = {
@@ -102,10 +102,10 @@ export function createTestProber(
       answers: () => told.map(({ email, probed }) => `${email} ${nameOf(probed)}`),
       /** Lets time pass until the walk ends, at most an hour of it; without time where none is needed. */
       async end() {
-        await quiet()
+        await drainEventLoop()
         for (let ms = 0; !walk.finished && ms < HOUR_MS; ms += STEP_MS) {
           await clock.advance(STEP_MS)
-          await quiet()
+          await drainEventLoop()
         }
         if (!walk.finished) throw new Error('the walk did not end')
         await promise
@@ -204,11 +204,6 @@ export const toRecipients =
 /** Accepts these recipients, and refuses all others as unknown. */
 export const knows = (...known: readonly string[]) =>
   toRecipients(to => (known.includes(to) ? undefined : '550 5.1.1 No such user'))
-
-/** Lets everything that can go on without time go on. */
-export async function quiet(): Promise<void> {
-  for (let turn = 0; turn < 12; turn++) await setImmediate()
-}
 
 function recorded(socket: Duplex, writes: string[][]): Duplex {
   const mine: string[] = []

@@ -4,7 +4,6 @@ import { onTestFinished } from 'vitest'
 import { newSecret } from '../../src/account/key.ts'
 import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import type { Scope } from '../../src/account/scope.ts'
-import type { LogFields } from '../../src/base/log.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import { closeApp, createApp } from '../../src/http/app.ts'
 import type { AskingSession } from '../../src/http/context.ts'
@@ -18,6 +17,7 @@ import type { JobWorker } from '../../src/work/worker.ts'
 import { underContract } from '../http/contract/contract.ts'
 import { tempDatabase, tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
+import { recordingLog } from './log.ts'
 import { countedRandom } from './random.ts'
 import { fakePost } from './webhook-transport.ts'
 
@@ -48,7 +48,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   const { engine, clock, zone, mx, settled } = createTestEngine(given.engine)
   const database = await tempDatabase({ clock })
   const random = countedRandom()
-  const { log, lines } = noted()
+  const { log, lines } = recordingLog()
   const dataDir = tempFolder()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const limits = openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
@@ -139,19 +139,5 @@ export function idleWorker(): JobWorker & { readonly taken: string[]; readonly d
       new Promise(resolve => signal.addEventListener('abort', () => resolve(null))),
     status: () => ({ jobs: taken.length, waiting: 0, running: 0 }),
     stop: () => setImmediate(),
-  }
-}
-
-type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
-
-function noted() {
-  const lines: Line[] = []
-  const at =
-    (level: string) =>
-    (message: string, fields: LogFields = {}) =>
-      void lines.push({ level, message, fields })
-  return {
-    lines,
-    log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
   }
 }

@@ -1,7 +1,5 @@
-import { setImmediate } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import type { Log, LogFields } from '../../src/base/log.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import type { EventKind } from '../../src/hook/event.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
@@ -15,7 +13,9 @@ import { type DeliveryParts, startDeliveries } from '../../src/work/deliver/star
 import type { Letter, Post } from '../../src/work/post/post.ts'
 import { type FakeClock, fakeClock } from './clock.ts'
 import { tempDatabase } from './database.ts'
+import { recordingLog } from './log.ts'
 import { countedRandom } from './random.ts'
+import { waitUntil } from './wait.ts'
 import { fakePost } from './webhook-transport.ts'
 
 type Options = {
@@ -32,7 +32,7 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
   const random = countedRandom()
   const seal = createSeal('a secret of tests', random)
   const post = fakePost()
-  const { log, lines } = noted()
+  const { log, lines } = recordingLog()
   await write(database, trx =>
     createAccount(trx, { id: 'acc_1', name: 'a', plan: 'pro', now: clock.now() }),
   )
@@ -99,29 +99,11 @@ export async function createTestDelivery({ watches = true, clock = fakeClock() }
     attempts: () => rowsOf(database, 'attempt') as Promise<AttemptTable[]>,
     webhooks: () => rowsOf(database, 'webhook') as Promise<WebhookTable[]>,
     /** Resolves when so many requests were made. */
-    sent: (count: number) => until(() => post.sent.length >= count),
+    sent: (count: number) => waitUntil(() => post.sent.length >= count),
   }
 }
 
 export type TestDelivery = Awaited<ReturnType<typeof createTestDelivery>>
-
-/** Lets everything go on that can, until a condition holds. */
-export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let turns = 0; turns < TURNS_MAX; turns++) {
-    if (await isSo()) return
-    await setImmediate()
-  }
-  throw new Error('it does not come to that')
-}
-
-/** Lets everything go on that can go on without the clock. */
-export async function settle(): Promise<void> {
-  for (let turns = 0; turns < SETTLED_AFTER; turns++) await setImmediate()
-}
-
-const TURNS_MAX = 20_000
-/** Many times what a look, a request and its commit take. */
-const SETTLED_AFTER = 60
 
 /** A receiver that answers when it is told to. */
 export function slowPost(): Post & {
@@ -169,18 +151,4 @@ async function ended(deliveries: Deliveries, clock: FakeClock): Promise<void> {
     isOver = true
   })
   while (!isOver) await clock.advance(1_000)
-}
-
-type Line = { readonly level: string; readonly message: string; readonly fields: LogFields }
-
-export function noted() {
-  const lines: Line[] = []
-  const at =
-    (level: string) =>
-    (message: string, fields: LogFields = {}) =>
-      void lines.push({ level, message, fields })
-  const log: Log = {
-    ...{ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') },
-  }
-  return { lines, log }
 }

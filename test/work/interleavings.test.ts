@@ -15,8 +15,9 @@ import { wireEngine } from '../../src/wire.ts'
 import { createBooks } from '../../src/work/books/books.ts'
 import { startWorker } from '../../src/work/start-worker.ts'
 import { type Loaded, loadJob, queueLoaded } from '../../src/work/submit.ts'
-import { quiet, toRecipients } from '../support/engine.ts'
+import { toRecipients } from '../support/engine.ts'
 import { createJobDeps } from '../support/job.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 const RUNS = Number(process.env.EV_RUNS ?? 25)
 
@@ -162,7 +163,7 @@ async function begun() {
     const stepMs = Math.max(50, ms / 40)
     for (let passed = 0; passed < ms; passed += stepMs) {
       await clock.advance(stepMs)
-      await quiet()
+      await drainEventLoop()
     }
   }
 

@@ -8,7 +8,7 @@ import { queueJob } from '../../src/store/job/loading.ts'
 import { startJanitor } from '../../src/work/janitor.ts'
 import { fakeClock } from '../support/clock.ts'
 import { tempDatabase, tempFolder } from '../support/database.ts'
-import { quiet } from '../support/engine.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 async function house() {
   const clock = fakeClock()
@@ -62,8 +62,8 @@ test('what was kept long enough goes, and nothing younger', async () => {
   await sql`update job set finished_at = ${now - 30 * DAY - 1}`.execute(db)
   const janitor = begin()
   await clock.advance(1_000)
-  await quiet()
-  while (logged.length === 0) await quiet()
+  await drainEventLoop()
+  while (logged.length === 0) await drainEventLoop()
   for (const table of TABLES) expect(await count(table), table).toBe(1)
   expect(await count('job')).toBe(0)
   expect(logged).toEqual([
@@ -75,7 +75,7 @@ test('what was kept long enough goes, and nothing younger', async () => {
   for (let passes = 0; passes < 2; passes++) {
     await clock.advance(HOUR)
     // A pass sets the timer of the next when it is through.
-    while (clock.pending === 0) await quiet()
+    while (clock.pending === 0) await drainEventLoop()
   }
   for (const table of TABLES) expect(await count(table), table).toBe(0)
   await janitor.stop()
@@ -99,7 +99,7 @@ test('what is left of a list that could not be stored goes, and not what is bein
   await sql`update job set created_at = 0 where id = 'list'`.execute(database.db)
   const janitor = begin()
   await clock.advance(1_000)
-  await quiet()
+  await drainEventLoop()
   const ids = await database.db.selectFrom('job').select('id').orderBy('id').execute()
   expect(ids).toEqual([{ id: 'list' }, { id: 'under_way' }])
   await janitor.stop()

@@ -8,8 +8,8 @@ import type { Result } from '../../src/verdict/verdict.ts'
 import { wireEngine } from '../../src/wire.ts'
 import type { Books } from '../../src/work/books/books.ts'
 import { startWorker, type WorkerParts } from '../../src/work/start-worker.ts'
-import { quiet } from '../support/engine.ts'
 import { createJobDeps, type JobDepsOptions, settled } from '../support/job.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 type Works = JobDepsOptions & {
   readonly books?: Books
@@ -70,7 +70,7 @@ export async function works({ books, parts = {}, ...given }: Works = {}) {
   async function pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += STEP_MS) {
       await clock.advance(STEP_MS)
-      await quiet()
+      await drainEventLoop()
     }
   }
 

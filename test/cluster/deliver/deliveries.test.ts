@@ -14,6 +14,7 @@ import { startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
 import { CONNECTIONS_MAX } from '../../../src/work/deliver/turn.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { emptyPostgres } from '../../support/pg-queue.ts'
+import { waitUntil } from '../../support/wait.ts'
 import { openPost, openReceiver } from '../../work/post/office.ts'
 
 const seal = createSeal('a secret of tests', systemRandom)
@@ -59,14 +60,6 @@ function addEvents(database: Database, count: number): Promise<void> {
   })
 }
 
-async function until(holds: () => boolean, forMs: number): Promise<void> {
-  const giveUpAt = performance.now() + forMs
-  while (!holds()) {
-    if (performance.now() > giveUpAt) throw new Error('it does not come to that')
-    await wait(20)
-  }
-}
-
 test('two servers carry each event to each webhook once, with no more requests at once than one server makes', async () => {
   const url = await emptyPostgres()
   const atOnce = new Map<string, number>()
@@ -87,9 +80,9 @@ test('two servers carry each event to each webhook once, with no more requests a
     await wait(200)
   }
   const all = 30 * 20
-  await until(() => receiver.received.length >= all, 20 * SECOND)
+  await waitUntil(() => receiver.received.length >= all, 20 * SECOND)
   const delivered = () => [one, other].map(({ deliveries }) => deliveries.status().delivered)
-  await until(() => delivered().reduce((sum, count) => sum + count) >= all, 5 * SECOND)
+  await waitUntil(() => delivered().reduce((sum, count) => sum + count) >= all, 5 * SECOND)
   const names = receiver.received.map(({ path, headers }) => `${path} ${headers['webhook-id']}`)
   expect([names.length, new Set(names).size]).toEqual([all, all])
   expect(mostAtOnce).toBeLessThanOrEqual(CONNECTIONS_MAX)
@@ -110,12 +103,12 @@ test('what a server had under way when it was cut off is sent by another within 
   const dying = await carrier(proxy.url)
   await addWebhooks(dying.database, 1, new URL(receiver.url).origin)
   await addEvents(dying.database, 1)
-  await until(() => receiver.received.length === 1, 5 * SECOND)
+  await waitUntil(() => receiver.received.length === 1, 5 * SECOND)
   const other = await carrier(url)
   proxy.refuse()
   const cutAt = performance.now()
   isSilent = false
-  await until(() => other.deliveries.status().delivered === 1, 15 * SECOND)
+  await waitUntil(() => other.deliveries.status().delivered === 1, 15 * SECOND)
   expect(performance.now() - cutAt).toBeLessThan(15 * SECOND)
   const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
   expect([ids.length, new Set(ids).size]).toEqual([2, 1])

@@ -12,6 +12,7 @@ import {
 } from '../../support/cluster-service.ts'
 import { tempPostgres } from '../../support/database.ts'
 import { ask } from '../../support/postgres-server.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 /** Two servers behind a load balancer that sends nobody to the same one twice. */
 async function pair() {
@@ -142,7 +143,7 @@ test('a long recovery of deliveries at one server holds up nobody who writes at 
   await locked.promise
   const body = { since: new Date(now - 60_000).toISOString() }
   const recovery = one.request('/v1/webhooks/wh_a/recover', { key, body })
-  await until(async () => {
+  await waitUntil(async () => {
     const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
     return (await ask(url, waiting)).length > 0
   })
@@ -154,7 +155,3 @@ test('a long recovery of deliveries at one server holds up nobody who writes at 
   expect(made.status).toBe(201)
   expect(await (await recovery).json()).toMatchObject({ data: { recovered: 1 } })
 })
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds()));
-}

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { refusalsElsewhere } from '../../../src/dashboard/health/elsewhere.ts'
 import type { Fleet } from '../../../src/probe/egress/fleet.ts'
-import { processes, REFUSAL, storedOf, until } from '../../support/cluster-rate-state.ts'
+import { processes, REFUSAL, storedOf } from '../../support/cluster-rate-state.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 test('refusals of egresses of other processes are told with what was said, until somebody is let in', async () => {
   const [one, worker] = await processes(2)
@@ -11,7 +12,7 @@ test('refusals of egresses of other processes are told with what was said, until
   }
   const pace = worker.pace('mx.test', {}, 'oslo')
   pace.refused(REFUSAL)
-  await until(async () => (await storedOf(one, 'mx.test', 'oslo'))?.state.refusal != null)
+  await waitUntil(async () => (await storedOf(one, 'mx.test', 'oslo'))?.state.refusal != null)
   const [told, ...more] = await seenBy('default')
   expect(more).toEqual([])
   expect(told).toMatchObject({ title: 'Mail of mx.test', egress: 'oslo', answer: REFUSAL })
@@ -19,5 +20,5 @@ test('refusals of egresses of other processes are told with what was said, until
   // One of its own stands among the operators that it asks.
   expect(await seenBy('default', 'oslo')).toEqual([])
   pace.succeeded()
-  await until(async () => (await seenBy('default')).length === 0)
+  await waitUntil(async () => (await seenBy('default')).length === 0)
 })

@@ -8,11 +8,11 @@ import {
   permitOf,
   processes,
   storedOf,
-  until,
   untilFree,
 } from '../../support/cluster-rate-state.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { tempPostgres } from '../../support/database.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 /** One process that reaches the database through a line that can be cut, and one that has a line of its own. */
 async function cuttable() {
@@ -43,7 +43,7 @@ test('while the database is away no list opens a connection, and whoever waits f
   pace.throttled(MINUTE)
   expect(await list).toMatchObject({ paused: true })
   proxy.accept()
-  await until(async () => (await storedOf(near))?.state.sessionsAllowed === 1)
+  await waitUntil(async () => (await storedOf(near))?.state.sessionsAllowed === 1)
   expect((await storedOf(near))?.held).toEqual({})
   expect(pace.readyInMs).toBeGreaterThan(MINUTE)
 })
@@ -118,5 +118,5 @@ test('a wish for less speed that was heard while the database is away is told wh
   pace.throttled(null)
   await pause(300)
   proxy.accept()
-  await until(async () => ((await storedOf(near))?.state.throttledUntil ?? 0) > 0)
+  await waitUntil(async () => ((await storedOf(near))?.state.throttledUntil ?? 0) > 0)
 })

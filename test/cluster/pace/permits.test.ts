@@ -9,9 +9,9 @@ import {
   processes,
   ROW,
   storedOf,
-  until,
   untilFree,
 } from '../../support/cluster-rate-state.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 const ONE = { sessionsMax: 1 }
 
@@ -57,7 +57,7 @@ test('who was buried and joins anew has its open connections counted, until they
   const old = await permitOf(one.pace('mx.test', ONE).start(0, never))
   await one.die()
   await one.join('m0-again')
-  await until(async () => (await storedOf(other))?.held['m0-again'] === 1)
+  await waitUntil(async () => (await storedOf(other))?.held['m0-again'] === 1)
   let isIn = false
   const waiting = permitOf(other.pace('mx.test', ONE).start(0, never)).then(permit => {
     isIn = true
@@ -79,8 +79,8 @@ test('one of several that is released is one less, whoever asks', async () => {
   await permitOf(theirs.start(0, never))
   expect((await storedOf(one))?.held).toEqual({ m0: 2, m1: 1 })
   first.release()
-  await until(async () => (await storedOf(one))?.held.m0 === 1)
-  await until(() => theirs.status('mx.test').sessions === 2)
+  await waitUntil(async () => (await storedOf(one))?.held.m0 === 1)
+  await waitUntil(() => theirs.status('mx.test').sessions === 2)
 })
 
 test('what nobody wants any more when it is granted is given back', async () => {
@@ -106,11 +106,11 @@ test('somebody who waits for an answer goes before the lists of other processes'
     while (!isOver) {
       const permit = await permitOf(busy.start(0, never))
       // A list leaves its connection when somebody waits for one.
-      await until(() => busy.isWanted || isOver)
+      await waitUntil(() => busy.isWanted || isOver)
       permit.release()
     }
   })
-  await until(() => busy.status('mx.test').sessions === 1)
+  await waitUntil(() => busy.status('mx.test').sessions === 1)
   const begun = performance.now()
   const permit = await permitOf(other.pace('mx.test', row).start(0, never, true))
   expect(performance.now() - begun).toBeLessThan(3_000)
@@ -153,5 +153,5 @@ test('who waits says so as long as he waits', async () => {
   expect(ticket?.until).toBeGreaterThan(await serverNow(one.database))
   giveUp.abort()
   await waiting
-  await until(async () => (await storedOf(one))?.waiting.m1 === undefined)
+  await waitUntil(async () => (await storedOf(one))?.waiting.m1 === undefined)
 })

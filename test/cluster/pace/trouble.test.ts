@@ -7,14 +7,14 @@ import {
   processes,
   REFUSAL,
   storedOf,
-  until,
   untilFree,
 } from '../../support/cluster-rate-state.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 /** How long it takes until something holds, ms. */
 async function timeUntil(holds: () => boolean): Promise<number> {
   const begun = performance.now()
-  await until(holds)
+  await waitUntil(holds)
   return performance.now() - begun
 }
 
@@ -38,7 +38,7 @@ test('one that never asked an operator hears of a pause before it opens a connec
   const [one, other] = await processes(2)
   const pace = one.pace()
   pace.throttled(null)
-  await until(async () => (await storedOf(one)) !== null)
+  await waitUntil(async () => (await storedOf(one)) !== null)
   expect(await other.pace().start(0, never)).toMatchObject({ paused: true })
 })
 
@@ -57,16 +57,16 @@ test('a refusal is known to all within about a second, also to who never asked t
   expect(many.some(({ paces }) => paces.isRefused({ ...key, egress: 'b' }))).toBe(false)
   // Somebody was let in nevertheless.
   pace.succeeded()
-  await until(() => !many.some(({ paces }) => paces.isRefused(key)))
+  await waitUntil(() => !many.some(({ paces }) => paces.isRefused(key)))
 })
 
 test('a process that starts later knows what is refused', async () => {
   const [one] = await processes(1)
   one.pace().refused(REFUSAL)
   one.pace().turnedAway(7)
-  await until(async () => (await storedOf(one))?.state.refusal?.turnedAway === 7)
+  await waitUntil(async () => (await storedOf(one))?.state.refusal?.turnedAway === 7)
   const [later] = await processes(1, one.url, 'later')
-  await until(() => later.paces.isRefused({ operator: 'mx.test', egress: 'a' }))
+  await waitUntil(() => later.paces.isRefused({ operator: 'mx.test', egress: 'a' }))
 })
 
 test('what ends well in one process makes all faster again', async () => {
@@ -74,9 +74,9 @@ test('what ends well in one process makes all faster again', async () => {
   const [mine, theirs] = [one.pace(), other.pace()]
   ;(await permitOf(theirs.start(0, never))).release()
   mine.throttled(null)
-  await until(() => theirs.status('mx.test').sessionsAllowed === 1)
+  await waitUntil(() => theirs.status('mx.test').sessionsAllowed === 1)
   mine.succeeded()
-  await until(() => theirs.status('mx.test').sessionsAllowed === 2)
+  await waitUntil(() => theirs.status('mx.test').sessionsAllowed === 2)
   expect(theirs.status('mx.test').sessionsPerSecond).toBe(312.5)
 })
 
@@ -85,7 +85,7 @@ test('the same said in several processes at once is one trouble', async () => {
   const paces = many.map(one => one.pace('mx.test', { sessionsMax: 8 }))
   for (const pace of paces) (await permitOf(pace.start(0, never))).release()
   for (const pace of paces) pace.throttled(null)
-  await until(() => paces.every(pace => pace.readyInMs > 0))
+  await waitUntil(() => paces.every(pace => pace.readyInMs > 0))
   await untilFree(many[0])
   expect((await storedOf(many[0]))?.state).toMatchObject({
     ...{ sessionsAllowed: 4, pauseMs: 10 * MINUTE },
@@ -105,7 +105,7 @@ test('unknown users of one process go on where those of another left off, once i
   for (let n = 0; n < 7; n++) expect(theirs.unknown()).toBe(false)
   expect(theirs.unknown()).toBe(true)
   next.release()
-  await until(() => mine.readyInMs > 0)
+  await waitUntil(() => mine.readyInMs > 0)
   expect(mine.status('mx.test').pause?.why).toBe('unknown-users')
 })
 
@@ -119,13 +119,13 @@ test('a user who was found in one process ends the row in another', async () => 
   const second = await permitOf(theirs.start(0, never))
   theirs.found()
   second.release()
-  await until(() => mine.unknownsLeft === 20)
+  await waitUntil(() => mine.unknownsLeft === 20)
 })
 
 test('an operator that nobody asked for two hours begins anew', async () => {
   const [one] = await processes(1)
   one.pace().throttled(null)
-  await until(async () => (await storedOf(one)) !== null)
+  await waitUntil(async () => (await storedOf(one)) !== null)
   await forgetPaces(one.database)
   expect(await storedOf(one)).not.toBeNull()
   await one.database.db

@@ -3,8 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { END } from '../../../src/queue/statements.ts'
 import { Desk, queueConformance } from '../../queue/conformance.ts'
-import { emptyPostgres, entriesIn, openQueue, until } from '../../support/pg-queue.ts'
+import { emptyPostgres, entriesIn, openQueue } from '../../support/pg-queue.ts'
 import { ask } from '../../support/postgres-server.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 queueConformance('on PostgreSQL', async () => {
   const queue = await openQueue(await emptyPostgres())
@@ -26,7 +27,7 @@ describe('the queue on PostgreSQL', () => {
       'k',
       Array.from({ length: 50 }, (_, n) => `key${n}`),
     )
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
   })
 
   test('twenty thousand that wait for later hold up nobody, and are counted', async () => {
@@ -42,9 +43,9 @@ describe('the queue on PostgreSQL', () => {
       desk.end(key, 'done')
     }
     expect(performance.now() - putAt).toBeLessThan(2_000)
-    await until(() => queue.status().waiting === 19_998 && queue.status().running === 0)
+    await waitUntil(() => queue.status().waiting === 19_998 && queue.status().running === 0)
     await queue.put('k', 'runs')
-    await until(() => queue.status().running === 1)
+    await waitUntil(() => queue.status().running === 1)
     desk.endAll()
   })
 
@@ -57,7 +58,7 @@ describe('the queue on PostgreSQL', () => {
     await queue.put('k', 'put back')
     await desk.begun('put back')
     desk.end('put back', { dueAt: Date.now() + years })
-    await until(async () => (await entriesIn(url)).every(({ state }) => state !== 'active'))
+    await waitUntil(async () => (await entriesIn(url)).every(({ state }) => state !== 'active'))
     const rows = await ask<{ kept: boolean; due: number }>(
       url,
       `select keep_until > start_after + interval '9 years' as kept,
@@ -80,7 +81,7 @@ describe('the queue on PostgreSQL', () => {
       { concurrency: 1 },
     )
     await one.put('k', 'a')
-    await until(async () => (await entriesIn(url)).some(({ state }) => state === 'active'))
+    await waitUntil(async () => (await entriesIn(url)).some(({ state }) => state === 'active'))
     await one.close()
     const desk = new Desk()
     other.work('l', desk.handler, { concurrency: 1 })

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Log, silentLog } from '../../../src/base/log.ts'
 import { isOfStorage } from '../../../src/store/database.ts'
 import { Desk } from '../../queue/conformance.ts'
-import { entriesIn, openQueue, until } from '../../support/pg-queue.ts'
+import { entriesIn, openQueue } from '../../support/pg-queue.ts'
 import { ask, type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
+import { waitUntil } from '../../support/wait.ts'
 
 let server: PostgresServer
 beforeAll(async () => {
@@ -34,13 +35,13 @@ describe('the queue while PostgreSQL is away', () => {
     const keys = Array.from({ length: 400 }, (_, n) => `key${n}`)
     await queue.putAll('k', keys)
     for (let restart = 1; restart <= 3; restart++) {
-      await until(() => done.length >= restart * 80)
+      await waitUntil(() => done.length >= restart * 80)
       await server.restart()
     }
     const backAt = performance.now()
-    await until(() => new Set(done).size === keys.length)
+    await waitUntil(() => new Set(done).size === keys.length)
     expect(performance.now() - backAt).toBeLessThan(10_000)
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
     // What ran when the server was cut off may run again: its end could not be written.
     expect(done.length - keys.length).toBeLessThanOrEqual(3 * 2 * 5)
     expect(lines.length).toBeGreaterThan(0)
@@ -54,13 +55,13 @@ describe('the queue while PostgreSQL is away', () => {
     await queue.put('k', 'before')
     await server.down()
     const faults: unknown[] = []
-    await until(async () => {
+    await waitUntil(async () => {
       await queue.putAll('k', ['a', 'b']).catch(error => faults.push(error))
       return faults.length > 3
     })
     await server.up()
     expect(faults.filter(error => !isOfStorage(error))).toEqual([])
-    await until(() =>
+    await waitUntil(() =>
       queue.put('k', 'after').then(
         () => true,
         () => false,
@@ -81,7 +82,7 @@ describe('the queue while PostgreSQL is away', () => {
         `select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and application_name = 'ev queue'`,
       )
-      await until(() =>
+      await waitUntil(() =>
         queue.put('k', `key${round}`).then(
           () => true,
           () => false,
@@ -90,7 +91,7 @@ describe('the queue while PostgreSQL is away', () => {
       await desk.begun(`key${round}`)
       desk.end(`key${round}`, 'done')
     }
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
   }, 40_000)
 
   test('three connections are held at the most', async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { breathe } from '../../../src/base/clock.ts'
 import { Desk } from '../../queue/conformance.ts'
-import { emptyPostgres, entriesIn, openQueue, until } from '../../support/pg-queue.ts'
+import { emptyPostgres, entriesIn, openQueue } from '../../support/pg-queue.ts'
+import { waitUntil } from '../../support/wait.ts'
 import { emptyLedger, ledgerOf, startClerk, twiceAtOnce } from './clerks.ts'
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, n) => `operator${n}|a#0`)
@@ -16,7 +17,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     const queue = await openQueue(url)
     const keys = keysOf(100)
     for (let round = 0; round < 3; round++) await queue.putAll('k', keys)
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
     const lines = await ledgerOf(url)
     expect(new Set(lines.map(({ key }) => key))).toEqual(new Set(keys))
     for (const { child } of clerks) {
@@ -32,11 +33,11 @@ describe('processes that share a queue on PostgreSQL', () => {
     const dying = await startClerk(url, { concurrency: 5, runMs: 600_000 })
     const queue = await openQueue(url)
     await queue.putAll('k', keysOf(5))
-    await until(async () => (await ledgerOf(url)).length === 5)
+    await waitUntil(async () => (await ledgerOf(url)).length === 5)
     const next = await startClerk(url, { concurrency: 5, runMs: 10 })
     const killedAt = new Date()
     dying.child.kill('SIGKILL')
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
     expect(Date.now() - killedAt.getTime()).toBeLessThan(15_000)
     const lines = await ledgerOf(url)
     const taken = lines.filter(({ pid }) => pid === next.child.pid)
@@ -50,18 +51,18 @@ describe('processes that share a queue on PostgreSQL', () => {
     const stalled = await startClerk(url, { concurrency: 1, runMs: 1_000 })
     const queue = await openQueue(url)
     await queue.put('k', 'a')
-    await until(async () => (await ledgerOf(url)).length === 1)
+    await waitUntil(async () => (await ledgerOf(url)).length === 1)
     stalled.child.kill('SIGSTOP')
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 1 })
     await desk.begun('a')
     stalled.child.kill('SIGCONT')
-    await until(() => stalled.lost.length > 0)
-    await until(async () => (await ledgerOf(url)).every(({ open }) => !open))
+    await waitUntil(() => stalled.lost.length > 0)
+    await waitUntil(async () => (await ledgerOf(url)).every(({ open }) => !open))
     await stalled.end()
     expect(await entriesIn(url)).toMatchObject([{ singleton_key: 'a', state: 'active' }])
     desk.end('a', 'done')
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
     expect({ lost: stalled.lost, order: desk.order }).toEqual({ lost: ['a'], order: ['a'] })
   }, 40_000)
 
@@ -97,9 +98,9 @@ describe('processes that share a queue on PostgreSQL', () => {
     }
     one.work('k', handler, { concurrency: 3 })
     await one.put('k', 'a')
-    await until(() => begun > ROUNDS)
+    await waitUntil(() => begun > ROUNDS)
     await Promise.all(puts)
-    await until(async () => (await entriesIn(url)).length === 0)
+    await waitUntil(async () => (await entriesIn(url)).length === 0)
     expect(begun).toBe(ROUNDS + 1)
   })
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import { createTestEngine, knows, quiet, reasonsOf, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, knows, reasonsOf, toRecipients } from '../../support/engine.ts'
 import type { MxScript, MxSession } from '../../support/mx.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const DEADLINE_MS = 10_000
 /** Steps of the fake clock while a promise is waited for. */
@@ -48,7 +49,7 @@ describe('a single verification ends within its deadline', () => {
     const { engine, clock, settled } = createTestEngine({ script })
     const begunAt = clock.ticks()
     const verifying = engine.verify('ann@a.test')
-    await quiet()
+    await drainEventLoop()
     await clock.advance(DEADLINE_MS - 500)
     greet()
     const { verdict } = await settled(verifying)
@@ -151,12 +152,12 @@ test('nobody waits for the farewell', async () => {
   const { engine, clock, mx } = createTestEngine({ script })
   const begunAt = clock.ticks()
   const verifying = engine.verify('ann@a.test')
-  await quiet()
+  await drainEventLoop()
   expect((await verifying).verdict.reason).toBe('accepted_email')
   expect(clock.ticks() - begunAt).toBeLessThan(STEP_MS)
   expect(mx.sessions[0]?.closed).toBe(false)
   await clock.advance(2_000)
-  await quiet()
+  await drainEventLoop()
   expect(mx.sessions[0]?.closed).toBe(true)
 })
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/engine/step.ts'
-import { createTestEngine, quiet, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, toRecipients } from '../../support/engine.ts'
 import { refused } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 function house(options: Parameters<typeof createTestEngine>[0] = {}) {
   const home = createTestEngine(options)
@@ -55,7 +56,7 @@ describe('the steps of a verification', () => {
   test('come before the result, not with it', async () => {
     const { engine, onStep, kinds, settled } = house({ script: toRecipients(() => null) })
     const asked = engine.verify('ann@a.test', { onStep })
-    await quiet()
+    await drainEventLoop()
     expect(kinds()).toEqual(['syntax', 'domain', 'server', 'line'])
     await settled(asked)
   })
@@ -218,7 +219,7 @@ describe('a remembered answer', () => {
     await clock.advance(25 * 3_600_000)
     const lines = mx.lines().length
     await listen('ann@a.test')
-    await settled(quiet())
+    await settled(drainEventLoop())
     expect(mx.lines().length).toBeGreaterThan(lines)
     expect(kinds()).toEqual(['syntax', 'domain', 'cached'])
   })
@@ -278,12 +279,12 @@ describe('who listens', () => {
     })
     const leaving = new AbortController()
     const asked = engine.verify('ann@a.test', { onStep, signal: leaving.signal })
-    await quiet()
+    await drainEventLoop()
     const told = steps.length
     leaving.abort(new Error('I left'))
     await expect(asked).rejects.toThrow('I left')
     late.resolve('250 2.1.0 Ok')
-    await settled(quiet())
+    await settled(drainEventLoop())
     expect(mx.lines()).toContain('QUIT')
     expect(steps).toHaveLength(told)
   })

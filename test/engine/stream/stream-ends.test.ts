@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createTestEngine, quiet } from '../../support/engine.ts'
+import { createTestEngine } from '../../support/engine.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 describe('an end before its time', () => {
   test('an early break stops all work: connections, questions, and waiting for the source', async () => {
@@ -20,13 +21,13 @@ describe('an end before its time', () => {
     })
     for await (const { email } of engine.verifyMany(source())) {
       expect(email).toBe('nonsense')
-      await quiet()
+      await drainEventLoop()
       await clock.advance(200)
-      await quiet()
+      await drainEventLoop()
       expect(mx.sessions.map(({ closed }) => closed)).toEqual([false])
       break
     }
-    await quiet()
+    await drainEventLoop()
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
     expect(question?.aborted).toBe(true)
     const asked = zone.asked.length
@@ -49,7 +50,7 @@ describe('an end before its time', () => {
       }
     }
     for await (const _ of engine.verifyMany(source(), { windowMax: 10 })) break
-    await quiet()
+    await drainEventLoop()
     expect(closed).toBe(1)
   })
 
@@ -64,7 +65,7 @@ describe('an end before its time', () => {
       }),
     }
     for await (const _ of engine.verifyMany(source, { windowMax: 10 })) break
-    await quiet()
+    await drainEventLoop()
   })
 
   test('a source that throws: what it gave before has its results, and then the error comes', async () => {
@@ -98,10 +99,10 @@ describe('an end before its time', () => {
       for await (const _ of engine.verifyMany(['ann@a.test'], { signal: abort.signal })) break
     }
     const walking = walk()
-    await quiet()
+    await drainEventLoop()
     abort.abort(new Error('changed my mind'))
     await expect(walking).rejects.toThrow('changed my mind')
-    await quiet()
+    await drainEventLoop()
     expect(mx.sessions.every(({ closed }) => closed)).toBe(true)
   })
 
@@ -122,12 +123,12 @@ describe('an end before its time', () => {
     }
     const walking = walk()
     const failed = expect(walking).rejects.toMatchObject({ code: 'interrupted' })
-    await quiet()
+    await drainEventLoop()
     await clock.advance(200)
-    await quiet()
+    await drainEventLoop()
     await engine.close()
     await failed
-    await quiet()
+    await drainEventLoop()
     expect(mx.sessions.map(({ closed }) => closed)).toEqual([true])
   })
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createTestEngine, mail, quiet, reasonsOf, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, mail, reasonsOf, toRecipients } from '../../support/engine.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 test('a stream that somebody waits for takes no place of lists; another one waits', async () => {
   const { engine, settled, many } = createTestEngine({
@@ -16,7 +17,7 @@ test('a stream that somebody waits for takes no place of lists; another one wait
   const first = list[Symbol.asyncIterator]()
     .next()
     .catch(() => {})
-  await quiet()
+  await drainEventLoop()
   const urgent = await many(['ann@a.test'], { wait: false, urgent: true })
   expect(reasonsOf(urgent)).toEqual(['ann@a.test accepted_email'])
   let isThere = false
@@ -24,7 +25,7 @@ test('a stream that somebody waits for takes no place of lists; another one wait
   void patient.then(() => {
     isThere = true
   })
-  await quiet()
+  await drainEventLoop()
   expect(isThere).toBe(false)
   leaving.abort()
   await settled(first)

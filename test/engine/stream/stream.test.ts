@@ -4,10 +4,10 @@ import {
   isUnguessable,
   knows,
   mail,
-  quiet,
   reasonsOf,
   toRecipients,
 } from '../../support/engine.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
@@ -98,7 +98,7 @@ describe('each input has exactly one result', () => {
     const { many } = createTestEngine()
     async function* source() {
       yield 'ann@a.test'
-      await quiet()
+      await drainEventLoop()
       yield 'nobody@a.test'
     }
     expect(reasonsOf(await many(source()))).toEqual([
@@ -114,13 +114,13 @@ describe('nobody waits for another', () => {
     const results = engine.verifyMany(['ann@silent.test', 'ann@a.test', 'nonsense'])
     const iterator = results[Symbol.asyncIterator]()
     const first = iterator.next()
-    await quiet()
+    await drainEventLoop()
     expect((await first).value).toMatchObject({ email: 'nonsense' })
     const second = iterator.next()
-    await quiet()
+    await drainEventLoop()
     // Only the gathering of recipients for one connection takes time, and little.
     await clock.advance(200)
-    await quiet()
+    await drainEventLoop()
     expect((await second).value).toMatchObject({ email: 'ann@a.test' })
     await iterator.return?.()
   })
@@ -168,7 +168,7 @@ describe('nobody waits for another', () => {
     for await (const { email } of engine.verifyMany(texts)) {
       emails.push(email)
       // All the others ripen while this one is looked at.
-      await quiet()
+      await drainEventLoop()
     }
     expect(emails).toEqual(texts)
   })
@@ -190,7 +190,7 @@ describe('a consumer that is slow', () => {
       const next = await settled(iterator.next())
       if (next.done === true) break
       given++
-      await quiet()
+      await drainEventLoop()
       expect(taken - given).toBeLessThanOrEqual(windowMax)
     }
     expect({ taken, given }).toEqual({ taken: 500, given: 500 })
@@ -207,7 +207,7 @@ describe('a consumer that is slow', () => {
   test('nothing begins before the first result is asked for', async () => {
     const { engine, zone } = createTestEngine()
     engine.verifyMany(['ann@a.test'])
-    await quiet()
+    await drainEventLoop()
     expect(zone.asked).toEqual([])
   })
 })

@@ -3,8 +3,9 @@ import { DAY } from '../../../src/base/clock.ts'
 import { readCredit } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { quiet, toRecipients } from '../../support/engine.ts'
+import { toRecipients } from '../../support/engine.ts'
 import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const PATH = '/v1/verify/single'
 /** 12:00 on 1 June, as the clock of the house says. */
@@ -120,7 +121,7 @@ describe('a single verification', () => {
       },
       { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
     )
-    await quiet()
+    await drainEventLoop()
     leaving.abort()
     await settled(Promise.resolve(asked))
     expect(await credit()).toEqual({ used: 0, held: 0 })

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { stateOf } from '../../../src/http/state.ts'
 import { holdCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
-import { quiet, toRecipients } from '../../support/engine.ts'
+import { toRecipients } from '../../support/engine.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 import { bareApi } from '../contract/document.ts'
 import { schemaChecks } from '../contract/schemas.ts'
 
@@ -229,10 +230,10 @@ describe('the books of a verification that is watched', () => {
     const response = await home.ask({ email: 'ann@a.test' })
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     await reader.read()
-    await quiet()
+    await drainEventLoop()
     expect(stateOf(home.service).verifying).toBe(1)
     await reader.cancel()
-    await quiet()
+    await drainEventLoop()
     expect(stateOf(home.service).verifying).toBe(0)
     await home.books.flushed()
     expect(await home.history()).toEqual([])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { quiet } from '../../support/engine.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 /** A service whose engine would be noticed, and requests to its sandbox. */
 async function house() {
@@ -166,9 +166,9 @@ describe('X-EV-Sandbox-Delay', () => {
     void asked.then(() => {
       isThere = true
     })
-    await quiet()
+    await drainEventLoop()
     await clock.advance(2_999)
-    await quiet()
+    await drainEventLoop()
     expect(isThere).toBe(false)
     await clock.advance(1)
     expect((await asked).status).toBe(200)

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../src/verdict/reason.ts'
-import { quiet, toRecipients } from '../../support/engine.ts'
+import { toRecipients } from '../../support/engine.ts'
 import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 /** Section 2.1 of the interface, in its order. */
 const FIELDS = [
@@ -157,7 +158,7 @@ describe('POST /v1/verify/single', () => {
       },
       { incoming: { socket: { remoteAddress: '192.0.2.1' } } },
     )
-    await quiet()
+    await drainEventLoop()
     leaving.abort()
     expect((await settled(Promise.resolve(asked))).status).toBe(408)
     // Asked while the first question is still open at the mail server.

@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { createSeal } from '../../../src/base/seal.ts'
 import { countedRandom } from '../../support/random.ts'
+import { waitUntil } from '../../support/wait.ts'
 import { answered } from '../../support/webhook-transport.ts'
 import { codeOf, limitOf } from '../room.ts'
 import { endpoint, onlyDelivery } from './endpoint.ts'
@@ -142,7 +143,7 @@ describe('trying an endpoint out', () => {
     post.answer(() => promise)
     const ask = () => request(`${path}/test`, { ...POST, headers: { 'Idempotency-Key': 'one' } })
     const first = ask()
-    await until(() => post.sent.length === 1)
+    await waitUntil(() => post.sent.length === 1)
     expect(await codeOf(await ask())).toBe('idempotency_in_progress')
     resolve(200)
     expect((await first).status).toBe(200)
@@ -155,7 +156,7 @@ describe('trying an endpoint out', () => {
     post.answer(() => new Promise<number>(resolve => ends.push(resolve)))
     const ask = () => request(`${path}/test`, POST)
     const running = [ask(), ask(), ask(), ask()]
-    await until(() => ends.length === 4)
+    await waitUntil(() => ends.length === 4)
     const refused = await ask()
     expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
     expect(refused.headers.get('Retry-After')).toBe('5')
@@ -168,11 +169,11 @@ describe('trying an endpoint out', () => {
       data: { id: string }
     }
     const other = request(`/v1/webhooks/${made.data.id}/test`, { ...POST, key })
-    await until(() => ends.length === 5)
+    await waitUntil(() => ends.length === 5)
     ends[0]?.(500)
     await running[0]
     const next = ask()
-    await until(() => ends.length === 6)
+    await waitUntil(() => ends.length === 6)
     for (const end of ends) end(200)
     const all = await Promise.all([...running, other, next])
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
@@ -203,7 +204,3 @@ describe('trying an endpoint out', () => {
     expect(post.sent).toEqual([])
   })
 })
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise(setImmediate)
-}

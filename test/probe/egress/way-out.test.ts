@@ -5,7 +5,8 @@ import { WELL_KNOWN_EXCHANGERS } from '../../../src/probe/egress/knock.ts'
 import type { Question } from '../../../src/probe/plan.ts'
 import type { Dial, Target } from '../../../src/smtp/dial.ts'
 import { refused } from '../../support/mx.ts'
-import { ask, createTestProber, knows, nameOf, quiet, TIMEOUTS } from '../../support/prober.ts'
+import { ask, createTestProber, knows, nameOf, TIMEOUTS } from '../../support/prober.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
 /** What becomes of a dial. */
@@ -76,7 +77,7 @@ function street(
     knocks: () => dialled.filter(isWellKnown).length,
     async pass(ms: number) {
       await home.clock.advance(ms)
-      await quiet()
+      await drainEventLoop()
     },
   }
 }
@@ -395,7 +396,7 @@ test('who leaves does not wait for the well-known exchangers', async () => {
   await begin(questions(0, 2)).end()
   expect({ knocks: knocks(), pending: clock.pending }).toEqual({ knocks: 5, pending: 1 })
   await prober.close()
-  await quiet()
+  await drainEventLoop()
   expect(clock.pending).toBe(0)
   await pass(MINUTE)
   expect(notices).toEqual([])

@@ -10,11 +10,11 @@ import {
   MANNERS,
   nameOf,
   people,
-  quiet,
   recipientOf,
   sorted,
   toRecipients,
 } from '../../support/prober.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 describe('a connection that ends too early', () => {
   test.each(MANNERS)(
@@ -212,10 +212,10 @@ describe('the end of our time', () => {
     const home = createTestProber(hangsAt('p01@a.test'), { row: { recipientsPerTransaction: 1 } })
     const walk = home.begin(people(3))
     await home.clock.advance(1_000)
-    await quiet()
+    await drainEventLoop()
     expect(walk.answers()).toEqual(['p00@a.test rejected/no-mailbox'])
     walk.abort()
-    await quiet()
+    await drainEventLoop()
     expect(walk.finished).toBe(true)
     expect(walk.answers().slice(1)).toEqual(each(people(3).slice(1), 'silent/timeout'))
     expect(home.mx.sessions.map(({ closed }) => closed)).toEqual([true])
@@ -268,10 +268,10 @@ describe('the end of our time', () => {
     const home = createTestProber({ greeting: '421 4.7.0 You talk too fast' })
     await home.run(['ann@a.test'])
     const walk = home.begin(['zoe@a.test'], { patienceMs: 60 * MINUTE })
-    await quiet()
+    await drainEventLoop()
     expect(walk.finished).toBe(false)
     walk.abort()
-    await quiet()
+    await drainEventLoop()
     expect(walk.only()).toMatchObject({ asked: false, answer: { kind: 'silent', why: 'timeout' } })
     expect(home.clock.pending).toBe(0)
   })
@@ -279,12 +279,12 @@ describe('the end of our time', () => {
   test('by abort during QUIT does not wait for the farewell', async () => {
     const home = createTestProber(line => (line === 'QUIT' ? null : knows()(line, {} as never)))
     const walk = home.begin(['ann@a.test'])
-    await quiet()
-    await quiet()
+    await drainEventLoop()
+    await drainEventLoop()
     expect(walk.told).toHaveLength(1)
     expect(walk.finished).toBe(false)
     walk.abort()
-    await quiet()
+    await drainEventLoop()
     expect(walk.finished).toBe(true)
   })
 

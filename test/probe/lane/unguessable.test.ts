@@ -6,10 +6,10 @@ import {
   isRandom,
   knows,
   people,
-  quiet,
   recipientOf,
   toRecipients,
 } from '../../support/prober.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 describe('the catch-all question', () => {
   const randoms = (home: ReturnType<typeof createTestProber>) => home.recipients().filter(isRandom)
@@ -154,13 +154,13 @@ describe('the catch-all question', () => {
   test('does not hold up who has no more time, while another lane asks', async () => {
     const home = createTestProber(toRandom(null))
     const holder = home.begin(['ann@a.test'])
-    await quiet()
+    await drainEventLoop()
     const waiting = home.begin(['bob@a.test'])
-    await quiet()
-    await quiet()
+    await drainEventLoop()
+    await drainEventLoop()
     expect(waiting.told).toEqual([])
     waiting.abort()
-    await quiet()
+    await drainEventLoop()
     expect(waiting.only()).toMatchObject({ catchAll: null, answer: { kind: 'accepted' } })
     await holder.end()
   })

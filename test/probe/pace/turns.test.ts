@@ -3,8 +3,8 @@ import { SECOND } from '../../../src/base/clock.ts'
 import type { PaceRow } from '../../../src/probe/pace.ts'
 import { Pace } from '../../../src/probe/pace.ts'
 import { fakeClock } from '../../support/clock.ts'
-import { quiet } from '../../support/engine.ts'
 import { ROW } from '../../support/prober.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const never = new AbortController().signal
 
@@ -28,7 +28,7 @@ describe('where lists and single questions wait for one operator', () => {
     const first = pace.tryStart()
     for (const name of ['list 1', 'list 2']) void wait(name, false)
     for (const name of ['single 1', 'single 2']) void wait(name, true)
-    await quiet()
+    await drainEventLoop()
     if ('permit' in first) first.permit.release()
     for (let s = 0; s < 8; s++) await clock.advance(SECOND)
     expect(order).toEqual(['single 1', 'single 2', 'list 1', 'list 2'])
@@ -49,7 +49,7 @@ describe('where lists and single questions wait for one operator', () => {
     const patience = new AbortController()
     void wait('single', true, patience.signal)
     void wait('list', false)
-    await quiet()
+    await drainEventLoop()
     patience.abort()
     for (let s = 0; s < 3; s++) await clock.advance(SECOND)
     expect(order).toEqual(['before', 'list'])

@@ -14,8 +14,8 @@ import {
 } from '../../../src/work/cluster/membership.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'
 import { addJob, fileAll, tempDatabase, tempFolder } from '../../support/database.ts'
-import { quiet } from '../../support/engine.ts'
 import { countedRandom } from '../../support/random.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 type Process = {
   readonly membership: Membership
@@ -73,7 +73,7 @@ function unreachable(database: Database, isCut: () => boolean): Database {
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 500) {
     await clock.advance(500)
-    await quiet()
+    await drainEventLoop()
   }
 }
 

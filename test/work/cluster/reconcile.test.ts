@@ -9,9 +9,9 @@ import { createJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { wireEngine } from '../../../src/wire.ts'
 import { startReconcile } from '../../../src/work/cluster/reconcile.ts'
-import { quiet } from '../../support/engine.ts'
 import { createJobDeps } from '../../support/job.ts'
 import { countedRandom } from '../../support/random.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const ROUND_MS = 15 * SECOND
 
@@ -69,7 +69,7 @@ async function reconciling({ own = ['a'], allowed }: Options = {}) {
     put.length = 0
     for (let passed = 0; passed < ms; passed += SECOND) {
       await clock.advance(SECOND)
-      await quiet()
+      await drainEventLoop()
     }
     return [...new Set(put)].toSorted()
   }

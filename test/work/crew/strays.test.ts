@@ -5,7 +5,7 @@ import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
 import { Strays } from '../../../src/work/crew/strays.ts'
 import { fileAll, queuedJob } from '../../support/database.ts'
-import { quiet } from '../../support/engine.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const LOOK_MS = 15 * SECOND
 
@@ -25,7 +25,7 @@ async function claimed() {
   })
   const pass = async (ms: number) => {
     await clock.advance(ms)
-    await quiet()
+    await drainEventLoop()
   }
   const states = async () =>
     (await database.db.selectFrom('item').select('state').orderBy('position').execute()).map(

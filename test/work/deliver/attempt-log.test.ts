@@ -4,7 +4,7 @@ import type { DueDelivery } from '../../../src/store/event/deliveries.ts'
 import type { Attempt } from '../../../src/work/deliver/attempt.ts'
 import { attemptLog } from '../../../src/work/deliver/attempt-log.ts'
 import { fakeClock } from '../../support/clock.ts'
-import { noted } from '../../support/webhook-delivery.ts'
+import { recordingLog } from '../../support/log.ts'
 
 const due = (id = 'wh_a', failingSince: number | null = null) =>
   ({ eventId: 'evt_1', attempt: 0, webhook: { id, failingSince } }) as DueDelivery
@@ -17,7 +17,7 @@ const attempt = (state: Attempt['next']['state'], statusCode = 500) =>
 
 function desk() {
   const clock = fakeClock()
-  const { log, lines } = noted()
+  const { log, lines } = recordingLog()
   const told = () => lines.filter(({ level }) => level !== 'debug').splice(0)
   return { clock, lines, told, tell: attemptLog({ log, clock }) }
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { Database } from '../../../src/store/database.ts'
-import { createTestDelivery, settle, slowPost, until } from '../../support/webhook-delivery.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
 
 describe('a process that dies', () => {
   test('while a request is not answered leaves its event to the next: the same one, the same bytes', async () => {
@@ -10,10 +11,10 @@ describe('a process that dies', () => {
     const [id] = await h.addEvents()
     const dying = slowPost()
     h.start({ post: dying })
-    await until(() => dying.underWay === 1)
+    await waitUntil(() => dying.underWay === 1)
     const next = h.start()
     await h.sent(1)
-    await until(() => next.status().delivered === 1)
+    await waitUntil(() => next.status().delivered === 1)
     expect(h.post.sent[0]?.body).toBe(dying.sent[0]?.body)
     expect(h.post.sent[0]?.headers['webhook-id']).toBe(id)
     expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 1 }])
@@ -26,13 +27,13 @@ describe('a process that dies', () => {
     const dying = slowPost()
     const before = h.start({ post: dying })
     for (const done of [4, 8]) {
-      await until(() => dying.underWay === 4)
+      await waitUntil(() => dying.underWay === 4)
       dying.answer(200)
-      await until(() => before.status().delivered === done)
+      await waitUntil(() => before.status().delivered === done)
     }
-    await until(() => dying.underWay === 4)
+    await waitUntil(() => dying.underWay === 4)
     const next = h.start()
-    await until(() => next.status().delivered === 12)
+    await waitUntil(() => next.status().delivered === 12)
     const twice = h.post.sent.filter(({ body }) => dying.sent.some(one => one.body === body))
     expect(twice.map(({ body }) => body)).toEqual(dying.sent.slice(8).map(({ body }) => body))
   })
@@ -45,13 +46,13 @@ describe('stopping', () => {
     await h.addEvents(6)
     const post = slowPost()
     const deliveries = h.start({ post })
-    await until(() => post.underWay === 4)
+    await waitUntil(() => post.underWay === 4)
     let isOver = false
     const stopped = deliveries.stop().then(() => {
       isOver = true
     })
     await h.clock.advance(4 * SECOND)
-    await settle()
+    await drainEventLoop(60)
     expect(isOver).toBe(false)
     post.answer(200)
     await stopped
@@ -73,7 +74,7 @@ describe('stopping', () => {
       },
     }
     const deliveries = h.start({ database })
-    await settle()
+    await drainEventLoop(60)
     await deliveries.stop()
     expect(looks).toBeGreaterThanOrEqual(nth)
     expect(h.post.sent).toEqual([])
@@ -85,32 +86,32 @@ describe('stopping', () => {
     await h.addEvents()
     const post = slowPost()
     const deliveries = h.start({ post })
-    await until(() => post.underWay === 1)
+    await waitUntil(() => post.underWay === 1)
     const stopped = deliveries.stop()
-    await settle()
+    await drainEventLoop(60)
     await h.clock.advance(5 * SECOND)
     await stopped
     post.answer(200)
-    await settle()
+    await drainEventLoop(60)
     expect(await h.attempts()).toEqual([])
     expect(await h.deliveries()).toMatchObject([{ state: 'pending', attempt: 0 }])
     expect(h.clock.pending).toBe(0)
     const next = h.start()
-    await until(() => next.status().delivered === 1)
+    await waitUntil(() => next.status().delivered === 1)
   })
 
   test('may be asked for twice, and with nothing to do, and leaves no timer', async () => {
     const h = await createTestDelivery()
     const deliveries = h.start()
-    await settle()
+    await drainEventLoop(60)
     await Promise.all([deliveries.stop(), deliveries.stop()])
     deliveries.wake()
-    await settle()
+    await drainEventLoop(60)
     expect(h.clock.pending).toBe(0)
     await h.addWebhook()
     await h.addEvents()
     await h.clock.advance(MINUTE)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toEqual([])
   })
 })
@@ -123,9 +124,9 @@ describe('a disk that is full', () => {
     const disk = fullDisk(h.database)
     const deliveries = h.start()
     await h.sent(4)
-    await settle()
+    await drainEventLoop(60)
     await h.clock.advance(10 * SECOND)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(4)
     expect(deliveries.status()).toMatchObject({ delivered: 0, underWay: 0 })
     const told = h.lines.filter(({ message }) => message === 'deliveries: not written, tried again')
@@ -133,7 +134,7 @@ describe('a disk that is full', () => {
     expect(told.length).toBeLessThanOrEqual(12)
     disk.isFull = false
     await h.clock.advance(SECOND)
-    await until(() => deliveries.status().delivered === 6)
+    await waitUntil(() => deliveries.status().delivered === 6)
     expect(h.post.sent).toHaveLength(6)
     expect((await h.attempts()).length).toBe(6)
   })
@@ -145,12 +146,12 @@ describe('a disk that is full', () => {
     const disk = fullDisk(h.database)
     const deliveries = h.start()
     await h.sent(1)
-    await settle()
+    await drainEventLoop(60)
     const stopped = deliveries.stop()
     await h.clock.advance(5 * SECOND)
     await stopped
     disk.isFull = false
-    await settle()
+    await drainEventLoop(60)
     expect(await h.attempts()).toEqual([])
     expect(await h.deliveries()).toMatchObject([{ state: 'pending' }])
     expect(h.clock.pending).toBe(0)
@@ -170,9 +171,9 @@ describe('a disk that is full', () => {
       },
     }
     h.start({ database })
-    await settle()
+    await drainEventLoop(60)
     await h.clock.advance(3 * SECOND)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toEqual([])
     const told = h.lines.filter(({ message }) => message === 'deliveries: cannot be looked at')
     expect(told.length).toBe(4)
@@ -194,18 +195,18 @@ describe('something wrong inside ev', () => {
       return { fault: 'odd', durationMs: Number.NaN }
     })
     const deliveries = h.start()
-    await until(() => deliveries.status().delivered === 3)
-    await settle()
+    await waitUntil(() => deliveries.status().delivered === 3)
+    await drainEventLoop(60)
     const count = () => h.post.sent.filter(({ url }) => url.includes('wh-a')).length
     expect(count()).toBe(3)
     await h.clock.advance(MINUTE - 1)
-    await settle()
+    await drainEventLoop(60)
     expect(count()).toBe(3)
     const errors = h.lines.filter(({ level }) => level === 'error')
     expect(errors.length).toBeGreaterThan(0)
     expect(errors[0]?.fields).toMatchObject({ webhook: 'wh_a' })
     await h.clock.advance(SECOND)
-    await until(() => count() > 3)
+    await waitUntil(() => count() > 3)
   })
 })
 

@@ -3,12 +3,12 @@ import { HOUR, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { rotateSecret } from '../../../src/store/event/webhooks.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
+import { waitUntil } from '../../support/wait.ts'
 import {
   createTestDelivery,
   SECRET,
   slowPost,
   type TestDelivery,
-  until,
 } from '../../support/webhook-delivery.ts'
 import { verify } from './receiver.ts'
 
@@ -21,7 +21,7 @@ describe('the secret', () => {
     const post = slowPost()
     const deliveries = h.start({ post })
     for (const letter of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) {
-      await until(() => post.underWay === 4)
+      await waitUntil(() => post.underWay === 4)
       const last = secrets.slice(-2)
       for (const one of post.sent.slice(-4))
         expect(last.map(text => verify(one, text))).toEqual(last.map(() => true))
@@ -30,9 +30,9 @@ describe('the secret', () => {
       await rotate(h, next)
       post.answer(200)
     }
-    await until(() => post.underWay === 4)
+    await waitUntil(() => post.underWay === 4)
     post.answer(200)
-    await until(() => deliveries.status().delivered === 40)
+    await waitUntil(() => deliveries.status().delivered === 40)
     expect(new Set(post.sent.map(({ headers }) => headers['webhook-id'])).size).toBe(40)
     expect(post.sent).toHaveLength(40)
   })
@@ -61,7 +61,7 @@ describe('the secret', () => {
     await h.addWebhook({ id: 'wh_b' })
     await h.addEvents()
     const deliveries = h.start()
-    await until(() => deliveries.status().retried === 1 && deliveries.status().delivered === 1)
+    await waitUntil(() => deliveries.status().retried === 1 && deliveries.status().delivered === 1)
     expect(h.post.sent.map(({ url }) => url)).toEqual(['https://wh-b.test/hook'])
     const [lost] = (await h.attempts()).filter(({ url }) => url.includes('wh-a'))
     expect(lost).toMatchObject({ status_code: null, error: expect.stringMatching(/EV_SECRET/) })

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { memoryQueue } from '../../../src/queue/memory-queue.ts'
 import type { Queue } from '../../../src/queue/queue.ts'
-import { createTestDelivery, settle, slowPost, until } from '../../support/webhook-delivery.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, slowPost } from '../../support/webhook-delivery.ts'
 
 test('a turn whose webhook may be the turn of another server begins nothing more, and does not wait', async () => {
   const h = await createTestDelivery()
@@ -10,11 +11,11 @@ test('a turn whose webhook may be the turn of another server begins nothing more
   const post = slowPost()
   const { queue, lose, ended } = losing(memoryQueue(h.clock, h.log))
   h.start({ post, queue })
-  await until(() => post.sent.length === 4)
+  await waitUntil(() => post.sent.length === 4)
   lose()
-  await until(() => ended.length === 1)
+  await waitUntil(() => ended.length === 1)
   expect(ended).toEqual(['done'])
-  await settle()
+  await drainEventLoop(60)
   expect(post.sent).toHaveLength(4)
 })
 
@@ -25,11 +26,11 @@ test('what came of the requests of a lost turn is written down all the same', as
   const post = slowPost()
   const { queue, lose, ended } = losing(memoryQueue(h.clock, h.log))
   h.start({ post, queue })
-  await until(() => post.sent.length === 1)
+  await waitUntil(() => post.sent.length === 1)
   lose()
-  await until(() => ended.length === 1)
+  await waitUntil(() => ended.length === 1)
   post.answer(200)
-  await until(async () => (await h.deliveries())[0]?.state === 'delivered')
+  await waitUntil(async () => (await h.deliveries())[0]?.state === 'delivered')
   expect(await h.attempts()).toHaveLength(1)
 })
 

@@ -2,12 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { dueNotices } from '../../../src/store/event/notices.ts'
 import { expire, retentions } from '../../../src/work/retention.ts'
-import {
-  createTestDelivery,
-  settle,
-  type TestDelivery,
-  until,
-} from '../../support/webhook-delivery.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, type TestDelivery } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
 /** When the six attempts come, counted from the event. */
@@ -23,13 +19,13 @@ describe('the schedule of an event that does not arrive', () => {
     h.start()
     for (const [n, at] of TIMES.entries()) {
       await h.clock.advance(at - (TIMES[n - 1] ?? 0) - (n === 0 ? 0 : 1))
-      await settle()
+      await drainEventLoop(60)
       if (n > 0) {
         expect(h.post.sent).toHaveLength(n)
         await h.clock.advance(1)
       }
       await h.sent(n + 1)
-      await until(async () => (await h.attempts()).length === n + 1)
+      await waitUntil(async () => (await h.attempts()).length === n + 1)
       expect((await h.deliveries())[0]).toMatchObject({ attempt: n + 1 })
     }
     const started = (await h.attempts()).map(row => row.started_at - begin)
@@ -38,7 +34,7 @@ describe('the schedule of an event that does not arrive', () => {
       { state: 'failed', expires_at: h.clock.now() + 7 * DAY },
     ])
     await h.clock.advance(30 * DAY)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(6)
   })
 
@@ -51,7 +47,7 @@ describe('the schedule of an event that does not arrive', () => {
       return 500
     })
     h.start()
-    await until(async () => (await h.attempts()).length === 1)
+    await waitUntil(async () => (await h.attempts()).length === 1)
     const [delivery] = await h.deliveries()
     expect((delivery?.due_at ?? 0) - h.clock.now()).toBe(MINUTE)
   })
@@ -112,13 +108,13 @@ describe('the schedule of an event that does not arrive', () => {
     await h.addEvents()
     h.post.answer(500)
     const before = h.start()
-    await until(async () => (await h.attempts()).length === 1)
+    await waitUntil(async () => (await h.attempts()).length === 1)
     await before.stop()
     await h.clock.advance(30 * SECOND)
     h.start()
-    await settle()
+    await drainEventLoop(60)
     await h.clock.advance(30 * SECOND - 1)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
@@ -130,11 +126,11 @@ describe('the schedule of an event that does not arrive', () => {
     await h.addEvents()
     h.post.answer(500)
     const deliveries = h.start()
-    await until(async () => (await h.attempts()).length === 1)
-    await settle()
+    await waitUntil(async () => (await h.attempts()).length === 1)
+    await drainEventLoop(60)
     h.clock.jump(10 * DAY)
     deliveries.wake()
-    await until(async () => (await h.attempts()).length === 2)
+    await waitUntil(async () => (await h.attempts()).length === 2)
     expect(await h.webhooks()).toMatchObject([{ active: 1 }])
   })
 
@@ -148,19 +144,19 @@ describe('the schedule of an event that does not arrive', () => {
     await h.addEvents()
     h.post.answer(500)
     h.start()
-    await until(async () => (await h.attempts()).length === 1)
-    await settle()
+    await waitUntil(async () => (await h.attempts()).length === 1)
+    await drainEventLoop(60)
     // This one is not seen before the clock is another.
     await h.addEvents()
     h.clock.jump(-jumpMs)
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
-    await until(async () => (await h.attempts()).length === 2)
+    await waitUntil(async () => (await h.attempts()).length === 2)
     await h.clock.advance(MINUTE - SECOND)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(2)
     await h.clock.advance(SECOND)
-    await until(async () => (await h.attempts()).length === 4)
+    await waitUntil(async () => (await h.attempts()).length === 4)
   })
 
   test('is not held up by a wall clock that was put back while nothing ran', async () => {
@@ -188,10 +184,10 @@ describe('a Retry-After', () => {
     await h.addEvents()
     h.post.answer(answered(500, { 'retry-after': header }))
     h.start()
-    await until(async () => (await h.attempts()).length === 1)
-    await settle()
+    await waitUntil(async () => (await h.attempts()).length === 1)
+    await drainEventLoop(60)
     await h.clock.advance(waitedMs - 1)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
     await h.clock.advance(1)
     await h.sent(2)
@@ -201,8 +197,8 @@ describe('a Retry-After', () => {
 /** Lets all six attempts pass, each at its time. */
 async function eachAttempt(h: TestDelivery, look: (n: number) => Promise<void>): Promise<void> {
   for (let n = 1; n <= 6; n++) {
-    await until(async () => (await h.attempts()).length === n)
-    await settle()
+    await waitUntil(async () => (await h.attempts()).length === n)
+    await drainEventLoop(60)
     await look(n)
     const [delivery] = await h.deliveries()
     if (n < 6) await h.clock.advance((delivery?.due_at ?? 0) - h.clock.now())

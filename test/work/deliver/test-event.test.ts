@@ -7,12 +7,8 @@ import { listWebhooks, updateWebhook } from '../../../src/store/event/webhooks.t
 import { sendTest } from '../../../src/work/deliver/test-event.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
 import { fakeClock } from '../../support/clock.ts'
-import {
-  createTestDelivery,
-  SECRET,
-  settle,
-  type TestDelivery,
-} from '../../support/webhook-delivery.ts'
+import { drainEventLoop } from '../../support/wait.ts'
+import { createTestDelivery, SECRET, type TestDelivery } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
 describe('a test event', () => {
@@ -60,7 +56,7 @@ describe('a test event', () => {
     expect(event.body).toBe(h.post.sent[0]?.body)
     await h.clock.advance(2 * DAY)
     deliveries.wake()
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
   })
 

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import { SLOW_TURNS_MAX, TURNS_MAX, turnPlaces } from '../../../src/work/deliver/turn-places.ts'
-import { createTestDelivery, settle, until } from '../../support/webhook-delivery.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery } from '../../support/webhook-delivery.ts'
 
 test('hundreds of endpoints that do not answer hold up nobody who does', async () => {
   const h = await createTestDelivery()
@@ -20,13 +21,13 @@ test('hundreds of endpoints that do not answer hold up nobody who does', async (
   h.start()
   // By then each was asked once.
   await h.clock.advance(90 * SECOND)
-  await settle()
+  await drainEventLoop(60)
   await h.addWebhook({ id: 'wh_healthy' })
   for (let n = 0; n < 10; n++) {
     const happened = h.clock.now()
     await h.addEvents()
     await h.clock.advance(SECOND)
-    await until(() => arrived.length === n + 1)
+    await waitUntil(() => arrived.length === n + 1)
     expect((arrived[n] ?? 0) - happened).toBeLessThanOrEqual(SECOND / 2)
   }
 })
@@ -44,16 +45,16 @@ test('the slow take their turns among themselves, each in its time, and are crow
       return id
     })
   const all = Array.from({ length: SLOW_TURNS_MAX + 2 }, (_, n) => run(`slow_${n}`))
-  await settle()
+  await drainEventLoop(60)
   expect(begun).toHaveLength(SLOW_TURNS_MAX)
   expect(isCrowded()).toBe(true)
   const quick = run('quick')
-  await settle()
+  await drainEventLoop(60)
   expect(begun.at(-1)).toBe('quick')
   expect(isCrowded()).toBe(false)
   for (const id of ['slow_5', 'slow_9']) {
     ends.get(id)?.()
-    await settle()
+    await drainEventLoop(60)
   }
   expect(begun.slice(-2)).toEqual([`slow_${SLOW_TURNS_MAX}`, `slow_${SLOW_TURNS_MAX + 1}`])
   expect(isCrowded()).toBe(false)

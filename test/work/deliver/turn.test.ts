@@ -4,13 +4,8 @@ import { write } from '../../../src/store/database.ts'
 import { retryDelivery } from '../../../src/store/event/deliveries.ts'
 import { TURNS_MAX } from '../../../src/work/deliver/turn-places.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
-import {
-  createTestDelivery,
-  SECRET,
-  settle,
-  slowPost,
-  until,
-} from '../../support/webhook-delivery.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, SECRET, slowPost } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
 import { verify } from './receiver.ts'
 
@@ -19,7 +14,7 @@ describe('an event', () => {
     const h = await createTestDelivery()
     await h.addWebhook()
     const deliveries = h.start()
-    await settle()
+    await drainEventLoop(60)
     const [id] = await h.addEvents()
     await h.clock.advance(SECOND / 2)
     await h.sent(1)
@@ -30,7 +25,7 @@ describe('an event', () => {
       ...{ 'Content-Type': 'application/json', 'User-Agent': 'ev/1.2.3', 'webhook-id': id },
     })
     expect(verify(letter, SECRET)).toBe(true)
-    await until(() => deliveries.status().delivered === 1)
+    await waitUntil(() => deliveries.status().delivered === 1)
     expect(await h.deliveries()).toMatchObject([
       { state: 'delivered', attempt: 1, status_code: 200, duration_ms: 84, error: null },
     ])
@@ -47,10 +42,10 @@ describe('an event', () => {
     await h.addEvents()
     const deliveries = h.start()
     await h.sent(1)
-    await until(() => deliveries.status().delivered === 1)
-    await settle()
+    await waitUntil(() => deliveries.status().delivered === 1)
+    await drainEventLoop(60)
     await h.addEvents()
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
     deliveries.wake()
     await h.sent(2)
@@ -62,11 +57,11 @@ describe('an event', () => {
     await h.addEvents()
     const post = slowPost()
     h.start({ post })
-    await until(() => post.sent.length === 1)
+    await waitUntil(() => post.sent.length === 1)
     await h.clock.advance(10 * SECOND)
     await h.addEvents()
     await h.clock.advance(SECOND / 2)
-    await until(() => post.sent.length === 2)
+    await waitUntil(() => post.sent.length === 2)
   })
 
   test('that is not answered says so, with the sentence of who sent it', async () => {
@@ -75,7 +70,7 @@ describe('an event', () => {
     await h.addEvents()
     h.post.answer({ fault: 'It did not answer within 30 s.', durationMs: 30_000 })
     const deliveries = h.start()
-    await until(() => deliveries.status().retried === 1)
+    await waitUntil(() => deliveries.status().retried === 1)
     const told = { status_code: null, error: 'It did not answer within 30 s.', duration_ms: 30_000 }
     expect(await h.attempts()).toMatchObject([{ ...told, headers: null, excerpt: null }])
     expect(await h.deliveries()).toMatchObject([{ ...told, state: 'retry_scheduled' }])
@@ -87,7 +82,7 @@ describe('an event', () => {
     await h.addEvents(2)
     h.post.answer((_, nth) => answered(nth === 1 ? 404 : 301, { location: 'http://169.254.1.1/' }))
     const deliveries = h.start()
-    await until(() => deliveries.status().retried === 2)
+    await waitUntil(() => deliveries.status().retried === 2)
     const [first, second] = await h.attempts()
     expect(first?.error).toMatch(/^It answered 404:/)
     expect(second?.error).toMatch(/^It answered 301: redirects are not followed/)
@@ -102,15 +97,15 @@ describe('requests at the same time', () => {
     const post = slowPost()
     const deliveries = h.start({ post })
     for (const sent of [4, 8, 10]) {
-      await until(() => post.sent.length === sent)
-      await settle()
+      await waitUntil(() => post.sent.length === sent)
+      await drainEventLoop(60)
       await h.clock.advance(SECOND)
-      await settle()
+      await drainEventLoop(60)
       expect(post.sent).toHaveLength(sent)
       expect(deliveries.status().underWay).toBe(sent === 10 ? 2 : 4)
       post.answer(200)
     }
-    await until(() => deliveries.status().delivered === 10)
+    await waitUntil(() => deliveries.status().delivered === 10)
     expect(new Set(post.sent.map(({ body }) => body)).size).toBe(10)
   })
 
@@ -119,7 +114,7 @@ describe('requests at the same time', () => {
     await h.addWebhook()
     await h.addEvents(6)
     h.start()
-    await until(async () => {
+    await waitUntil(async () => {
       const done = (await h.deliveries()).filter(({ state }) => state === 'delivered').length
       expect(h.post.sent.length - done).toBeLessThanOrEqual(4)
       return done === 6
@@ -140,13 +135,13 @@ describe('requests at the same time', () => {
       return 200
     })
     const deliveries = h.start()
-    await until(() => deliveries.status().delivered === 48 * 20)
+    await waitUntil(() => deliveries.status().delivered === 48 * 20)
     expect(sentTo.size).toBe(48)
     expect(slow.sent).toHaveLength(4)
     expect(h.clock.now() - Date.UTC(2026, 5, 1, 12)).toBe(0)
     for (let n = 1; n <= 5; n++) {
       slow.answer(200)
-      await until(() => deliveries.status().delivered === 48 * 20 + 4 * n)
+      await waitUntil(() => deliveries.status().delivered === 48 * 20 + 4 * n)
     }
     const open = (await h.deliveries()).filter(({ state }) => state !== 'delivered')
     expect(new Set(open.map(({ webhook_id }) => webhook_id))).toEqual(new Set(['wh_0']))
@@ -159,11 +154,11 @@ describe('requests at the same time', () => {
     await h.addEvents(6)
     const post = slowPost()
     h.start({ post })
-    await until(() => post.underWay === TURNS_MAX * 4)
+    await waitUntil(() => post.underWay === TURNS_MAX * 4)
     // Their time is over when they are answered, so they make room.
     await h.clock.advance(2 * SECOND)
     post.answer(200)
-    await until(() => post.underWay === TURNS_MAX * 4 - (TURNS_MAX - 20) * 2)
+    await waitUntil(() => post.underWay === TURNS_MAX * 4 - (TURNS_MAX - 20) * 2)
     const urls = new Set(post.sent.map(({ url }) => url))
     expect(urls.size).toBe(count)
   })
@@ -176,24 +171,24 @@ describe('an event that is asked for once more', () => {
     await h.addEvents()
     const post = slowPost()
     const deliveries = h.start({ post })
-    await until(() => post.underWay === 1)
+    await waitUntil(() => post.underWay === 1)
     post.answer(500)
-    await until(() => deliveries.status().retried === 1)
-    await settle()
+    await waitUntil(() => deliveries.status().retried === 1)
+    await drainEventLoop(60)
     await h.clock.advance(MINUTE)
-    await until(() => post.underWay === 1)
+    await waitUntil(() => post.underWay === 1)
     const [{ id = '' } = {}] = await h.deliveries()
     await write(h.database, trx => retryDelivery(trx, 'wh_a', id, h.clock.now()))
     deliveries.wake()
-    await settle()
+    await drainEventLoop(60)
     expect(post.sent).toHaveLength(2)
     post.answer(500)
-    await until(() => post.sent.length === 3)
+    await waitUntil(() => post.sent.length === 3)
     expect(await h.deliveries()).toMatchObject([
       { state: 'pending', trigger: 'manual', attempt: 0 },
     ])
     post.answer(500)
-    await until(async () => (await h.attempts()).length === 3)
+    await waitUntil(async () => (await h.attempts()).length === 3)
     const due = { state: 'retry_scheduled', attempt: 1, due_at: h.clock.now() + MINUTE }
     expect(await h.deliveries()).toMatchObject([due])
     const triggers = (await h.attempts()).map(({ trigger }) => trigger)

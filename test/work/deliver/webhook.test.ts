@@ -2,13 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { HOUR, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { deleteWebhook, updateWebhook } from '../../../src/store/event/webhooks.ts'
-import {
-  createTestDelivery,
-  settle,
-  slowPost,
-  type TestDelivery,
-  until,
-} from '../../support/webhook-delivery.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
+import { createTestDelivery, slowPost, type TestDelivery } from '../../support/webhook-delivery.ts'
 import { answered } from '../../support/webhook-transport.ts'
 
 describe('a webhook that', () => {
@@ -22,16 +17,16 @@ describe('a webhook that', () => {
         url.includes('wh-a') ? answered(status, { 'retry-after': '20' }) : 200,
       )
       const deliveries = h.start()
-      await until(() => deliveries.status().retried === 1)
+      await waitUntil(() => deliveries.status().retried === 1)
       h.post.answer(200)
       await h.addEvents()
       await h.clock.advance(20 * SECOND - 1)
-      await settle()
+      await drainEventLoop(60)
       expect(to(h, 'wh-a')).toHaveLength(1)
       expect(to(h, 'wh-b')).toHaveLength(2)
       // By the next look.
       await h.clock.advance(SECOND / 2)
-      await until(() => to(h, 'wh-a').length === 2)
+      await waitUntil(() => to(h, 'wh-a').length === 2)
     }
   })
 
@@ -41,11 +36,11 @@ describe('a webhook that', () => {
     await h.addEvents()
     h.post.answer(answered(503, { 'retry-after': '999999' }))
     const deliveries = h.start()
-    await until(() => deliveries.status().retried === 1)
+    await waitUntil(() => deliveries.status().retried === 1)
     h.post.answer(200)
     const [event] = await h.addEvents()
     await h.clock.advance(HOUR - 1)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
     await h.clock.advance(SECOND / 2)
     await h.sent(2)
@@ -58,11 +53,11 @@ describe('a webhook that', () => {
     await h.addEvents()
     h.post.answer(answered(503, { 'retry-after': '3600' }))
     const deliveries = h.start()
-    await until(() => deliveries.status().retried === 1)
+    await waitUntil(() => deliveries.status().retried === 1)
     h.post.answer(200)
     await h.addEvents()
     await h.clock.advance(SECOND)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
     const patch = { url: 'https://wh-a.test/mended', now: h.clock.now() }
     await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', patch))
@@ -78,7 +73,7 @@ describe('a webhook that', () => {
       await h.addEvents()
       h.post.answer(answer)
       const deliveries = h.start()
-      await until(() => deliveries.status().retried === 1)
+      await waitUntil(() => deliveries.status().retried === 1)
       await h.addEvents()
       await h.clock.advance(SECOND)
       await h.sent(2)
@@ -91,17 +86,17 @@ describe('a webhook that', () => {
     await h.addEvents(2)
     const post = slowPost()
     const deliveries = h.start({ post })
-    await until(() => post.underWay === 2)
+    await waitUntil(() => post.underWay === 2)
     post.answer(500)
-    await until(() => deliveries.status().retried === 2)
+    await waitUntil(() => deliveries.status().retried === 2)
     await h.addEvents()
     await h.clock.advance(SECOND)
-    await until(() => post.underWay === 1)
+    await waitUntil(() => post.underWay === 1)
     await write(h.database, trx => deleteWebhook(trx, 'acc_1', 'wh_a', h.clock.now()))
     post.answer(500)
-    await settle()
+    await drainEventLoop(60)
     await h.clock.advance(48 * HOUR)
-    await settle()
+    await drainEventLoop(60)
     expect(post.sent).toHaveLength(3)
     expect(h.lines.filter(({ level }) => level === 'error')).toEqual([])
   })
@@ -112,17 +107,17 @@ describe('a webhook that', () => {
     await h.addEvents()
     h.post.answer(500)
     const deliveries = h.start()
-    await until(() => deliveries.status().retried === 1)
+    await waitUntil(() => deliveries.status().retried === 1)
     const change = (active: boolean) =>
       write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { active, now: h.clock.now() }))
     await change(false)
     await h.clock.advance(HOUR)
-    await settle()
+    await drainEventLoop(60)
     expect(h.post.sent).toHaveLength(1)
     h.post.answer(200)
     await change(true)
     deliveries.wake()
-    await until(() => deliveries.status().delivered === 1)
+    await waitUntil(() => deliveries.status().delivered === 1)
     expect(await h.deliveries()).toMatchObject([{ state: 'delivered', attempt: 2 }])
   })
 
@@ -132,11 +127,11 @@ describe('a webhook that', () => {
     await h.addEvents(6)
     const post = slowPost()
     h.start({ post })
-    await until(() => post.underWay === 4)
+    await waitUntil(() => post.underWay === 4)
     const url = 'https://elsewhere.test/'
     await write(h.database, trx => updateWebhook(trx, 'acc_1', 'wh_a', { url, now: h.clock.now() }))
     post.answer(200)
-    await until(() => post.underWay === 2)
+    await waitUntil(() => post.underWay === 2)
     expect(post.sent.slice(4).map(letter => letter.url)).toEqual([url, url])
   })
 
@@ -146,13 +141,13 @@ describe('a webhook that', () => {
     await h.addEvents(2)
     const post = slowPost()
     const deliveries = h.start({ post })
-    await until(() => post.underWay === 2)
+    await waitUntil(() => post.underWay === 2)
     await h.addEvents()
     post.answer(410)
-    await until(() => deliveries.status().failed === 2)
-    await settle()
+    await waitUntil(() => deliveries.status().failed === 2)
+    await drainEventLoop(60)
     await h.clock.advance(HOUR)
-    await settle()
+    await drainEventLoop(60)
     expect(post.sent).toHaveLength(2)
     expect((await h.deliveries()).map(({ state }) => state)).toEqual([
       'failed',
@@ -174,12 +169,12 @@ describe('a webhook that', () => {
     const deliveries = h.start()
     const attemptAfter = async (ms: number) => {
       await h.clock.advance(ms)
-      await settle()
+      await drainEventLoop(60)
       await h.addEvents()
       const before = h.post.sent.length
       deliveries.wake()
-      await until(() => h.post.sent.length > before)
-      await settle()
+      await waitUntil(() => h.post.sent.length > before)
+      await drainEventLoop(60)
     }
     await attemptAfter(0)
     for (let day = 1; day < 5; day++) await attemptAfter(24 * HOUR)
@@ -190,7 +185,7 @@ describe('a webhook that', () => {
     await h.clock.advance(HOUR)
     await h.addEvents()
     deliveries.wake()
-    await until(async () => (await h.webhooks())[0]?.active === 0)
+    await waitUntil(async () => (await h.webhooks())[0]?.active === 0)
     expect(await h.webhooks()).toMatchObject([
       { active: 0, disabled_reason: expect.stringMatching(/5 days/) },
     ])
@@ -207,19 +202,19 @@ describe('a webhook that', () => {
       await h.addEvents()
       const before = (await h.attempts()).length
       deliveries.wake()
-      await until(async () => (await h.attempts()).length > before)
-      await settle()
+      await waitUntil(async () => (await h.attempts()).length > before)
+      await drainEventLoop(60)
       return (await h.webhooks())[0]?.active
     }
     expect(await attempt(500)).toBe(1)
     h.post.answer(500)
     await h.clock.advance(HOUR - 1)
-    await settle()
+    await drainEventLoop(60)
     expect(await attempt(200)).toBe(1)
     await h.clock.advance(1)
     expect(await attempt(500)).toBe(1)
     await h.clock.advance(HOUR - 1)
-    await settle()
+    await drainEventLoop(60)
     expect(await attempt(500)).toBe(1)
     await h.clock.advance(1)
     expect(await attempt(500)).toBe(0)
@@ -234,12 +229,12 @@ describe('a webhook that', () => {
       await h.addEvents()
       const before = h.post.sent.length
       deliveries.wake()
-      await until(() => h.post.sent.length > before)
-      await settle()
+      await waitUntil(() => h.post.sent.length > before)
+      await drainEventLoop(60)
       expect((await h.webhooks())[0]?.active).toBe(1)
       if (h.post.sent.length >= 4 && day >= 5) break
       await h.clock.advance(23 * HOUR)
-      await settle()
+      await drainEventLoop(60)
     }
   })
 })

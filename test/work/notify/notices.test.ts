@@ -15,8 +15,8 @@ import {
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
-import { quiet } from '../../support/engine.ts'
 import { fakeNotify } from '../../support/notify.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const OPERATOR = 'ops@example.com'
 const OWNER = 'owner@shop.example'
@@ -45,8 +45,8 @@ async function house(o: { notifyTo?: string | null; email?: string | null } = {}
   await addWebhook('wh_a')
   /** A look has come to its end when the clock is asked to wake it for the next. */
   const looked = async () => {
-    await quiet()
-    while (clock.pending === 0) await quiet()
+    await drainEventLoop()
+    while (clock.pending === 0) await drainEventLoop()
   }
   return {
     ...{ clock, database, notify, lines, addWebhook, looked },
@@ -390,7 +390,7 @@ describe('at its end', () => {
     await stopped.promise
     expect(notify.tried).toHaveLength(1)
     await clock.advance(HOUR)
-    await quiet()
+    await drainEventLoop()
     expect(notify.tried).toHaveLength(1)
   })
 })

@@ -8,8 +8,9 @@ import { CONNECT_TIMEOUT_MS } from '../../../src/work/post/dial.ts'
 import { DEADLINE_MS } from '../../../src/work/post/https-post.ts'
 import { fakeClock } from '../../support/clock.ts'
 import type { How } from '../../support/http-receiver.ts'
+import { waitUntil } from '../../support/wait.ts'
 import { zone } from '../../support/zone.ts'
-import { BODY, openPost, openReceiver, sendOne, until } from './office.ts'
+import { BODY, openPost, openReceiver, sendOne } from './office.ts'
 
 const receiptFor = async (answer: How) => (await sendOne({ answer })).sending
 
@@ -70,21 +71,21 @@ describe('a letter', () => {
 describe('time', () => {
   test('an answer after 29 s counts', async () => {
     const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 29_000 } })
-    await until(() => receiver.received.length === 1)
+    await waitUntil(() => receiver.received.length === 1)
     await clock.advance(29_000)
     expect(await sending).toMatchObject({ answer: { status: 200 }, durationMs: 29_000 })
   })
 
   test('one after 31 s is none, and the connection is closed', async () => {
     const { receiver, clock, sending } = await sendOne({ answer: { delayMs: 31_000 } })
-    await until(() => receiver.received.length === 1)
+    await waitUntil(() => receiver.received.length === 1)
     await clock.advance(31_000)
     expect(await sending).toEqual({
       answer: null,
       fault: 'No answer came within 30 s.',
       durationMs: 30_000,
     })
-    await until(() => receiver.connections.open === 0)
+    await waitUntil(() => receiver.connections.open === 0)
   })
 
   test('a body trickled for ever is cut after 30 s, and the answer stands', async () => {
@@ -95,14 +96,14 @@ describe('time', () => {
     const receipt = await sending
     expect(receipt).toMatchObject({ answer: { status: 202 }, fault: null, durationMs: 30_000 })
     expect(receipt.answer?.excerpt).toMatch(/^\.*$/)
-    await until(() => receiver.connections.open === 0)
+    await waitUntil(() => receiver.connections.open === 0)
   })
 
   test('a DNS that is silent has 30 s too', async () => {
     const clock = fakeClock()
     const resolver = zone({ 'hook.example': 'never' })
     const sending = openPost({ clock, resolver }).to('https://hook.example/')
-    await until(() => resolver.asked.length === 2)
+    await waitUntil(() => resolver.asked.length === 2)
     await clock.advance(DEADLINE_MS)
     expect(await sending).toMatchObject({
       fault: expect.stringMatching(/could not be looked up|within 30 s/),
@@ -123,7 +124,7 @@ describe('a body', () => {
     const { answer } = await sending
     expect(answer).toMatchObject({ status: 200, excerpt: expect.stringMatching(/^x{4095}…$/) })
     expect(answer?.excerpt).toHaveLength(EXCERPT_LENGTH_MAX)
-    await until(() => receiver.flooded > 0)
+    await waitUntil(() => receiver.flooded > 0)
     // What lies in buffers of the system and of TLS was sent for nothing.
     expect(receiver.flooded).toBeLessThan(128 * BODY_READ_MAX)
   })
@@ -170,7 +171,7 @@ describe('there is no answer', () => {
 
   test('where a connection is reset before it', async () => {
     const { receiver, sending } = await sendOne({ answer: { delayMs: 1_000 } })
-    await until(() => receiver.received.length === 1)
+    await waitUntil(() => receiver.received.length === 1)
     await receiver.close()
     expect(await sending).toMatchObject({
       answer: null,
@@ -205,7 +206,7 @@ describe('connections', () => {
     expect(receiver.connections.open).toBe(1)
     // By the real clock, as undici knows no other: after a second. The receiver itself would do so after five.
     const since = performance.now()
-    await until(() => receiver.connections.open === 0)
+    await waitUntil(() => receiver.connections.open === 0)
     expect(performance.now() - since).toBeLessThan(4_000)
   })
 
@@ -266,7 +267,7 @@ describe('connections', () => {
     const other = openPost({ clock })
     const silent = await listen('127.0.0.1', 0)
     const waiting = other.to(`https://hook.example:${silent.port}/`)
-    await Promise.all([silent.called, until(() => receiver.received.length === 1)])
+    await Promise.all([silent.called, waitUntil(() => receiver.received.length === 1)])
     await other.close()
     const fault = 'ev was stopped before an answer came.'
     expect(await waiting).toMatchObject({ answer: null, fault })

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { addressJudge } from '../../../src/smtp/public-address.ts'
@@ -50,9 +49,4 @@ export type Sent = {
   readonly receiver: Receiver
   readonly clock: FakeClock
   readonly sending: Promise<Receipt>
-}
-
-/** Looks once in every turn of the event loop. */
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await setImmediate()
 }

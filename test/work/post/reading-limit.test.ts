@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Told } from '../../support/http-receiver.ts'
-import { openPost, openReceiver, sendOne, until } from './office.ts'
+import { waitUntil } from '../../support/wait.ts'
+import { openPost, openReceiver, sendOne } from './office.ts'
 
 const TOO_MUCH = 'The receiver sent far more than an answer.'
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
@@ -20,7 +21,7 @@ test.each<[string, Told, { status: number | null; fault: string | null }]>([
   const { receiver, sending } = await sendOne({ answer })
   const { answer: answered, fault } = await sending
   expect({ status: answered?.status ?? null, fault }).toEqual(expected)
-  await until(() => receiver.flooded > 0)
+  await waitUntil(() => receiver.flooded > 0)
   // What lies in the buffers of both sides comes to it.
   expect(receiver.flooded).toBeLessThan(64 * 1_024 ** 2)
 })

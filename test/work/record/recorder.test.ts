@@ -11,8 +11,8 @@ import type { Result } from '../../../src/verdict/verdict.ts'
 import type { Books } from '../../../src/work/books/books.ts'
 import { type Change, Recorder } from '../../../src/work/record/recorder.ts'
 import { addJob, queuedJob } from '../../support/database.ts'
-import { quiet } from '../../support/engine.ts'
 import { countedRandom } from '../../support/random.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 /** All that the recorder looks at. */
 const ADDRESS = { evidence: { address: {} } }
@@ -63,7 +63,7 @@ async function isOver(promise: Promise<unknown>): Promise<boolean> {
     () => (over = true),
     () => (over = true),
   )
-  await quiet()
+  await drainEventLoop()
   return over
 }
 
@@ -90,7 +90,7 @@ describe('a recorder', () => {
   test('writes one group at a time; what comes meanwhile is the next, however much it is', async () => {
     const { recorder, progress } = await office(200)
     for (let n = 1; n <= 170; n++) void recorder.add(result(n))
-    await quiet()
+    await drainEventLoop()
     expect(progress.map(({ done }) => done)).toEqual([50, 170])
   })
 

@@ -3,8 +3,9 @@ import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { findJob, readJob } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
-import { isUnguessable, knows, quiet, toRecipients } from '../../support/engine.ts'
+import { isUnguessable, knows, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 import { works } from '../works.ts'
 
 const OK = '250 2.1.5 Ok'
@@ -272,7 +273,7 @@ describe('who waits for a change', () => {
       worker.changed('job_1', patience.signal),
       worker.changed('job_1', never),
     ]
-    await quiet()
+    await drainEventLoop()
     patience.abort()
     expect(await patient).toBeNull()
     void worker.stop()

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
 import { TEMPERS } from '../../../src/world/host/tempers.ts'
 import { startWorld, type World } from '../../../src/world/world.ts'
+import { waitUntil } from '../../support/wait.ts'
 import { Talk } from '../talk.ts'
 
 const OVERLAID = { seconds: 3_600, max: 2, ms: 1, mailboxes: ['ann', 'bob.*'] }
@@ -200,7 +201,7 @@ describe('the odd ones', () => {
     const before = world.counters().hosts['silent.test']?.pregreet
     talk.send('EHLO probe.test\r\n')
     // It has heard when it has counted; had it spoken, that would have come first.
-    await until(() => world.counters().hosts['silent.test']?.pregreet !== before)
+    await waitUntil(() => world.counters().hosts['silent.test']?.pregreet !== before)
     expect(await talk.heard(0)).toBe('')
     talk.hangUp()
   })
@@ -211,8 +212,3 @@ test('the certificate of a host bears its name and its own signature', () => {
   expect(certificate.subject).toBe('CN=mx.a.test')
   expect(certificate.verify(certificate.publicKey)).toBe(true)
 })
-
-/** Looks once in every turn of the event loop. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise(resolve => setImmediate(resolve))
-}

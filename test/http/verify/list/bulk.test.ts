@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../../src/verdict/reason.ts'
-import { mail, quiet, toRecipients } from '../../../support/engine.ts'
+import { mail, toRecipients } from '../../../support/engine.ts'
 import { createTestService } from '../../../support/service.ts'
+import { drainEventLoop } from '../../../support/wait.ts'
 
 const PATH = '/v1/verify/bulk'
 const emailsOf = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@a.test`)
@@ -68,7 +69,7 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
     })
     const list = service.engine.verifyMany(['ann@slow.test'])[Symbol.asyncIterator]()
     void list.next().catch(() => {})
-    await quiet()
+    await drainEventLoop()
     const body = await json(PATH, { body: { emails: ['ann@a.test'] } })
     expect(body.results).toEqual([row('ann@a.test', true, true, 'low', 'accepted_email')])
   })

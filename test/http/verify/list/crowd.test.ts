@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Env } from '../../../../src/http/context.ts'
 import type { ApiError } from '../../../../src/http/error/api-error.ts'
 import { LARGE_BYTES, LARGE_MAX, notTooMany } from '../../../../src/http/verify/list/crowd.ts'
-import { quiet } from '../../../support/engine.ts'
+import { drainEventLoop } from '../../../support/wait.ts'
 
 function crowded() {
   const over: (() => void)[] = []
@@ -29,18 +29,18 @@ function crowded() {
 test('large lists beyond a few at a time are refused for a moment, small ones never', async () => {
   const { send, over } = crowded()
   const taken = Array.from({ length: LARGE_MAX }, () => send(LARGE_BYTES + 1))
-  await quiet()
+  await drainEventLoop()
   const refused = await send(LARGE_BYTES + 1)
   expect(refused.status).toBe(503)
   expect(await refused.json()).toEqual({ code: 'service_unavailable', retryAfterS: 2 })
   const small = Array.from({ length: 100 }, () => send(LARGE_BYTES))
-  await quiet()
+  await drainEventLoop()
   expect(over).toHaveLength(LARGE_MAX + 100)
   for (const end of over) end()
   const statuses = (await Promise.all([...taken, ...small])).map(({ status }) => status)
   expect(new Set(statuses)).toEqual(new Set([200]))
   const again = send(LARGE_BYTES + 1)
-  await quiet()
+  await drainEventLoop()
   over.at(-1)?.()
   expect((await again).status).toBe(200)
 })
@@ -48,7 +48,7 @@ test('large lists beyond a few at a time are refused for a moment, small ones ne
 test('a list that does not say how long it is counts as large', async () => {
   const { send, over } = crowded()
   const taken = Array.from({ length: LARGE_MAX }, () => send(null))
-  await quiet()
+  await drainEventLoop()
   expect((await send(null)).status).toBe(503)
   for (const end of over) end()
   await Promise.all(taken)

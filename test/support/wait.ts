@@ -1,0 +1,29 @@
+import { setImmediate, setTimeout } from 'node:timers/promises'
+
+/** Runs every promise that can continue without a timer. */
+export async function drainEventLoop(turns = TURNS): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await setImmediate()
+}
+
+/** More than any chain of promises between two timers needs. */
+const TURNS = 12
+
+/**
+ * Waits until a condition holds: looks in each turn of the event loop at first, then every few
+ * milliseconds. Throws after `timeoutMs`, which is only there to end a test that cannot pass.
+ */
+export async function waitUntil(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = TIMEOUT_MS,
+): Promise<void> {
+  const endAt = performance.now() + timeoutMs
+  for (let looks = 0; !(await condition()); looks++) {
+    if (performance.now() > endAt) throw new Error(`The condition did not hold in ${timeoutMs} ms`)
+    if (looks < EAGER_LOOKS) await setImmediate()
+    else await setTimeout(LOOK_EVERY_MS)
+  }
+}
+
+const TIMEOUT_MS = 60_000
+const EAGER_LOOKS = 200
+const LOOK_EVERY_MS = 5
