@@ -1,32 +1,71 @@
-import { defineConfig } from 'vitest/config'
+import { globSync, readFileSync } from 'node:fs'
+import { configDefaults, defineConfig } from 'vitest/config'
 
+/** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
+const SLOW = 'test/**/*.slow.test.ts'
+/** Files whose tests need a PostgreSQL server, beside those of test/store, which run on both databases. */
+const CLUSTER = 'test/cluster/**'
+
+/** Files with property tests: a tenth of their cases runs in `npm test`, all in `npm run test:all`. */
+const PROPERTIES = globSync('test/**/*.test.ts').filter(
+  file => !file.endsWith('.slow.test.ts') && readFileSync(file, 'utf8').includes('support/property'),
+)
+
+const setup = (...names: string[]) => names.map(name => `test/support/${name}-setup.ts`)
+
+/**
+ * `npm test` runs `ev` and `PostgreSQL`: what runs in this process, in less than three minutes on
+ * two cores. `npm run test:rest` runs `slow` and `properties`; `npm run test:all` runs everything.
+ */
 export default defineConfig({
   test: {
     testTimeout: 20_000,
-    // Most of the time is spent waiting for processes and clocks: two files at once, also on two cores.
     maxWorkers: 2,
     passWithNoTests: false,
+    setupFiles: setup('property'),
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts'],
+      // Runs in browsers, where the slow tests of the dashboard see it.
+      exclude: ['src/dashboard/browser/**', '**/*.d.ts'],
+      reporter: ['text-summary', 'json-summary'],
+    },
     projects: [
       {
         extends: true,
         test: {
           name: 'ev',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/cluster/**'],
-          globalSetup: 'test/support/build-setup.ts',
+          exclude: [...configDefaults.exclude, SLOW, CLUSTER],
+          globalSetup: setup('seed', 'sqlite'),
         },
       },
       {
-        // What is stored, once more on a real PostgreSQL, and what needs one.
         extends: true,
         test: {
           name: 'PostgreSQL',
-          include: ['test/store/**/*.test.ts', 'test/cluster/**/*.test.ts'],
-          globalSetup: ['test/support/build-setup.ts', 'test/support/postgres-setup.ts'],
+          include: ['test/store/**/*.test.ts', `${CLUSTER}/*.test.ts`],
+          exclude: [...configDefaults.exclude, SLOW],
+          globalSetup: setup('seed', 'sqlite', 'postgres'),
           env: { EV_TEST_DATABASE: 'postgres' },
-          // Servers are cut off and processes killed here in real time: what a busy machine upset is tried once more,
-          // and told of as such; a fault of ours fails twice.
-          retry: 1,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'slow',
+          include: [SLOW],
+          globalSetup: setup('build', 'seed', 'sqlite', 'postgres'),
+          env: { EV_TEST_ALL: '1' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'properties',
+          include: PROPERTIES,
+          globalSetup: setup('seed', 'sqlite', 'postgres'),
+          env: { EV_TEST_ALL: '1' },
         },
       },
     ],

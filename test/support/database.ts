@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
@@ -32,10 +32,16 @@ export async function tempDatabase(
   const url =
     file === undefined && onPostgres
       ? await tempPostgres()
-      : `sqlite:${file ?? join(tempFolder(), 'ev.sqlite')}`
+      : tempSqlite(file ?? join(tempFolder(), 'ev.sqlite'))
   const database = await openDatabase(url, clock)
   onTestFinished(() => database.close().catch(() => {}))
   return database
+}
+
+/** The URL of a SQLite database in `file`: a copy of the migrated template unless the file exists. */
+export function tempSqlite(file: string): string {
+  if (!existsSync(file)) copyFileSync(inject('sqliteTemplate'), file)
+  return `sqlite:${file}`
 }
 
 /** Those of this file that no test uses: to empty one takes a tenth of the time that it takes to make one. */

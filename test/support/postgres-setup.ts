@@ -5,19 +5,41 @@ import { startPostgres } from './postgres-server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of a PostgreSQL server, without a database at its end. */
+    /** URL of the PostgreSQL server of this run, ending where the name of a database begins. */
     postgres: string
   }
 }
 
-/** Name of a database whose tables are made already: others are copies of it. */
+/** Name of the database whose tables exist; tests get copies of it. */
 export const TEMPLATE = 'ev_template'
 
-/** One server for all test files of a run; each test has a database of its own in it. */
+/**
+ * Starts one PostgreSQL server for all files of a run. Two projects use it: the first one to be set
+ * up starts it, the last one to be torn down stops it.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  shared.users++
+  shared.server ??= startWithTemplate()
+  const server = await shared.server
+  project.provide('postgres', server.url(''))
+  return async () => {
+    if (--shared.users > 0) return
+    shared.server = null
+    await server.stop()
+  }
+}
+
+async function startWithTemplate() {
   const server = await startPostgres()
   const database = await openDatabase(await server.create(TEMPLATE), systemClock)
   await database.close()
-  project.provide('postgres', server.url(''))
-  return () => server.stop()
+  return server
 }
+
+type Shared = { users: number; server: ReturnType<typeof startWithTemplate> | null }
+
+/** Each project loads this module by itself, so what they share is kept in the process. */
+const KEY = Symbol.for('ev.test.postgres')
+const processWide = globalThis as typeof globalThis & { [KEY]?: Shared }
+processWide[KEY] ??= { users: 0, server: null }
+const shared = processWide[KEY]

@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { systemClock } from '../../src/base/clock.ts'
+import { openDatabase } from '../../src/store/database.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Path of an empty SQLite database whose tables exist; tests copy it. */
+    sqliteTemplate: string
+  }
+}
+
+/** Migrates one SQLite file per run: a copy takes a sixth of the time of the migrations. */
+export default async function setup(project: TestProject): Promise<() => void> {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-template-'))
+  const file = join(folder, 'ev.sqlite')
+  const database = await openDatabase(`sqlite:${file}`, systemClock)
+  await database.close()
+  project.provide('sqliteTemplate', file)
+  return () => rmSync(folder, { recursive: true, force: true })
+}
