@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   type Address,
@@ -8,6 +7,7 @@ import {
   parseAddress,
   wireAddress,
 } from '../../src/address/address.ts'
+import { fc } from '../support/property.ts'
 import { rows } from './rows.ts'
 
 const parsed = (text: string): Address => {

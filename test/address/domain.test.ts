@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Domain, parseDomain } from '../../src/address/domain.ts'
 import { isFault } from '../../src/address/fault.ts'
+import { fc, runs } from '../support/property.ts'
 
 const parsed = (text: string): Domain => {
   const domain = parseDomain(text)
@@ -72,7 +72,7 @@ describe('parseDomain', () => {
           labels.length > 1 && labels.every(isSound) && !/^\d+$/.test(labels.at(-1) ?? '')
         expect([text, isFault(parseDomain(text))]).toEqual([text, !isGood])
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     )
   })
 })

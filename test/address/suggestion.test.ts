@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../src/address/address.ts'
 import { parseDomain } from '../../src/address/domain.ts'
 import { suggestDomain, suggestForFault } from '../../src/address/suggestion.ts'
+import { fc } from '../support/property.ts'
 import { rows } from './rows.ts'
 
 function suggested(text: string) {

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cleanText } from '../../src/base/text.ts'
+import { fc, runs } from '../support/property.ts'
 
 test.each([
   ['plain text stays', 'Mailbox full', 'Mailbox full'],
@@ -37,6 +37,6 @@ test('whatever comes in, what comes out is short, one line and well formed', () 
       expect(clean).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
       expect(clean.isWellFormed()).toBe(true)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addressesOf, dialOrder, findRoute, type Route } from '../../src/dns/route.ts'
+import { fc } from '../support/property.ts'
 import { countedRandom } from '../support/random.ts'
 import { type ZoneEntry, zone } from '../support/zone.ts'
 

@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createEngine, presentResult, type Result } from '../../src/index.ts'
 import { OPINIONS, type Reason } from '../../src/verdict/reason.ts'
 import { classOf } from '../../src/verdict/verdict.ts'
 import { fakeClock } from '../support/clock.ts'
+import { fc } from '../support/property.ts'
 
 /** An engine whose doors are walls. */
 function sandbox() {

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toEntry } from '../../src/job/submission.ts'
+import { fc, runs } from '../support/property.ts'
 
 describe('a cell as it is asked', () => {
   test.each([
@@ -28,7 +28,7 @@ describe('a cell as it is asked', () => {
         expect(text.length).toBeLessThanOrEqual(1_000)
         expect(toEntry(cell).dedupeKey).toBe(dedupeKey)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

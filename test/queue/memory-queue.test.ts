@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { memoryQueue } from '../../src/queue/memory-queue.ts'
 import { fakeClock } from '../support/clock.ts'
+import { fc, runs } from '../support/property.ts'
 import { Desk, queueConformance } from './conformance.ts'
 
 /** Steps of fake time; an event that needs an hour and more does not come at all. */
@@ -112,7 +112,7 @@ describe('the queue in memory', () => {
   test('whatever is put and however long it runs: one run a key, the concurrency kept, nothing early, nothing lost', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), fc.integer({ min: 1, max: 3 }), play),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })

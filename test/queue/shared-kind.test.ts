@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SharedKind } from '../../src/queue/shared-kind.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
+import { fc, runs } from '../support/property.ts'
 import { Desk } from './conformance.ts'
 import { Shelf } from './shelf.ts'
 
@@ -230,7 +230,9 @@ describe('a kind that many processes share', () => {
   })
 
   test('whatever is put, ends, fails or is taken away: one run a key, nothing early, nothing lost', async () => {
-    await fc.assert(fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), play), { numRuns: 200 })
+    await fc.assert(fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), play), {
+      numRuns: runs(200),
+    })
   })
 })
 

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
 import { classify, PHRASES, phraseFor, type Stage } from '../../src/smtp/answer.ts'
 import { WORDS_ABOUT_US } from '../../src/smtp/meaning/phrases.ts'
 import { reasonText } from '../../src/smtp/reason-text.ts'
+import { fc } from '../support/property.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/reply')
 const rows = readdirSync(FIXTURES).flatMap(file =>

@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../src/base/error.ts'
 import { isBroken } from '../../src/smtp/connection.ts'
 import { Session } from '../../src/smtp/session.ts'
+import { fc, runs } from '../support/property.ts'
 import { breakOff, codeOf, greeted, sameSocket, TIMES, talk, turns } from './talk.ts'
 
 describe('trouble', () => {
@@ -362,7 +362,7 @@ describe('injection', () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addressJudge } from '../../src/smtp/public-address.ts'
+import { fc, runs } from '../support/property.ts'
 
 const mayDial = addressJudge([])
 
@@ -88,7 +88,7 @@ describe('the judge of addresses', () => {
         const ip = groups.map(group => group.toString(16)).join(':')
         expect(mayDial(ip)).toBe(isGlobal(groups))
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 

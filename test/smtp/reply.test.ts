@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Reply, ReplyReader } from '../../src/smtp/reply.ts'
+import { fc, runs } from '../support/property.ts'
 
 type Read = { replies: Reply[]; fault: string | null; midway: boolean }
 
@@ -213,7 +213,7 @@ describe('chunking', () => {
         const single = readAll([...bytes].map(byte => Uint8Array.of(byte)))
         expect({ replies: single.replies, fault: single.fault }).toEqual({ replies, fault })
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 
@@ -225,7 +225,7 @@ describe('chunking', () => {
           expect(code).toBeLessThan(600)
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 })

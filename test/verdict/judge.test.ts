@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../src/address/address.ts'
 import type { Traits } from '../../src/address/traits.ts'
@@ -12,6 +11,7 @@ import type {
 import { judge } from '../../src/verdict/judge.ts'
 import type { Reason } from '../../src/verdict/reason.ts'
 import { classOf, type Evidence } from '../../src/verdict/verdict.ts'
+import { fc, runs } from '../support/property.ts'
 
 const REPLY = { code: 250, enhanced: null, text: 'as the case may be' }
 const TRAITS: Traits = {
@@ -251,7 +251,7 @@ describe('never invalid for trouble of ours', () => {
         expect(verdict.deliverable, verdict.reason).toBe(false)
         expect(classOf(verdict)).not.toBe('undeliverable')
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 })

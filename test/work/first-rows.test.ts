@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FirstRows } from '../../src/work/first-rows.ts'
+import { fc, runs } from '../support/property.ts'
 import { countedRandom } from '../support/random.ts'
 
 /** What each row was told, and what came again. */
@@ -43,7 +43,7 @@ describe('a row', () => {
           expected.filter(first => first !== null).length,
         )
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     )
   })
 })

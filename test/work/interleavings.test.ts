@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { PLANS, type Plan } from '../../src/account/plan.ts'
 import { silentLog } from '../../src/base/log.ts'
@@ -17,9 +16,8 @@ import { startWorker } from '../../src/work/start-worker.ts'
 import { type Loaded, loadJob, queueLoaded } from '../../src/work/submit.ts'
 import { toRecipients } from '../support/engine.ts'
 import { createJobDeps } from '../support/job.ts'
+import { fc, runs } from '../support/property.ts'
 import { drainEventLoop } from '../support/wait.ts'
-
-const RUNS = Number(process.env.EV_RUNS ?? 25)
 
 const ACCOUNTS = ['acc_a', 'acc_b'] as const
 const ADDRESSES = ['ann@a.test', 'bob@a.test', 'gone@a.test', 'ann@b.test', 'gone@b.test']
@@ -55,7 +53,7 @@ test('whatever is submitted, cancelled, deleted, finished or crashed between, th
       await service.end()
       await service.check()
     }),
-    { numRuns: RUNS },
+    { numRuns: runs(25) },
   )
 }, 120_000)
 

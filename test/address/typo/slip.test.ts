@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { slips } from '../../../src/address/typo/slip.ts'
+import { fc } from '../../support/property.ts'
 
 const label = fc.string({ unit: fc.constantFrom(...'abceghilmnot0'), minLength: 1, maxLength: 9 })
 

@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { classOf } from '../../../src/verdict/verdict.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { HANG_UP, type MxSession } from '../../support/mx.ts'
+import { fc, runs } from '../../support/property.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 
 /** A DNS that could not tell, at one of its questions. */
@@ -85,7 +85,7 @@ test('trouble of ours is never "invalid", whatever it is and wherever it comes',
       expect(verdict.valid).toBe(false)
       expect(verdict.reason).not.toBe('unexpected_error')
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
   expect(domains).toBeGreaterThanOrEqual(300)
 }, 60_000)

@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
 import { detectColumns, detectDialect, readList } from '../../../src/job/csv.ts'
+import { fc, runs } from '../../support/property.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -245,7 +245,7 @@ test('whatever bytes come, a list is read to its end or refused as bad input', a
         if (!(error instanceof EvError && error.code === 'bad_input')) throw error
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 

@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RECORD_LENGTH_MAX, RecordReader } from '../../../src/job/csv/record.ts'
+import { fc, runs } from '../../support/property.ts'
 
 function read(text: string, options: { delimiter?: string; chunks?: readonly number[] } = {}) {
   const reader = new RecordReader({ delimiter: options.delimiter ?? ',' })
@@ -136,7 +136,7 @@ test('whatever csv-stringify writes is read back the same, however it is cut', (
       })
       expect(read(text, { delimiter, chunks: cuts }).map(record => record.cells)).toEqual(rows)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })
 
@@ -150,7 +150,7 @@ test('well-formed text is read as csv-parse reads it', () => {
       const theirs = parse(text, { relax_column_count: true, record_delimiter: '\n' })
       expect(cells(text)).toEqual(theirs)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })
 
@@ -160,6 +160,6 @@ test('any text gives the same records however it is cut', () => {
       const text = a + b + c
       expect(read(text, { chunks: cuts })).toEqual(read(text))
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })

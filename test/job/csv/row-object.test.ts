@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createRowObject, detectDialect } from '../../../src/job/csv.ts'
+import { fc } from '../../support/property.ts'
 
 const objectOf = (text: string, cells: readonly string[], header = true) =>
   createRowObject(detectDialect(Buffer.from(text), { complete: true, header }))(cells)

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createRowWriter, detectDialect, readList } from '../../../src/job/csv.ts'
+import { fc, runs } from '../../support/property.ts'
 
 const dialectOf = (text: string) => detectDialect(Buffer.from(text), { complete: true })
 const LIST = 'name,email\nAnn,a@one.test\n'
@@ -86,6 +86,6 @@ test('rows in are rows out: what is written is read back cell by cell', async ()
       for await (const batch of readList(source, dialect)) back.push(...batch)
       expect(back.map(row => row.cells)).toEqual(table.map(row => [...row, row[0]]))
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   holdCredits,
@@ -12,6 +11,7 @@ import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { type Database, write, writeBeside, writeLoosely } from '../../../src/store/database.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { addJob, onPostgres, tempDatabase } from '../../support/database.ts'
+import { fc, runs } from '../../support/property.ts'
 import { twoServers } from '../../support/two-servers.ts'
 
 const OF = { accountId: 'acc_a', period: 86_400_000 }
@@ -151,7 +151,7 @@ test('whatever happens in whatever order, no more is used and held than there is
       }
     },
   )
-  await fc.assert(property, { numRuns: 40 })
+  await fc.assert(property, { numRuns: runs(40) })
 })
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0)

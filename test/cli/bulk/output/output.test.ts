@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type ListFile, openList } from '../../../../src/cli/bulk/list/file.ts'
 import { type OutputOptions, writeOutput } from '../../../../src/cli/bulk/output/output.ts'
@@ -14,6 +13,7 @@ import { type Database, write } from '../../../../src/store/database.ts'
 import { recordResults } from '../../../../src/store/job/items.ts'
 import { type Class, classOf } from '../../../../src/verdict/verdict.ts'
 import { addJob, tempDatabase, tempFolder } from '../../../support/database.ts'
+import { fc, runs } from '../../../support/property.ts'
 
 const CLASSES: readonly Class[] = ['deliverable', 'risky', 'undeliverable', 'unknown']
 
@@ -61,7 +61,7 @@ describe('the output of any list', () => {
         )
         expect(readdirSync(folder).filter(name => name.endsWith('.partial'))).toEqual([])
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 })
