@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../src/base/clock.ts'
+import { drainEventLoop } from './wait.ts'
 
 export type FakeClock = Clock & {
   /** Lets `ms` pass: fires what falls due, in order, and lets promises run after each. */
@@ -8,6 +9,8 @@ export type FakeClock = Clock & {
   runAll(): Promise<void>
   /** Moves the wall clock alone, as an administrator or a leap would: `ticks` and timers do not notice. */
   jump(ms: number): void
+  /** In how many ms the next timer is due; infinite when none is set. */
+  readonly untilNextMs: number
   /** How many timers are set. */
   readonly pending: number
 }
@@ -52,9 +55,31 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
     jump(ms) {
       wallOffset += ms
     },
+    get untilNextMs() {
+      const due = nextDue()
+      return due === undefined ? Number.POSITIVE_INFINITY : Math.max(0, due.dueAt - ticks)
+    },
     get pending() {
       return timers.length
     },
+  }
+}
+
+/**
+ * Lets time pass until `isOver`, in steps, and in one step to the next timer when that is farther
+ * away. Throws after `maxMs` of it.
+ */
+export async function letTimePass(
+  clock: FakeClock,
+  isOver: () => boolean,
+  { stepMs, maxMs }: { readonly stepMs: number; readonly maxMs: number },
+): Promise<void> {
+  await drainEventLoop()
+  for (const endAt = clock.ticks() + maxMs; !isOver(); ) {
+    if (clock.ticks() >= endAt) throw new Error(`It did not end in ${maxMs} ms of the fake clock`)
+    const nextMs = clock.untilNextMs
+    await clock.advance(Number.isFinite(nextMs) ? Math.max(stepMs, nextMs) : stepMs)
+    await drainEventLoop()
   }
 }
 

@@ -2,10 +2,9 @@ import type { Log } from '../../src/base/log.ts'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { fakeClock } from './clock.ts'
+import { fakeClock, letTimePass } from './clock.ts'
 import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
-import { drainEventLoop } from './wait.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
 type HouseOptions = {
@@ -48,12 +47,7 @@ export function createTestEngine({
       over = true
     }
     promise.then(settle, settle)
-    await drainEventLoop()
-    for (let ms = 0; !over && ms < DAY_MS; ms += STEP_MS) {
-      await clock.advance(STEP_MS)
-      await drainEventLoop()
-    }
-    if (!over) throw new Error('nothing came of it in a day')
+    await letTimePass(clock, () => over, { stepMs: STEP_MS, maxMs: DAY_MS })
     return promise
   }
   return {

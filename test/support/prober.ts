@@ -9,10 +9,9 @@ import { Places } from '../../src/probe/places.ts'
 import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
-import { fakeClock } from './clock.ts'
+import { fakeClock, letTimePass } from './clock.ts'
 import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
-import { drainEventLoop } from './wait.ts'
 import { type ZoneEntry, zone } from './zone.ts'
 
 export const ROW: PaceRow = {
@@ -102,12 +101,7 @@ export function createTestProber(
       answers: () => told.map(({ email, probed }) => `${email} ${nameOf(probed)}`),
       /** Lets time pass until the walk ends, at most an hour of it; without time where none is needed. */
       async end() {
-        await drainEventLoop()
-        for (let ms = 0; !walk.finished && ms < HOUR_MS; ms += STEP_MS) {
-          await clock.advance(STEP_MS)
-          await drainEventLoop()
-        }
-        if (!walk.finished) throw new Error('the walk did not end')
+        await letTimePass(clock, () => walk.finished, { stepMs: STEP_MS, maxMs: HOUR_MS })
         await promise
         return walk
       },
