@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { createTestEngine, isUnguessable, knows, toRecipients } from '../support/engine.ts'
+import { createTestEngine } from '../support/engine.ts'
+import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'

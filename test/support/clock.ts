@@ -67,20 +67,27 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
 
 /**
  * Lets time pass until `isOver`, in multiples of `stepMs`: to the first one at which a timer has
- * fallen due. Throws after `maxMs` of it.
+ * fallen due, or one by one with `skips: false`, where something waits for real I/O, which takes no
+ * time of this clock. Throws after `maxMs` of it.
  */
 export async function letTimePass(
   clock: FakeClock,
   isOver: () => boolean,
-  { stepMs, maxMs }: { readonly stepMs: number; readonly maxMs: number },
+  { stepMs, maxMs, skips = true }: TimeOptions,
 ): Promise<void> {
   await drainEventLoop()
   for (const endAt = clock.ticks() + maxMs; !isOver(); ) {
     if (clock.ticks() >= endAt) throw new Error(`It did not end in ${maxMs} ms of the fake clock`)
-    const steps = Math.ceil(clock.untilNextMs / stepMs)
+    const steps = skips ? Math.ceil(clock.untilNextMs / stepMs) : 1
     await clock.advance(Number.isFinite(steps) ? Math.max(1, steps) * stepMs : stepMs)
     await drainEventLoop()
   }
+}
+
+type TimeOptions = {
+  readonly stepMs: number
+  readonly maxMs: number
+  readonly skips?: boolean
 }
 
 type Timer = { readonly dueAt: number; readonly callback: () => void }

@@ -10,9 +10,12 @@ import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { fakeClock, letTimePass } from './clock.ts'
-import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
+import { type MxScript, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
+import { recipientsOf } from './recipients.ts'
 import { type ZoneEntry, zone } from './zone.ts'
+
+export { isUnguessable, knows, recipientOf, toRecipients } from './recipients.ts'
 
 export const ROW: PaceRow = {
   sessionsMax: 5,
@@ -149,11 +152,7 @@ export function createTestProber(
       begin([email], { single: true, patienceMs: 10_000, ...how }).end(),
     /** Lines of each connection without the frame around them. */
     said: () => mx.sessions.map(({ lines }) => lines.filter(line => !/^(EHLO|QUIT)/.test(line))),
-    recipients: () =>
-      mx
-        .lines()
-        .filter(line => line.startsWith('RCPT'))
-        .map(recipientOf),
+    recipients: () => recipientsOf(mx.lines()),
   }
 }
 
@@ -174,8 +173,6 @@ export function ask(
 
 export const nameOf = ({ answer }: Probed) => `${answer.kind}/${answer.why}`
 
-export const recipientOf = (line: string) => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? ''
-
 /** `count` addresses of one domain, in their order: p00, p01 … */
 export const people = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, i) => `p${String(i).padStart(2, '0')}@${domain}`)
@@ -185,19 +182,6 @@ export const sorted = (texts: readonly string[]) => [...texts].sort()
 /** What `answers` tells when everybody has the same answer. */
 export const each = (emails: readonly string[], name: string) =>
   emails.map(email => `${email} ${name}`)
-
-/** Whether a recipient is the one that nobody has. */
-export const isRandom = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
-
-/** An answer function: what the server says to each recipient; polite to everything else. */
-export const toRecipients =
-  (says: (recipient: string, session: MxSession) => string | null | undefined) =>
-  (line: string, session: MxSession) =>
-    line.startsWith('RCPT') ? says(recipientOf(line), session) : undefined
-
-/** Accepts these recipients, and refuses all others as unknown. */
-export const knows = (...known: readonly string[]) =>
-  toRecipients(to => (known.includes(to) ? undefined : '550 5.1.1 No such user'))
 
 function recorded(socket: Duplex, writes: string[][]): Duplex {
   const mine: string[] = []

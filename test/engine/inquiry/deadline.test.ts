@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import { createTestEngine, knows, reasonsOf, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, reasonsOf } from '../../support/engine.ts'
 import type { MxScript, MxSession } from '../../support/mx.ts'
+import { knows, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const DEADLINE_MS = 10_000

@@ -3,9 +3,10 @@ import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { EgressConfig } from '../../../src/config/egresses.ts'
 import type { EngineOptions } from '../../../src/index.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import { createTestEngine, isUnguessable, mail, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, mail } from '../../support/engine.ts'
 import type { MxScript } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
+import { isUnguessable, toRecipients } from '../../support/recipients.ts'
 
 // Of two egresses, `a` is the one that should ask the operator a.test, and `b` b.test.
 

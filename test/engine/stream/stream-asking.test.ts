@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
-import {
-  createTestEngine,
-  isUnguessable,
-  knows,
-  mail,
-  reasonsOf,
-  toRecipients,
-} from '../../support/engine.ts'
+import { createTestEngine, mail, reasonsOf } from '../../support/engine.ts'
+import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { remoteDial } from '../../support/remote.ts'
 
 const YES = '250 2.1.5 Ok'
@@ -23,8 +17,8 @@ describe('a greylisted address', () => {
     const firstAt = new Map<string, number>()
     const asked: { at: number; sender: string; ip: string }[] = []
     const script = (line: string, session: { lines: string[]; to: { ip: string } }) => {
-      const to = /^RCPT TO:<(.*)>/.exec(line)?.[1]
-      if (to === undefined) return undefined
+      const to = recipientOf(line)
+      if (to === '') return undefined
       if (isUnguessable(to)) return NO
       const sender = session.lines.findLast(said => said.startsWith('MAIL')) ?? ''
       asked.push({ at: now(), sender, ip: session.to.ip })

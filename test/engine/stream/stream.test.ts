@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  createTestEngine,
-  isUnguessable,
-  knows,
-  mail,
-  reasonsOf,
-  toRecipients,
-} from '../../support/engine.ts'
+import { createTestEngine, mail, reasonsOf } from '../../support/engine.ts'
+import { isUnguessable, knows, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'

@@ -4,7 +4,8 @@ import { Fleet } from '../../../src/probe/egress/fleet.ts'
 import type { PaceShare } from '../../../src/probe/pace-share.ts'
 import { Prober } from '../../../src/probe/probe.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
-import { createTestProber, knows, ROW } from '../../support/prober.ts'
+import { createTestProber, ROW } from '../../support/prober.ts'
+import { knows } from '../../support/recipients.ts'
 import { fakePaceShare } from '../../support/shared-rate-state.ts'
 
 const REFUSAL: Answer = {

@@ -4,7 +4,8 @@ import { CatchAllMemory } from '../../../src/probe/catch-all.ts'
 import { Fleet } from '../../../src/probe/egress/fleet.ts'
 import { Prober } from '../../../src/probe/probe.ts'
 import type { Answer } from '../../../src/smtp/answer.ts'
-import { createTestProber, knows, ROW } from '../../support/prober.ts'
+import { createTestProber, ROW } from '../../support/prober.ts'
+import { knows } from '../../support/recipients.ts'
 
 const REFUSAL: Answer = {
   ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
