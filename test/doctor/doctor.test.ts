@@ -133,7 +133,9 @@ describe('the doctor', () => {
     const { world, clock } = house([{ ...PATIENT, helo: 'vm', dial: silentDial }], silentResolver)
     const gathering = gathered(world)
     await clock.advance(60_000)
-    for (const { state, todo } of await gathering) expect(todo === null).toBe(state === 'ok')
+    const checks = await gathering
+    expect(new Set(checks.map(({ state }) => state))).toEqual(new Set(['ok', 'warn', 'fail']))
+    for (const { state, todo, check } of checks) expect(todo === null, check).toBe(state === 'ok')
   })
 
   test('that nobody listens to any more leaves nothing open', async () => {
