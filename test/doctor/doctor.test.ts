@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { type Check, type DoctorWorld, examine, type Patient } from '../../src/doctor/doctor.ts'
-import type { Dial } from '../../src/smtp/dial.ts'
 import { fakeClock } from '../support/clock.ts'
-import { scriptedMx } from '../support/mx.ts'
+import { scriptedMx, silentDial } from '../support/mx.ts'
 import { countedRandom } from '../support/random.ts'
 import { zone } from '../support/zone.ts'
 
@@ -28,14 +27,6 @@ const speaks = (from: string) =>
   scriptedMx(line =>
     line.startsWith('EHLO') ? `250-mx.test at your service, [${from}]\n250 PIPELINING` : undefined,
   )
-/** Takes nothing and gives nothing, until we give up. */
-const silentDial: Dial = {
-  connect: (_, signal) =>
-    new Promise((_, reject) =>
-      signal.addEventListener('abort', () => reject(new Error('given up'))),
-    ),
-  secure: async socket => socket,
-}
 const silentResolver: Resolver = {
   resolve: (_, __, signal) =>
     new Promise(resolve => {

@@ -8,6 +8,7 @@ import type { PaceRow } from '../../src/probe/pace.ts'
 import { Places } from '../../src/probe/places.ts'
 import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
+import type { Answer } from '../../src/smtp/answer.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { fakeClock, letTimePass } from './clock.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
@@ -31,6 +32,12 @@ export const TIMEOUTS = {
   replyMs: 20_000,
   sessionMs: 60_000,
 }
+
+/** What a server says that has our address on a list. */
+export const REFUSAL = {
+  ...({ kind: 'refused-us', why: 'blocklist', stage: 'greeting' } as const),
+  reply: { code: 554, enhanced: null, text: 'listed' },
+} satisfies Answer
 
 const OPERATOR: Operator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
 

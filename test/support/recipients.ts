@@ -25,3 +25,7 @@ export const knows = (...known: readonly string[]) =>
       ? '250 2.1.5 Ok'
       : '550 5.1.1 No such user',
   )
+
+/** So many addresses of one domain. */
+export const users = (count: number, domain = 'a.test') =>
+  Array.from({ length: count }, (_, n) => `user${n}@${domain}`)

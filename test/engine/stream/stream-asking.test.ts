@@ -1,15 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
 import { createTestEngine, mail, reasonsOf } from '../../support/engine.ts'
-import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
+import { isUnguessable, knows, recipientOf, toRecipients, users } from '../../support/recipients.ts'
 import { remoteDial } from '../../support/remote.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
 const GREY = '450 4.2.0 Greylisted, try again in 10 minutes'
-
-const users = (count: number, domain = 'a.test') =>
-  Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
 
 describe('a greylisted address', () => {
   /** Refuses each recipient and sender for now, until `waitMs` have passed since it was first asked. */

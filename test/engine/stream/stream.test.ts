@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { createTestEngine, mail, reasonsOf } from '../../support/engine.ts'
-import { isUnguessable, knows, toRecipients } from '../../support/recipients.ts'
+import { isUnguessable, knows, toRecipients, users } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
 const GREY = '450 4.2.0 Greylisted, try again in 10 minutes'
-
-const users = (count: number, domain = 'a.test') =>
-  Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
 
 describe('each input has exactly one result', () => {
   test('whatever it is', async () => {
