@@ -1,14 +1,11 @@
-import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createEngine, EvError } from '../src/index.ts'
 import { fakeClock } from './support/clock.ts'
 import { scriptedMx } from './support/mx.ts'
 import { zone } from './support/zone.ts'
-
-const ROOT = join(import.meta.dirname, '..')
 
 describe('createEngine', () => {
   const doors = () => ({ clock: fakeClock(), resolver: zone(), dial: scriptedMx({}) })
@@ -160,110 +157,3 @@ describe('createEngine', () => {
     rmSync(folder, { recursive: true })
   })
 })
-
-// The package as its users get it: compiled into a folder of its own, beside the modules that it needs.
-describe('the package', () => {
-  let dist = ''
-
-  beforeAll(() => {
-    dist = mkdtempSync(join(ROOT, 'node_modules/.ev-dist-'))
-    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const options = ['-p', 'tsconfig.build.json', '--outDir', dist]
-    const { status, stdout } = run([compiler, ...options])
-    expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
-    cpSync(join(ROOT, 'src/address/lists'), join(dist, 'address/lists'), { recursive: true })
-  }, 60_000)
-  afterAll(() => rmSync(dist, { recursive: true, force: true }))
-
-  test('is imported without a side effect: no file, no handle, no word, and the process ends', () => {
-    const { status, stdout, stderr } = run(['--input-type=module', '-e', WATCHED_IMPORT], dist)
-    expect(stderr).toBe('')
-    expect(JSON.parse(stdout)).toEqual({ handles: [], opened: [], globals: [], listeners: [] })
-    expect(status).toBe(0)
-  })
-
-  test('exports what its types promise', () => {
-    const script = `import * as ev from '${dist}/index.js'; console.log(Object.keys(ev).join())`
-    const { stdout } = run(['--input-type=module', '-e', script])
-    expect(stdout.trim()).toBe('EvError,classOf,createEngine,presentResult')
-  })
-
-  test('an engine that was closed lets the process end', () => {
-    const script = `
-      import { createEngine } from '${dist}/index.js'
-      const engine = createEngine({ dns: ['127.0.0.1:9'], deadlineMs: 300 })
-      const { verdict } = await engine.verify('ann@example.com')
-      await engine.close()
-      console.log(verdict.reason)`
-    const { status, stdout } = run(['--input-type=module', '-e', script])
-    expect({ status, stdout }).toEqual({ status: 0, stdout: 'dns_error\n' })
-  })
-
-  test('names files that the build makes', () => {
-    const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const targets = [manifest.exports['.'].types, manifest.exports['.'].default]
-    for (const target of targets) {
-      expect(target).toMatch(/^\.\/dist\//)
-      expect(existsSync(join(dist, target.replace('./dist/', ''))), target).toBe(true)
-    }
-    expect(existsSync(join(ROOT, manifest.exports['./package.json']))).toBe(true)
-    for (const file of Object.values<string>(manifest.bin)) {
-      expect(existsSync(join(ROOT, file)), file).toBe(true)
-    }
-    expect(manifest.files).toEqual(expect.arrayContaining(['bin', 'dist']))
-  })
-
-  test('declares types that a program can use', () => {
-    const program = join(dist, 'program.ts')
-    writeFileSync(
-      program,
-      `import { createEngine, type Result, presentResult } from './index.js'
-       const engine = createEngine({ sandbox: true })
-       const result: Result = await engine.verify('valid@example.com')
-       const reason: string = presentResult(result).reason
-       for await (const { verdict } of engine.verifyMany([reason])) console.log(verdict.risk)`,
-    )
-    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const strict = [
-      '--ignoreConfig',
-      '--strict',
-      '--noEmit',
-      '--module',
-      'nodenext',
-      '--target',
-      'es2024',
-    ]
-    const { status, stdout } = run([compiler, ...strict, '--types', 'node', program])
-    expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
-  }, 60_000)
-})
-
-/** Imports the package with watchful eyes on files, globals, listeners and handles; modules themselves may be read. */
-const WATCHED_IMPORT = `
-  import fs from 'node:fs'
-  import { syncBuiltinESMExports } from 'node:module'
-  const opened = []
-  for (const name of ['open', 'openSync', 'readFile', 'readFileSync', 'readdirSync', 'createReadStream', 'writeFileSync']) {
-    const real = fs[name]
-    fs[name] = (...args) => {
-      if (!/\\.(c|m)?js$|package\\.json$/.test(String(args[0]))) opened.push(name + ' ' + args[0])
-      return real.apply(fs, args)
-    }
-  }
-  syncBuiltinESMExports()
-  const before = new Set(Object.getOwnPropertyNames(globalThis))
-  const heard = () => process.eventNames().map(name => String(name) + process.listenerCount(name))
-  const listening = heard()
-  await import(process.argv[1] + '/index.js')
-  const standing = ['PipeWrap', 'TTYWrap']
-  console.log(JSON.stringify({
-    handles: process.getActiveResourcesInfo().filter(name => !standing.includes(name)),
-    opened,
-    globals: Object.getOwnPropertyNames(globalThis).filter(name => !before.has(name)),
-    listeners: heard().filter(name => !listening.includes(name)),
-  }))`
-
-function run(given: readonly string[], ...more: string[]) {
-  const args = [...given, ...more]
-  return spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', timeout: 30_000 })
-}

@@ -6,9 +6,10 @@ import type { KnownCatchAll } from '../src/probe/catch-all-share.ts'
 import { classOf } from '../src/verdict/verdict.ts'
 import { wireEngine } from '../src/wire.ts'
 import { fakeClock } from './support/clock.ts'
-import { isUnguessable, knows, mail } from './support/engine.ts'
+import { mail } from './support/engine.ts'
 import { scriptedMx } from './support/mx.ts'
 import { countedRandom } from './support/random.ts'
+import { isUnguessable, knows, recipientsOf } from './support/recipients.ts'
 import { fakePaceShare } from './support/shared-rate-state.ts'
 import { drainEventLoop } from './support/wait.ts'
 import { zone } from './support/zone.ts'
@@ -33,7 +34,7 @@ function member(egresses: readonly string[] = ['default']) {
     },
     { cluster: { paces, catchAll, egresses: () => egresses } },
   )
-  const recipients = () => mx.lines().flatMap(line => /^RCPT TO:<(.*)>$/.exec(line)?.slice(1) ?? [])
+  const recipients = () => recipientsOf(mx.lines())
   return { engine, clock, paces, domains, recipients }
 }
 

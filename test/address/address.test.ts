@@ -28,17 +28,10 @@ describe('parseAddress', () => {
   test.each(rows('bad'))('explains %j in a sentence with its clause', (text = '') => {
     const fault = parseAddress(text)
     expect(fault).toMatchObject({
-      message: expect.stringMatching(/^[A-Z“].+\.$/),
+      // No control or format character, which could harm a terminal.
+      message: expect.stringMatching(/^[A-Z“][^\p{Cc}\p{Cf}]+\.$/u),
       rule: expect.stringMatching(/^RFC \d+ §/),
     })
-  })
-
-  test('a sentence shows no character that could harm a terminal', () => {
-    for (const [text = ''] of rows('bad')) {
-      expect(parseAddress(text)).not.toMatchObject({
-        message: expect.stringMatching(/[\p{Cc}\p{Cf}]/u),
-      })
-    }
   })
 
   test('an address of 254 octets stands, one of 255 does not', () => {

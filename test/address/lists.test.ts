@@ -1,13 +1,10 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isListed } from '../../src/address/name-list.ts'
 import { REAL_PROVIDERS, RELAYS } from '../../src/address/provider.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const LISTS = join(ROOT, 'src/address/lists')
+const LISTS = join(import.meta.dirname, '../../src/address/lists')
 const namesOf = (file: string) => readFileSync(join(LISTS, file), 'utf8').split('\n').slice(0, -1)
 const files = ['disposable.txt', 'free.txt', 'role.txt']
 
@@ -27,28 +24,14 @@ describe('the baked lists', () => {
   test('every name is found, and nothing beside it', () => {
     for (const list of ['disposable', 'free', 'role'] as const) {
       const names = namesOf(`${list}.txt`)
+      const known = new Set(names)
       const some = names.filter((_, index) => index % 97 === 0 || index === names.length - 1)
       for (const name of some) {
         expect(isListed(list, name)).toBe(true)
         expect(isListed(list, `${name}-`)).toBe(false)
-        expect(isListed(list, name.slice(0, -1))).toBe(names.includes(name.slice(0, -1)))
+        expect(isListed(list, name.slice(0, -1))).toBe(known.has(name.slice(0, -1)))
       }
     }
     expect(isListed('free', '')).toBe(false)
-  })
-
-  test('baking again gives the same files', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'ev-lists-'))
-    try {
-      const baked = spawnSync(process.execPath, [join(ROOT, 'tools/bake-lists.mjs'), folder])
-      expect(baked.stderr.toString()).toBe('')
-      expect(readdirSync(folder)).toEqual(readdirSync(LISTS))
-      for (const file of readdirSync(folder)) {
-        const same = readFileSync(join(folder, file)).equals(readFileSync(join(LISTS, file)))
-        expect([file, same]).toEqual([file, true])
-      }
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
   })
 })

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import dnsPacket, { type Answer } from 'dns-packet'
 import { afterEach, describe, expect, test } from 'vitest'
-import { SECOND, systemClock } from '../../src/base/clock.ts'
+import { SECOND } from '../../src/base/clock.ts'
 import { createNodeResolver, type NodeResolverOptions } from '../../src/dns/node-resolver.ts'
 import { fakeClock } from '../support/clock.ts'
 import { type Asked, type NameServer, nameServer } from '../support/name-server.ts'
@@ -279,22 +279,6 @@ describe('silence and faults', () => {
     expect(await answer).toEqual(GOOD)
   })
 
-  test('a slow answer after quick ones is waited for', async () => {
-    // In real time, for node:dns left to itself would give up after 1 s here, having learned that the server is quick.
-    const slow = Promise.withResolvers<void>()
-    const server = await serve(async asked => {
-      if (asked.name === 'slow.test') await slow.promise
-      return goodMx(asked)
-    })
-    const { resolver } = resolverOver([server])
-    for (let i = 0; i < 10; i++) await resolver.resolve(`quick${i}.test`, 'MX')
-    const answer = resolver.resolve('slow.test', 'MX')
-    await server.arrived(11)
-    systemClock.after(1_300, slow.resolve)
-    expect(await answer).toEqual(GOOD)
-    expect(server.packets.length).toBe(11)
-  })
-
   test('after a fault the next server is asked at once', async () => {
     const [bad, good] = [await serve(() => ({ ...REFUSED })), await serve(goodMx)]
     expect(await resolverOver([bad, good]).resolver.resolve('a.test', 'MX')).toEqual(GOOD)
@@ -353,18 +337,20 @@ describe('silence and faults', () => {
   })
 
   test('where every packet fails with a chance of one half, seven of eight questions are answered', async () => {
+    // The same packets fail in each run.
     let seed = 7
     const server = await serve(asked => {
       seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
       return seed > 2 ** 30 ? { ...SERVFAIL } : goodMx(asked)
     })
     const { resolver } = resolverOver([server])
+    const questions = 100
     let answered = 0
-    for (let i = 0; i < 400; i++) {
+    for (let i = 0; i < questions; i++) {
       if ('records' in (await resolver.resolve(`n${i}.test`, 'MX'))) answered++
     }
-    expect(answered).toBeGreaterThan(320)
-    expect(server.packets.length).toBeLessThan(2 * 400)
+    expect(answered).toBeGreaterThan(0.8 * questions)
+    expect(server.packets.length).toBeLessThan(2 * questions)
   })
 })
 

@@ -1,17 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../src/dns/resolver.ts'
-import type { Dial } from '../../src/smtp/dial.ts'
-import { createTestEngine, isUnguessable, knows, toRecipients } from '../support/engine.ts'
+import { createTestEngine } from '../support/engine.ts'
+import { closedDial } from '../support/mx.ts'
+import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
-
-/** Fails the test that lets it be opened. */
-const closedDial: Dial = {
-  connect: to => Promise.reject(new Error(`nobody should dial ${to.ip}`)),
-  secure: () => Promise.reject(new Error('nobody should want TLS')),
-}
 
 describe('trouble of ours is a result, and never "invalid"', () => {
   test.each<[string, Parameters<typeof createTestEngine>[0]]>([

@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Dial } from '../../src/smtp/dial.ts'
 import { createTestEngine, mail } from '../support/engine.ts'
-
-/** Fails the test that lets it be opened. */
-const closedDial: Dial = {
-  connect: to => Promise.reject(new Error(`nobody should dial ${to.ip}`)),
-  secure: () => Promise.reject(new Error('nobody should want TLS')),
-}
+import { closedDial } from '../support/mx.ts'
 
 describe('one address', () => {
   test('its result has what was asked, what was found, and how long it took', async () => {

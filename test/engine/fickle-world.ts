@@ -4,8 +4,9 @@ import type { EgressConfig } from '../../src/config/egresses.ts'
 import { WELL_KNOWN_EXCHANGERS } from '../../src/probe/egress/knock.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
 import { Dice } from '../probe/lane/hostile-server.ts'
-import { isUnguessable, mail } from '../support/engine.ts'
+import { mail } from '../support/engine.ts'
 import { HANG_UP, type MxSays, type MxSession, refused, scriptedMx } from '../support/mx.ts'
+import { isUnguessable, recipientOf } from '../support/recipients.ts'
 import type { ZoneEntry } from '../support/zone.ts'
 
 /** What an operator thinks of an egress, for some minutes. */
@@ -129,8 +130,8 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
         tired.add(session)
         return '421 4.7.0 Try again later'
       }
-      const recipient = /^RCPT TO:<(.*)>$/.exec(line)?.[1]
-      if (recipient === undefined) return undefined
+      const recipient = recipientOf(line)
+      if (recipient === '') return undefined
       if (tired.has(session)) return HANG_UP
       const says = toRecipient(recipient, mood, session)
       if (says === HANG_UP) tired.add(session)

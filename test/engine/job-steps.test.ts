@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/index.ts'
 import { createTestEngine, reasonsOf } from '../support/engine.ts'
+import { users } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
-
-const users = (count: number, domain = 'a.test') =>
-  Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
 
 describe('the two steps of a job', () => {
   test('the first gives one answer for each text, in order, and each is independent', async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE } from '../../src/base/clock.ts'
 import type { ResultMemory } from '../../src/engine/memory.ts'
-import { createTestEngine, isUnguessable, knows, toRecipients } from '../support/engine.ts'
+import { createTestEngine } from '../support/engine.ts'
 import type { MxScript } from '../support/mx.ts'
+import { isUnguessable, knows, toRecipients } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 /** A server whose opinion of `ann` can be changed. */

@@ -100,9 +100,7 @@ describe('a destination of webhooks', () => {
     expect(await fault('https://127.0.0.1:8443/', allowed)).toBeNull()
     expect(await fault('https://localhost:8443/', allowed)).toBeNull()
     expect(await fault('https://inside.example/', allowed)).toBeNull()
-    expect(await fault('https://mixed.example/', allowed)).toBe(
-      'The name mixed.example has an address that is not public.',
-    )
+    expect(await fault('https://mixed.example/', allowed)).toMatch(/not public/)
   })
 
   test('says that a name has an address that is not public, and not which', async () => {

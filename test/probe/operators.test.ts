@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { HOUR } from '../../src/base/clock.ts'
-import { createTestProber, knows, people } from '../support/prober.ts'
+import { createTestProber, people } from '../support/prober.ts'
+import { knows } from '../support/recipients.ts'
 
 const LISTED = { greeting: '554 5.7.1 blocked using zen.spamhaus.org' }
 

@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
 import { Pace, type PaceRow } from '../../src/probe/pace.ts'
-import type { Answer } from '../../src/smtp/answer.ts'
 import { fakeClock } from '../support/clock.ts'
-import { ROW } from '../support/prober.ts'
-
-const REFUSAL: Answer = {
-  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
-  reply: { code: 554, enhanced: null, text: 'listed' },
-}
+import { REFUSAL, ROW } from '../support/prober.ts'
 
 function paced(row: Partial<PaceRow> = {}) {
   const clock = fakeClock()

@@ -1,18 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
 import { Pace, type PaceRow, type Permit, type Start } from '../../src/probe/pace.ts'
-import type { Answer } from '../../src/smtp/answer.ts'
 import { fakeClock } from '../support/clock.ts'
-import { ROW } from '../support/prober.ts'
+import { REFUSAL, ROW } from '../support/prober.ts'
 
 const never = new AbortController().signal
-const REFUSAL: Answer = {
-  kind: 'refused-us',
-  why: 'blocklist',
-  stage: 'greeting',
-  reply: { code: 554, enhanced: null, text: 'listed' },
-}
-
 function paced(row: Partial<PaceRow> = {}) {
   const clock = fakeClock()
   const pace = new Pace({ ...ROW, sessionsMax: 4, sessionsPerSecond: 2, ...row }, clock)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/base/clock.ts'
-import { ask, createTestProber, knows, people, sorted } from '../support/prober.ts'
+import { ask, createTestProber, people, sorted } from '../support/prober.ts'
+import { knows } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
 const ZONE = { 'mx1.test': { A: ['192.0.2.1'] }, 'mx2.test': { A: ['192.0.2.2'] } }

@@ -160,9 +160,10 @@ describe('a SOCKS5 proxy', () => {
 })
 
 describe('TLS', () => {
+  const { key, cert } = selfSigned('mx.example')
+
   /** A server that puts TLS on at once; gives the name asked for by SNI. */
   async function tlsServer() {
-    const { key, cert } = selfSigned('mx.example')
     const names: (string | false | null)[] = []
     const port = await listen(socket => {
       const secure = new TLSSocket(socket, {

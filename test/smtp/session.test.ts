@@ -8,7 +8,7 @@ describe('a whole conversation', () => {
   test('is the dialogue of RFC 5321 appendix D, without the letter', async () => {
     const dial = playedMx('polite.smtp')
     const socket = await dial.connect({ ip: '192.0.2.1', port: 25, host: 'mx.test' })
-    const { session } = { session: new Session(socket, { clock: talk().clock, ...TIMES }) }
+    const session = new Session(socket, { clock: talk().clock, ...TIMES })
     expect(codeOf(await session.greeting())).toBe(220)
     expect(codeOf(await session.ehlo('probe.test'))).toBe(250)
     expect(codeOf(await session.mail(''))).toBe(250)

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../src/base/clock.ts'
+import { drainEventLoop } from './wait.ts'
 
 export type FakeClock = Clock & {
   /** Lets `ms` pass: fires what falls due, in order, and lets promises run after each. */
@@ -8,6 +9,8 @@ export type FakeClock = Clock & {
   runAll(): Promise<void>
   /** Moves the wall clock alone, as an administrator or a leap would: `ticks` and timers do not notice. */
   jump(ms: number): void
+  /** In how many ms the next timer is due; infinite when none is set. */
+  readonly untilNextMs: number
   /** How many timers are set. */
   readonly pending: number
 }
@@ -52,10 +55,39 @@ export function fakeClock(startMs = Date.UTC(2026, 5, 1, 12)): FakeClock {
     jump(ms) {
       wallOffset += ms
     },
+    get untilNextMs() {
+      const due = nextDue()
+      return due === undefined ? Number.POSITIVE_INFINITY : Math.max(0, due.dueAt - ticks)
+    },
     get pending() {
       return timers.length
     },
   }
+}
+
+/**
+ * Lets time pass until `isOver`, in multiples of `stepMs`: to the first one at which a timer has
+ * fallen due, or one by one with `skips: false`, where something waits for real I/O, which takes no
+ * time of this clock. Throws after `maxMs` of it.
+ */
+export async function letTimePass(
+  clock: FakeClock,
+  isOver: () => boolean,
+  { stepMs, maxMs, skips = true }: TimeOptions,
+): Promise<void> {
+  await drainEventLoop()
+  for (const endAt = clock.ticks() + maxMs; !isOver(); ) {
+    if (clock.ticks() >= endAt) throw new Error(`It did not end in ${maxMs} ms of the fake clock`)
+    const steps = skips ? Math.ceil(clock.untilNextMs / stepMs) : 1
+    await clock.advance(Number.isFinite(steps) ? Math.max(1, steps) * stepMs : stepMs)
+    await drainEventLoop()
+  }
+}
+
+type TimeOptions = {
+  readonly stepMs: number
+  readonly maxMs: number
+  readonly skips?: boolean
 }
 
 type Timer = { readonly dueAt: number; readonly callback: () => void }

@@ -2,17 +2,21 @@ import type { Log } from '../../src/base/log.ts'
 import type { Resolver } from '../../src/dns/resolver.ts'
 import { createEngine, type EngineOptions, type Result } from '../../src/index.ts'
 import type { Dial } from '../../src/smtp/dial.ts'
-import { fakeClock } from './clock.ts'
-import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
+import { fakeClock, letTimePass } from './clock.ts'
+import { type MxScript, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
-import { drainEventLoop } from './wait.ts'
+import { knows, recipientsOf } from './recipients.ts'
 import { type ZoneEntry, zone } from './zone.ts'
+
+export { isUnguessable, knows, toRecipients } from './recipients.ts'
 
 type HouseOptions = {
   /** What every exchanger says; by default it knows `ann`, `bob` and `info`. */
   readonly script?: MxScript | NonNullable<MxScript['answer']>
   readonly zone?: Readonly<Record<string, ZoneEntry>>
   readonly engine?: EngineOptions
+  /** False where what is waited for asks a database or files, too. */
+  readonly skipsTime?: boolean
   /** Stand in for the doors of the house, which they are given. */
   readonly resolver?: (zone: Resolver, clock: ReturnType<typeof fakeClock>) => Resolver
   readonly dial?: (mx: Dial, clock: ReturnType<typeof fakeClock>) => Dial
@@ -23,6 +27,7 @@ export function createTestEngine({
   script = knows('ann', 'bob', 'info'),
   resolver = zone => zone,
   dial = mx => mx,
+  skipsTime = true,
   ...given
 }: HouseOptions = {}) {
   const clock = fakeClock()
@@ -48,12 +53,7 @@ export function createTestEngine({
       over = true
     }
     promise.then(settle, settle)
-    await drainEventLoop()
-    for (let ms = 0; !over && ms < DAY_MS; ms += STEP_MS) {
-      await clock.advance(STEP_MS)
-      await drainEventLoop()
-    }
-    if (!over) throw new Error('nothing came of it in a day')
+    await letTimePass(clock, () => over, { stepMs: STEP_MS, maxMs: DAY_MS, skips: skipsTime })
     return promise
   }
   return {
@@ -68,11 +68,7 @@ export function createTestEngine({
       (await settled(engine.verify(...args))).verdict.reason,
     many: (...args: Parameters<typeof engine.verifyMany>) =>
       settled(gathered(engine.verifyMany(...args))),
-    recipients: () =>
-      mx
-        .lines()
-        .map(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1])
-        .filter(recipient => recipient !== undefined),
+    recipients: () => recipientsOf(mx.lines()),
   }
 }
 
@@ -87,23 +83,6 @@ export const mail = (domain: string, ip: string): Record<string, ZoneEntry> => (
   [domain]: { MX: [[10, `mx.${domain}`]] },
   [`mx.${domain}`]: { A: [ip] },
 })
-
-/** Accepts these local parts, and refuses all others as unknown. */
-export const knows = (...locals: readonly string[]) =>
-  toRecipients(to =>
-    locals.includes(to.split('@')[0] ?? '') ? '250 2.1.5 Ok' : '550 5.1.1 No such user',
-  )
-
-/** What the server says to each recipient; polite to everything else. */
-export const toRecipients =
-  (says: (recipient: string, session: MxSession) => string | null | undefined) =>
-  (line: string, session: MxSession) => {
-    const recipient = /^RCPT TO:<(.*)>$/.exec(line)?.[1]
-    return recipient === undefined ? undefined : says(recipient, session)
-  }
-
-/** Whether a recipient is the one that nobody has. */
-export const isUnguessable = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
 
 export const reasonsOf = (results: readonly Result[]) =>
   results.map(({ email, verdict }) => `${email} ${verdict.reason}`).toSorted()

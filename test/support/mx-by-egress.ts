@@ -1,5 +1,6 @@
 import type { EgressConfig } from '../../src/config/egresses.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
+import { isUnguessable, recipientsOf } from './recipients.ts'
 
 /** Mail servers as each egress meets them: a script for each, by its name. */
 export function mxByEgress<N extends string>(
@@ -17,11 +18,7 @@ export function mxByEgress<N extends string>(
     egresses: names.map(name => ({ name, helo: `${name}.probe.test` })),
     dial: ({ name }: EgressConfig) => of(name),
     /** Who was asked about by an egress, in order; unguessable names aside. */
-    asked: (name: N) =>
-      of(name)
-        .lines()
-        .map(line => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? '')
-        .filter(to => to !== '' && !/^[a-z][0-9a-z]{19}@/.test(to)),
+    asked: (name: N) => recipientsOf(of(name).lines()).filter(to => !isUnguessable(to)),
   }
 }
 

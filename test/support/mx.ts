@@ -115,6 +115,21 @@ export function scriptedMx(script: MxScript | NonNullable<MxScript['answer']>) {
   } satisfies Dial & Record<string, unknown>
 }
 
+/** Fails what opens it: for a test in which no server is asked. */
+export const closedDial: Dial = {
+  connect: to => Promise.reject(new Error(`${to.ip} was dialled`)),
+  secure: () => Promise.reject(new Error('TLS was asked for')),
+}
+
+/** Opens no connection and refuses none, until the signal aborts. */
+export const silentDial: Dial = {
+  connect: (_, signal) =>
+    new Promise((_, reject) =>
+      signal.addEventListener('abort', () => reject(new Error('given up')), { once: true }),
+    ),
+  secure: async socket => socket,
+}
+
 /** STARTTLS without TLS; `handshake` may throw. */
 function pretendTls(secured: string[], handshake?: (host: string) => void) {
   return async (socket: Duplex, host: string): Promise<Duplex> => {

@@ -8,12 +8,15 @@ import type { PaceRow } from '../../src/probe/pace.ts'
 import { Places } from '../../src/probe/places.ts'
 import type { Question } from '../../src/probe/plan.ts'
 import { Prober } from '../../src/probe/probe.ts'
+import type { Answer } from '../../src/smtp/answer.ts'
 import type { Dial, Target } from '../../src/smtp/dial.ts'
-import { fakeClock } from './clock.ts'
-import { type MxScript, type MxSession, scriptedMx } from './mx.ts'
+import { fakeClock, letTimePass } from './clock.ts'
+import { type MxScript, scriptedMx } from './mx.ts'
 import { countedRandom } from './random.ts'
-import { drainEventLoop } from './wait.ts'
+import { recipientsOf } from './recipients.ts'
 import { type ZoneEntry, zone } from './zone.ts'
+
+export { isUnguessable, knows, recipientOf, toRecipients } from './recipients.ts'
 
 export const ROW: PaceRow = {
   sessionsMax: 5,
@@ -29,6 +32,12 @@ export const TIMEOUTS = {
   replyMs: 20_000,
   sessionMs: 60_000,
 }
+
+/** What a server says that has our address on a list. */
+export const REFUSAL = {
+  ...({ kind: 'refused-us', why: 'blocklist', stage: 'greeting' } as const),
+  reply: { code: 554, enhanced: null, text: 'listed' },
+} satisfies Answer
 
 const OPERATOR: Operator = { name: 'mx.test', title: 'mx.test', truth: 'tells' }
 
@@ -102,12 +111,7 @@ export function createTestProber(
       answers: () => told.map(({ email, probed }) => `${email} ${nameOf(probed)}`),
       /** Lets time pass until the walk ends, at most an hour of it; without time where none is needed. */
       async end() {
-        await drainEventLoop()
-        for (let ms = 0; !walk.finished && ms < HOUR_MS; ms += STEP_MS) {
-          await clock.advance(STEP_MS)
-          await drainEventLoop()
-        }
-        if (!walk.finished) throw new Error('the walk did not end')
+        await letTimePass(clock, () => walk.finished, { stepMs: STEP_MS, maxMs: HOUR_MS })
         await promise
         return walk
       },
@@ -155,11 +159,7 @@ export function createTestProber(
       begin([email], { single: true, patienceMs: 10_000, ...how }).end(),
     /** Lines of each connection without the frame around them. */
     said: () => mx.sessions.map(({ lines }) => lines.filter(line => !/^(EHLO|QUIT)/.test(line))),
-    recipients: () =>
-      mx
-        .lines()
-        .filter(line => line.startsWith('RCPT'))
-        .map(recipientOf),
+    recipients: () => recipientsOf(mx.lines()),
   }
 }
 
@@ -180,8 +180,6 @@ export function ask(
 
 export const nameOf = ({ answer }: Probed) => `${answer.kind}/${answer.why}`
 
-export const recipientOf = (line: string) => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? ''
-
 /** `count` addresses of one domain, in their order: p00, p01 … */
 export const people = (count: number, domain = 'a.test') =>
   Array.from({ length: count }, (_, i) => `p${String(i).padStart(2, '0')}@${domain}`)
@@ -191,19 +189,6 @@ export const sorted = (texts: readonly string[]) => [...texts].sort()
 /** What `answers` tells when everybody has the same answer. */
 export const each = (emails: readonly string[], name: string) =>
   emails.map(email => `${email} ${name}`)
-
-/** Whether a recipient is the one that nobody has. */
-export const isRandom = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(recipient)
-
-/** An answer function: what the server says to each recipient; polite to everything else. */
-export const toRecipients =
-  (says: (recipient: string, session: MxSession) => string | null | undefined) =>
-  (line: string, session: MxSession) =>
-    line.startsWith('RCPT') ? says(recipientOf(line), session) : undefined
-
-/** Accepts these recipients, and refuses all others as unknown. */
-export const knows = (...known: readonly string[]) =>
-  toRecipients(to => (known.includes(to) ? undefined : '550 5.1.1 No such user'))
 
 function recorded(socket: Duplex, writes: string[][]): Duplex {
   const mine: string[] = []

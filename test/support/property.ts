@@ -10,6 +10,10 @@ export function runs(count: number): number {
 
 const SHARE = 10
 
+const CODE_POINT_MAX = 0x10ffff
+const FIRST_SURROGATE = 0xd800
+const SURROGATES = 0x800
+
 /** What fast-check does without a `numRuns` of its own. */
 const RUNS_DEFAULT = 100
 
@@ -25,6 +29,18 @@ function seedFromEnv(text = process.env.EV_TEST_SEED): { seed?: number } {
 }
 
 fc.configureGlobal({ ...seedFromEnv(), numRuns: runs(RUNS_DEFAULT) })
+
+/**
+ * One character of any text: mostly of ASCII and of the first pages, controls included, and from
+ * all of Unicode. fast-check's own unit `binary` takes a second of processor time in each file.
+ */
+export const anyCharacter = fc
+  .oneof(
+    { weight: 2, arbitrary: fc.nat(0x7f) },
+    { weight: 1, arbitrary: fc.nat(0x2fff) },
+    { weight: 2, arbitrary: fc.nat(CODE_POINT_MAX - SURROGATES) },
+  )
+  .map(n => String.fromCodePoint(n < FIRST_SURROGATE ? n : n + SURROGATES))
 
 /** fast-check with the seed and the number of cases of this run: import it from here only. */
 export { fc }

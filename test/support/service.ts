@@ -45,7 +45,10 @@ export type RequestOptions = {
 
 /** The service without a port: a database of its own, a clock that stands, chance that counts, an account and its key. */
 export async function createTestService({ plan = 'enterprise', ...given }: HouseOptions = {}) {
-  const { engine, clock, zone, mx, settled } = createTestEngine(given.engine)
+  const { engine, clock, zone, mx, settled } = createTestEngine({
+    ...given.engine,
+    skipsTime: false,
+  })
   const database = await tempDatabase({ clock })
   const random = countedRandom()
   const { log, lines } = recordingLog()

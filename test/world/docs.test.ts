@@ -22,7 +22,7 @@ describe('docs/world.md', () => {
   })
 
   test.each(examples)('shows a scenario that can be: %s', text => {
-    expect(checkScenario(asScenario(text))).toBeTruthy()
+    expect(checkScenario(asScenario(text)).hosts).toEqual(expect.any(Object))
   })
 
   test('names every temper', () => {

@@ -14,7 +14,11 @@ const SHOWN_MAX = 80
  * The keys of a list in a file: UTF-8, one entry a line, empty lines and comments aside. Throws
  * EvError('bad_config') that names the file and the first line that the list cannot take.
  */
-export function* keysInFile(list: OwnList, path: string): Generator<string> {
+export function* keysInFile(
+  list: OwnList,
+  path: string,
+  entriesMax = ENTRIES_MAX,
+): Generator<string> {
   let count = 0
   let number = 0
   for (const line of linesIn(path)) {
@@ -23,7 +27,7 @@ export function* keysInFile(list: OwnList, path: string): Generator<string> {
     if (text === '') continue
     const entry = readEntry(list, text)
     if ('why' in entry) throw badLine(list, path, number, text, entry.why)
-    if (++count > ENTRIES_MAX) throw tooLong(path, `${ENTRIES_MAX} entries`)
+    if (++count > entriesMax) throw tooLong(path, `${entriesMax} entries`)
     yield entry.key
   }
 }

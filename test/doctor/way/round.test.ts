@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { callAtAll } from '../../../src/doctor/way/round.ts'
 import type { Dial } from '../../../src/smtp/dial.ts'
 import { fakeClock } from '../../support/clock.ts'
-import { HANG_UP, type MxScript, refused, scriptedMx } from '../../support/mx.ts'
+import { HANG_UP, type MxScript, refused, scriptedMx, silentDial } from '../../support/mx.ts'
 import { zone } from '../../support/zone.ts'
 
 const NAMES = {
@@ -85,14 +85,7 @@ describe('a round of calls', () => {
   })
 
   test('gives up a dial that nobody answers, as a timeout', async () => {
-    const silent: Dial = {
-      connect: (_, signal) =>
-        new Promise((_, reject) =>
-          signal.addEventListener('abort', () => reject(new Error('given up'))),
-        ),
-      secure: async socket => socket,
-    }
-    const { clock, visits } = begin(silent, ['192.0.2.77'])
+    const { clock, visits } = begin(silentDial, ['192.0.2.77'])
     await clock.advance(4_000)
     expect((await visits)[0]?.outcome).toMatchObject({ kind: 'unreached', code: 'ETIMEDOUT' })
     expect(clock.pending).toBe(0)

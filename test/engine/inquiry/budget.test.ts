@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createTestEngine, isUnguessable, knows, toRecipients } from '../../support/engine.ts'
+import { createTestEngine } from '../../support/engine.ts'
+import { isUnguessable, knows, toRecipients } from '../../support/recipients.ts'
 import { remoteDial, remoteResolver } from '../../support/remote.ts'
 import type { ZoneEntry } from '../../support/zone.ts'
 

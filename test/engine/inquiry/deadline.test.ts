@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Dial } from '../../../src/smtp/dial.ts'
-import { createTestEngine, knows, reasonsOf, toRecipients } from '../../support/engine.ts'
-import type { MxScript, MxSession } from '../../support/mx.ts'
+import { createTestEngine, reasonsOf } from '../../support/engine.ts'
+import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
+import { knows, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const DEADLINE_MS = 10_000
@@ -20,7 +21,7 @@ describe('a single verification ends within its deadline', () => {
     ['silence after EHLO', 'timeout', { script: silentTo('EHLO') }],
     ['silence after MAIL', 'timeout', { script: silentTo('MAIL') }],
     ['silence after RCPT', 'timeout', { script: silentTo('RCPT') }],
-    ['a connection that never opens', 'timeout', { dial: () => neverOpens }],
+    ['a connection that never opens', 'timeout', { dial: () => silentDial }],
     ['a dial that does not hear', 'timeout', { dial: () => deaf }],
     [
       'a resolver that does not hear',
@@ -169,10 +170,4 @@ function silentTo(verb: string): MxScript {
     answer: (line, session) =>
       session.lines.some(heard => heard.startsWith(verb)) ? null : answer(line, session),
   }
-}
-
-const neverOpens: Dial = {
-  connect: (_, signal) =>
-    new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('gone')))),
-  secure: () => Promise.reject(new Error('never asked for')),
 }

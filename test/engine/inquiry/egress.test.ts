@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import type { EgressConfig } from '../../../src/config/egresses.ts'
 import type { EngineOptions } from '../../../src/index.ts'
-import type { Dial } from '../../../src/smtp/dial.ts'
-import { createTestEngine, isUnguessable, mail, toRecipients } from '../../support/engine.ts'
-import type { MxScript } from '../../support/mx.ts'
+import { createTestEngine, mail } from '../../support/engine.ts'
+import { type MxScript, silentDial } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
+import { isUnguessable, toRecipients, users } from '../../support/recipients.ts'
 
 // Of two egresses, `a` is the one that should ask the operator a.test, and `b` b.test.
 
@@ -96,15 +96,8 @@ describe('one address', () => {
   })
 
   test('that nobody answered in time tells of the egress that asked, not of one that did not', async () => {
-    const hangs: Dial = {
-      connect: (_, signal) =>
-        new Promise((_, reject) => {
-          signal.addEventListener('abort', () => reject(new Error('given up')), { once: true })
-        }),
-      secure: async socket => socket,
-    }
     const mx = mxByEgress({ a: friendly, b: friendly })
-    const dial = (egress: EgressConfig) => (egress.name === 'a' ? hangs : mx.dial(egress))
+    const dial = (egress: EgressConfig) => (egress.name === 'a' ? silentDial : mx.dial(egress))
     const { verify } = createTestEngine({ engine: { egresses: mx.egresses, dial } })
     const { verdict, evidence } = await verify('ann@a.test')
     expect([verdict.risk, evidence.egress]).toEqual(['unknown', 'a'])
@@ -139,8 +132,6 @@ describe('one address', () => {
 })
 
 describe('a list', () => {
-  const users = (count: number, domain = 'a.test') =>
-    Array.from({ length: count }, (_, n) => `user${n}@${domain}`)
   const egressOf = (results: Awaited<ReturnType<ReturnType<typeof createTestEngine>['many']>>) =>
     Object.fromEntries(results.map(({ email, evidence }) => [email, evidence.egress]))
 

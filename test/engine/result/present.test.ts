@@ -5,7 +5,8 @@ import {
   plainResult,
   presentResult,
 } from '../../../src/engine/result/present.ts'
-import { createTestEngine, mail, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, mail } from '../../support/engine.ts'
+import { toRecipients } from '../../support/recipients.ts'
 
 /** Spec 2.1, in its order. */
 const KEYS = [

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/engine/step.ts'
-import { createTestEngine, toRecipients } from '../../support/engine.ts'
+import { createTestEngine } from '../../support/engine.ts'
 import { refused } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
+import { toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 function house(options: Parameters<typeof createTestEngine>[0] = {}) {

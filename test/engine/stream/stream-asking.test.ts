@@ -1,21 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../../src/base/clock.ts'
-import {
-  createTestEngine,
-  isUnguessable,
-  knows,
-  mail,
-  reasonsOf,
-  toRecipients,
-} from '../../support/engine.ts'
+import { createTestEngine, mail, reasonsOf } from '../../support/engine.ts'
+import { isUnguessable, knows, recipientOf, toRecipients, users } from '../../support/recipients.ts'
 import { remoteDial } from '../../support/remote.ts'
 
 const YES = '250 2.1.5 Ok'
 const NO = '550 5.1.1 No such user'
 const GREY = '450 4.2.0 Greylisted, try again in 10 minutes'
-
-const users = (count: number, domain = 'a.test') =>
-  Array.from({ length: count }, (_, i) => `user${i}@${domain}`)
 
 describe('a greylisted address', () => {
   /** Refuses each recipient and sender for now, until `waitMs` have passed since it was first asked. */
@@ -23,8 +14,8 @@ describe('a greylisted address', () => {
     const firstAt = new Map<string, number>()
     const asked: { at: number; sender: string; ip: string }[] = []
     const script = (line: string, session: { lines: string[]; to: { ip: string } }) => {
-      const to = /^RCPT TO:<(.*)>/.exec(line)?.[1]
-      if (to === undefined) return undefined
+      const to = recipientOf(line)
+      if (to === '') return undefined
       if (isUnguessable(to)) return NO
       const sender = session.lines.findLast(said => said.startsWith('MAIL')) ?? ''
       asked.push({ at: now(), sender, ip: session.to.ip })

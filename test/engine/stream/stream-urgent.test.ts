@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createTestEngine, mail, reasonsOf, toRecipients } from '../../support/engine.ts'
+import { createTestEngine, mail, reasonsOf } from '../../support/engine.ts'
+import { toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 test('a stream that somebody waits for takes no place of lists; another one waits', async () => {

@@ -3,14 +3,9 @@ import { MINUTE } from '../../../src/base/clock.ts'
 import { Fleet } from '../../../src/probe/egress/fleet.ts'
 import type { PaceShare } from '../../../src/probe/pace-share.ts'
 import { Prober } from '../../../src/probe/probe.ts'
-import type { Answer } from '../../../src/smtp/answer.ts'
-import { createTestProber, knows, ROW } from '../../support/prober.ts'
+import { createTestProber, REFUSAL, ROW } from '../../support/prober.ts'
+import { knows } from '../../support/recipients.ts'
 import { fakePaceShare } from '../../support/shared-rate-state.ts'
-
-const REFUSAL: Answer = {
-  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
-  reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
-}
 
 const OPERATORS = Array.from({ length: 300 }, (_, n) => `mail${n}.example`)
 

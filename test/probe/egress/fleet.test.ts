@@ -3,13 +3,8 @@ import { MINUTE } from '../../../src/base/clock.ts'
 import { CatchAllMemory } from '../../../src/probe/catch-all.ts'
 import { Fleet } from '../../../src/probe/egress/fleet.ts'
 import { Prober } from '../../../src/probe/probe.ts'
-import type { Answer } from '../../../src/smtp/answer.ts'
-import { createTestProber, knows, ROW } from '../../support/prober.ts'
-
-const REFUSAL: Answer = {
-  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
-  reply: { code: 554, enhanced: '5.7.1', text: 'blocked' },
-}
+import { createTestProber, REFUSAL, ROW } from '../../support/prober.ts'
+import { knows } from '../../support/recipients.ts'
 
 function fleet(names: readonly string[], allowed?: Record<string, readonly string[]>) {
   const { world, clock } = createTestProber(knows())

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import type { MxSession } from '../../support/mx.ts'
-import {
-  createTestProber,
-  each,
-  isRandom,
-  knows,
-  people,
-  recipientOf,
-  sorted,
-  toRecipients,
-} from '../../support/prober.ts'
+import { createTestProber, each, people, sorted } from '../../support/prober.ts'
+import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 
 /** Real recipients of each write that has any. */
 const sizes = (writes: readonly string[]) =>
@@ -18,7 +10,8 @@ const sizes = (writes: readonly string[]) =>
 
 const OFFERS_TLS = '250-mx.test\n250-PIPELINING\n250 STARTTLS'
 
-const isRealRecipient = (line: string) => line.startsWith('RCPT') && !isRandom(recipientOf(line))
+const isRealRecipient = (line: string) =>
+  line.startsWith('RCPT') && !isUnguessable(recipientOf(line))
 
 describe('refusals in one connection of a list', () => {
   test('of an operator that nobody was asked at are awaited after eight recipients', async () => {

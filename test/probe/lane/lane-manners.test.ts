@@ -1,15 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { type MxScript, refused } from '../../support/mx.ts'
-import {
-  ask,
-  createTestProber,
-  each,
-  knows,
-  people,
-  sorted,
-  toRecipients,
-} from '../../support/prober.ts'
+import { ask, createTestProber, each, people, sorted } from '../../support/prober.ts'
+import { knows, toRecipients } from '../../support/recipients.ts'
 
 describe('a refusal of us', () => {
   const LISTED = '554 5.7.1 Your address is listed by a blocklist'

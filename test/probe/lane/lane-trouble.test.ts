@@ -5,15 +5,12 @@ import {
   ask,
   createTestProber,
   each,
-  isRandom,
-  knows,
   MANNERS,
   nameOf,
   people,
-  recipientOf,
   sorted,
-  toRecipients,
 } from '../../support/prober.ts'
+import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 describe('a connection that ends too early', () => {
@@ -62,7 +59,7 @@ describe('a connection that ends too early', () => {
   })
 
   test('an acceptance is kept when the connection is lost at the catch-all question', async () => {
-    const home = createTestProber(toRecipients(to => (isRandom(to) ? null : undefined)))
+    const home = createTestProber(toRecipients(to => (isUnguessable(to) ? null : undefined)))
     const walk = await home.run(['ann@a.test'])
     expect(nameOf(walk.only())).toBe('accepted/recipient')
     expect(walk.only().catchAll).toBeNull()

@@ -4,15 +4,12 @@ import {
   ask,
   createTestProber,
   each,
-  isRandom,
-  knows,
   LOCK_STEP,
   MANNERS,
   people,
-  recipientOf,
   sorted,
-  toRecipients,
 } from '../../support/prober.ts'
+import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 
 describe('one transaction', () => {
   test('leaves in one write with PIPELINING: MAIL and all recipients', async () => {
@@ -216,7 +213,7 @@ describe('a full transaction', () => {
       // There was no room for the catch-all question either: it had a transaction of its own.
       expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(5).fill(true))
       // All five went out once before the host said so; then two by two.
-      const firsts = home.recipients().filter(to => !isRandom(to))
+      const firsts = home.recipients().filter(to => !isUnguessable(to))
       expect(firsts).toEqual([...people(5), ...people(5).slice(2)])
     },
   )
@@ -227,7 +224,7 @@ describe('a full transaction', () => {
       const home = createTestProber(full(1, extra))
       const walk = await home.run(people(2))
       expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual([true, true])
-      expect(home.recipients().filter(isRandom)).toHaveLength(1)
+      expect(home.recipients().filter(isUnguessable)).toHaveLength(1)
     },
   )
 
@@ -320,7 +317,7 @@ describe('SMTPUTF8', () => {
   test('offered, it is said to MAIL, for these recipients alone', async () => {
     const home = createTestProber(offered)
     await home.run([email, 'ann@a.test'])
-    expect(home.said()[0]?.filter(line => !isRandom(recipientOf(line)))).toEqual([
+    expect(home.said()[0]?.filter(line => !isUnguessable(recipientOf(line)))).toEqual([
       'MAIL FROM:<> SMTPUTF8',
       'RCPT TO:<jörg@a.test>',
       'RSET',
@@ -333,7 +330,7 @@ describe('SMTPUTF8', () => {
     const home = createTestProber(() => undefined)
     const walk = await home.run([email, 'ann@a.test'])
     expect(walk.answers()).toEqual([`${email} silent/smtputf8`, 'ann@a.test accepted/recipient'])
-    expect(home.recipients().filter(to => !isRandom(to))).toEqual(['ann@a.test'])
+    expect(home.recipients().filter(to => !isUnguessable(to))).toEqual(['ann@a.test'])
   })
 
   test('a domain alone needs none: it goes out in A-labels', async () => {

@@ -1,26 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { HANG_UP } from '../../support/mx.ts'
-import {
-  ask,
-  createTestProber,
-  isRandom,
-  knows,
-  people,
-  recipientOf,
-  toRecipients,
-} from '../../support/prober.ts'
+import { ask, createTestProber, people } from '../../support/prober.ts'
+import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 describe('the catch-all question', () => {
-  const randoms = (home: ReturnType<typeof createTestProber>) => home.recipients().filter(isRandom)
-  const toRandom = (said: string | null) => toRecipients(to => (isRandom(to) ? said : undefined))
+  const randoms = (home: ReturnType<typeof createTestProber>) =>
+    home.recipients().filter(isUnguessable)
+  const toRandom = (said: string | null) =>
+    toRecipients(to => (isUnguessable(to) ? said : undefined))
 
   test('is asked once for a domain, after a real recipient was accepted', async () => {
     const home = createTestProber(() => undefined, { row: { recipientsPerTransaction: 2 } })
     const walk = await home.run([...people(5), 'zoe@z.test'])
     expect(walk.told.map(({ probed }) => probed.catchAll)).toEqual(Array(6).fill(true))
     expect(randoms(home).map(to => to.split('@')[1])).toEqual(['a.test', 'z.test'])
-    const first = home.recipients().findIndex(isRandom)
+    const first = home.recipients().findIndex(isUnguessable)
     expect(home.recipients().slice(0, first)).toEqual(people(2))
     await home.run(['late@a.test'])
     expect(randoms(home)).toHaveLength(2)
@@ -68,7 +63,7 @@ describe('the catch-all question', () => {
   })
 
   test('has no evidence in a connection that ends', async () => {
-    const home = createTestProber(line => (isRandom(recipientOf(line)) ? HANG_UP : undefined))
+    const home = createTestProber(line => (isUnguessable(recipientOf(line)) ? HANG_UP : undefined))
     expect((await home.run(['ann@a.test'])).only()).toMatchObject({
       catchAll: null,
       answer: { kind: 'accepted' },
@@ -109,7 +104,7 @@ describe('the catch-all question', () => {
 
   test('asked together with a recipient who is refused tells nothing', async () => {
     const home = createTestProber(
-      toRecipients(to => (isRandom(to) ? undefined : '550 5.1.1 No such user')),
+      toRecipients(to => (isUnguessable(to) ? undefined : '550 5.1.1 No such user')),
     )
     const walk = await home.single('ann@a.test')
     expect(walk.only()).toMatchObject({ catchAll: null, answer: { kind: 'rejected' } })

@@ -1,18 +1,12 @@
 import { expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { Pace, type PaceRow, type Start } from '../../../src/probe/pace.ts'
-import type { Answer } from '../../../src/smtp/answer.ts'
 import { fakeClock } from '../../support/clock.ts'
-import { ROW } from '../../support/prober.ts'
+import { REFUSAL, ROW } from '../../support/prober.ts'
 import { fakePaceShare } from '../../support/shared-rate-state.ts'
 
 const never = new AbortController().signal
 const KEY = { operator: 'mx.test', egress: 'a' }
-const REFUSAL: Answer = {
-  ...{ kind: 'refused-us', why: 'blocklist', stage: 'greeting' },
-  reply: { code: 554, enhanced: null, text: 'listed' },
-}
-
 /** Two processes that go by one pace. */
 function two(row: Partial<PaceRow> = {}) {
   const clock = fakeClock()
