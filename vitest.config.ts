@@ -22,7 +22,6 @@ export default defineConfig({
     testTimeout: 20_000,
     maxWorkers: 2,
     passWithNoTests: false,
-    setupFiles: setup('property'),
     coverage: {
       provider: 'v8',
       include: ['src/**/*.ts'],
