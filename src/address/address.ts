@@ -45,6 +45,16 @@ export const cleanAddress = (text: string): { text: string; notes: string[] } =>
 const PRINTABLE_ASCII = /^[\x20-\x7E]+$/
 
 function parseMailbox(text: string): Address | SyntaxFault {
+  const parsed = parseOne(text)
+  if (!isFault(parsed)) return parsed
+  const second = SECOND_ADDRESS.exec(text)
+  return second === null ? parsed : faultAt('several_addresses', text, second[0].length)
+}
+
+/** All before a second address: one address, then a separator that no address has outside quotes. */
+const SECOND_ADDRESS = /^[^@"]+@[^@\s,;<>|]+[\s,;<>|]+(?=[^@\s,;<>|]+@[^@])/
+
+function parseOne(text: string): Address | SyntaxFault {
   if (!text.includes('@')) return faultAt('no_at', text, text.length - 1)
   const local = parseLocal(text)
   if (isFault(local)) return local

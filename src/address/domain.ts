@@ -70,7 +70,7 @@ function convertedName(text: string, shift: number): Domain | SyntaxFault {
   if (long !== null) return long
   const ascii = tr46().toASCII(text, TR46_OPTIONS)
   if (ascii === null) return faultAt('domain_idn', text, wrongLabelAt(text), shift)
-  const fault = labelsFault(ascii, text, shift)
+  const fault = labelsFault(ascii, text, shift) ?? reservedLabelFault(ascii, text, shift)
   if (fault !== null) return fault
   // Checked above, so that the way back need not be.
   const unicode = tr46().toUnicode(ascii, {}).domain
@@ -98,11 +98,12 @@ const labelAt = (text: string, index: number) =>
     .reduce((sum, label) => sum + label.length + 1, 0)
 
 /**
- * What UTS #46 lets pass but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows, currency. Emoji may stay,
- * because names with them are registered and resolve; so may the middle dots and quotes of RFC 5892 appendix A.
+ * What UTS #46 lets pass but IDNA2008 (RFC 5892) does not: quotation marks, dashes, arrows, currency, © and ®. Emoji
+ * may stay, because names with them are registered and resolve; so may the middle dots and quotes of RFC 5892
+ * appendix A.
  */
 const SIGN =
-  /[^\p{L}\p{M}\p{N}\p{Extended_Pictographic}\p{Emoji_Component}.\-\u00B7\u0375\u05F3\u05F4\u30FB\u200C\u200D]/u
+  /[^\p{L}\p{M}\p{N}[\p{Extended_Pictographic}--[\u00A9\u00AE]]\p{Emoji_Component}.\-\u00B7\u0375\u05F3\u05F4\u30FB\u200C\u200D]/v
 
 function signFault(unicode: string, text: string, shift: number): SyntaxFault | null {
   const sign = SIGN.exec(unicode)?.[0]
@@ -129,6 +130,18 @@ function labelsFault(ascii: string, text: string, shift: number): SyntaxFault | 
     at += length + 1
   }
   return endingFault(ascii, text, shift)
+}
+
+/**
+ * RFC 5891 §4.2.3.1: what was converted must not have hyphens in the third and fourth place unless
+ * it is an A-label. Plain ASCII names keep them, because real hosts have them.
+ */
+function reservedLabelFault(ascii: string, text: string, shift: number): SyntaxFault | null {
+  const given = text.split(DOTS)
+  const index = ascii
+    .split('.')
+    .findIndex((label, n) => /^(?!xn).{2}--/.test(label) && !PLAIN.test(given[n] ?? ''))
+  return index < 0 ? null : faultAt('domain_idn', text, labelAt(text, index), shift)
 }
 
 function emptyLabelFault(text: string, shift: number): SyntaxFault | null {

@@ -27,7 +27,7 @@ export type FaultCode =
   | 'quote_inside'
   | 'quote_open'
   | 'quote_tail'
-  | 'quote_empty'
+  | 'several_addresses'
   | 'no_domain'
   | 'domain_too_long'
   | 'label_empty'
@@ -110,7 +110,10 @@ const FAULTS: Record<
     MAILBOX,
     (place, shown) => `${shown} at ${place} follows the closing quotation mark: an @ must.`,
   ],
-  quote_empty: [MAILBOX, () => 'There is nothing between the quotation marks: write a name there.'],
+  several_addresses: [
+    MAILBOX,
+    place => `A second address follows at ${place}: write each address on its own.`,
+  ],
   no_domain: [MAILBOX, () => 'There is nothing after the @: add the domain, such as example.com.'],
   domain_too_long: [
     'RFC 1035 §2.3.4',

@@ -45,7 +45,6 @@ function readQuoted(text: string): Local | SyntaxFault {
   const found = QUOTED_STRING.exec(text)
   if (found === null) return unquotable(text)
   const [{ length: end }, quoted = ''] = found
-  if (quoted === '') return faultAt('quote_empty', text, 1)
   if (text[end] !== '@') return faultAt('quote_tail', text, end)
   return { end, wire: leastQuoted(quoted) }
 }

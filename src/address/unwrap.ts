@@ -66,8 +66,13 @@ function withoutMailto(text: string): string {
 function withoutDisplayName(text: string): string {
   const open = text.indexOf('<')
   if (open <= 0 || !text.endsWith('>') || text.includes('<', open + 1)) return text
-  const name = text.slice(0, open).replace(/"[^"]*"/g, '')
-  return /[,;]/.test(name) ? text : text.slice(open)
+  const name = text
+    .slice(0, open)
+    .replace(/"[^"]*"/g, '')
+    .trim()
+  const isAnother =
+    name.includes('@') && name.toLowerCase() !== text.slice(open + 1, -1).toLowerCase()
+  return isAnother || /[,;]/.test(name) ? text : text.slice(open)
 }
 
 const inside = (text: string, open: string, close: string) =>

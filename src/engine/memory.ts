@@ -1,4 +1,4 @@
-import { type Clock, DAY, HOUR } from '../base/clock.ts'
+import { type Clock, DAY, HOUR, MINUTE } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
 import type { Probed } from '../probe/lane/lane.ts'
 
@@ -19,11 +19,13 @@ export interface ResultMemory {
 type Keep = { readonly freshMs: number; readonly keepMs: number }
 
 const ACCEPTED: Keep = { freshMs: DAY, keepMs: 7 * DAY }
+/** The catch-all test came to nothing, perhaps for the moment: it is worth another question soon. */
+const UNDECIDED: Keep = { freshMs: 10 * MINUTE, keepMs: 7 * DAY }
 const REJECTED: Keep = { freshMs: 6 * HOUR, keepMs: 6 * HOUR }
 
 /** Null for what must not be remembered: 4xx, silence, garbage and refusals of us say nothing of the address. */
-export function keepFor(probed: Pick<Probed, 'answer'>): Keep | null {
-  if (probed.answer.kind === 'accepted') return ACCEPTED
+export function keepFor(probed: Pick<Probed, 'answer' | 'catchAll'>): Keep | null {
+  if (probed.answer.kind === 'accepted') return probed.catchAll === null ? UNDECIDED : ACCEPTED
   return probed.answer.kind === 'rejected' ? REJECTED : null
 }
 

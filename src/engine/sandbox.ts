@@ -55,7 +55,7 @@ export function sandboxResult(clock: Clock, text: string): Result {
     evidence: evidenceOf({
       address,
       traits: isFault(address) ? null : simulatedTraits(reason, address.text),
-      catchAll: reason === 'catch_all' ? true : null,
+      catchAll: CATCH_ALL[reason] ?? null,
       skipped: 'sandbox',
     }),
     tookMs: 2 + (isFault(address) ? 0 : (digest(text)[1] as number) % 30),
@@ -69,6 +69,13 @@ function reasonFor(local: string, text: string): Reason {
   const found = BY_PREFIX.find(([prefix]) => name.startsWith(prefix))
   if (found !== undefined) return found[1]
   return REALISTIC[(digest(text)[0] as number) % REALISTIC.length] as Reason
+}
+
+/** What a test of the domain would have found, where one is made. */
+const CATCH_ALL: Readonly<Partial<Record<Reason, boolean>>> = {
+  accepted_email: false,
+  role_account: false,
+  catch_all: true,
 }
 
 const digest = (text: string) => createHash('sha256').update(text.toLowerCase()).digest()

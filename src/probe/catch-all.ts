@@ -6,6 +6,11 @@ import { CatchAllLearner, type CatchAllStore } from './catch-all-share.ts'
 /** A domain that takes everything may stop doing so; one that tells seldom begins to take everything. */
 export const CATCH_ALL_TTL_MS = { yes: 24 * HOUR, no: 7 * DAY } as const
 const DOMAINS_MAX = 50_000
+/**
+ * How long an undecided domain is asked with the same random name. Greylists know recipients, so a
+ * new name each time would be deferred forever; four hours is as long as a list waits for a retry.
+ */
+const NAME_KEPT_MS = 4 * HOUR
 /** What others did not know either is not looked for again for so long. */
 const LOOK_AGAIN_MS = 10 * SECOND
 
@@ -32,6 +37,8 @@ export type ClaimedTurn = {
 /** Which domains take mail for everybody: asked once per domain, whoever needs to know it. */
 export class CatchAllMemory {
   readonly #known: TtlMap<{ catchAll: boolean }>
+  /** Random names that undecided domains were asked about. */
+  readonly #names: TtlMap<{ name: string }>
   readonly #asking = new Map<string, Promise<boolean | null | 'dropped'>>()
   readonly #store: CatchAllStore | null
   readonly #learner: CatchAllLearner | null
@@ -41,6 +48,7 @@ export class CatchAllMemory {
   /** `store`: what other processes know. */
   constructor(clock: Clock, store: CatchAllStore | null = null) {
     this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
+    this.#names = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
     this.#looked = new TtlMap({ sizeMax: DOMAINS_MAX, clock })
     this.#store = store
     this.#learner =
@@ -58,7 +66,15 @@ export class CatchAllMemory {
   remember(domain: string, catchAll: boolean): void {
     const keepMs = CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no']
     this.#known.set(domain, { catchAll }, keepMs)
+    this.#names.delete(domain)
     this.#store?.remember(domain, { catchAll, keepMs })
+  }
+
+  /** The random local part to ask a domain about: the same one until the domain is decided. */
+  nameFor(domain: string, random: Random): string {
+    const { name } = this.#names.get(domain) ?? { name: unguessableName(random) }
+    this.#names.set(domain, { name }, NAME_KEPT_MS)
+    return name
   }
 
   /** Learns what other processes found, for those of these domains that are not known here; null where there is none. */

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { SilentWhy, Stage } from './answer.ts'
-import { type Reply, ReplyReader } from './reply.ts'
+import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
 
 /** Why a command has no reply: the conversation broke, and stays broken. */
 export type Broken = {
@@ -28,7 +28,7 @@ export type ConnectionOptions = {
 /** RFC 5321 §4.5.3.1.4 grants a command 512 octets; SMTPUTF8 and long addresses need a little more. */
 const COMMAND_BYTES_MAX = 1_000
 /** What a session may make us read: a floor, and more for each command, as each has one reply. */
-const READ_BYTES_MIN = 64 * 1_024
+const READ_BYTES_MIN = REPLY_BYTES_MAX
 const READ_BYTES_PER_COMMAND = 4 * 1_024
 /** How long we wait for a QUIT to be answered and the connection to close. */
 const QUIT_TIMEOUT_MS = 2_000
@@ -179,11 +179,19 @@ export class Connection {
     if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
     const reader = this.#reader
     for (const reply of reader.push(chunk)) {
-      if (this.#broken !== null || this.#reader !== reader) break
+      if (this.#broken !== null) break
+      if (this.#reader !== reader) return this.#breakBeforeTls()
       this.#deliver(reply)
     }
+    const isLeftOver = reader.midway || reader.fault !== null
+    if (this.#reader !== reader && isLeftOver) return this.#breakBeforeTls()
     this.#timeReply()
     if (reader === this.#reader && reader.fault !== null) this.#break('garbage', reader.fault)
+  }
+
+  /** Text in clear after the 220 to STARTTLS was perhaps injected: the session cannot be trusted (RFC 3207 §6). */
+  #breakBeforeTls() {
+    this.#break('garbage', 'clear text between the reply to STARTTLS and TLS')
   }
 
   #deliver(reply: Reply) {
@@ -232,7 +240,7 @@ export class Connection {
     for (const [event, ear] of this.#ears) socket.on(event, ear)
   }
 
-  /** Whatever comes in clear text after the 220 is not protected: nobody reads it (RFC 3207 §6). */
+  /** What comes in clear text after the 220 is not protected, so nothing reads it (RFC 3207 §6). */
   #deafen() {
     this.#reader = new ReplyReader()
     for (const [event, ear] of this.#ears) this.#socket.off(event, ear)

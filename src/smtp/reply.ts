@@ -9,10 +9,10 @@ export type Reply = {
 
 /** RFC 5321 §4.5.3.1.5 grants 512 octets; Postfix keeps 2,048, and so do we. */
 const LINE_BYTES_MAX = 2_048
-/** No known server sends more than some twenty lines; an endless `250-` is an attack. */
-const REPLY_LINES_MAX = 128
+/** Servers with long policy texts send hundreds of lines; an endless `250-` is an attack. */
+const REPLY_LINES_MAX = 1_000
 /** What one reply may cost in memory. */
-const REPLY_BYTES_MAX = 64 * 1_024
+export const REPLY_BYTES_MAX = 128 * 1_024
 const TOO_LONG = `a line beyond ${LINE_BYTES_MAX} bytes`
 
 /**
@@ -38,7 +38,7 @@ export class ReplyReader {
     this.#rest = lines.pop() as string
     const replies: Reply[] = []
     for (const line of lines) {
-      const reply = this.#line(line.endsWith('\r') ? line.slice(0, -1) : line)
+      const reply = this.#line(line.replace(/\r+$/, ''))
       if (this.fault !== null) return replies
       if (reply !== null) replies.push(reply)
     }
@@ -59,6 +59,8 @@ export class ReplyReader {
     else if (this.#lines.length >= REPLY_LINES_MAX) {
       this.fault = `a reply of more than ${REPLY_LINES_MAX} lines`
     }
+    // RFC 5321 §2.3.8: CR stands only before LF. Another reader would see two lines here.
+    else if (line.includes('\r')) this.fault = 'a CR within a line'
     if (this.fault !== null) return null
     const separator = line[3]
     if (!/^[2-5]\d\d/.test(line) || !(separator === undefined || ' -'.includes(separator))) {

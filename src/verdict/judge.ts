@@ -40,6 +40,8 @@ const RULES: readonly Rule[] = [
   [e => e.traits?.role === true, 'role_account'],
   [e => e.suggestion !== null, 'possible_typo'],
   [e => e.traits?.quality === 'low', 'low_quality'],
+  // Where the catch-all test came to nothing, the server may accept every name.
+  [e => e.answer?.kind === 'accepted' && e.catchAll === null, 'low_deliverability'],
   [e => e.answer?.kind === 'accepted', 'accepted_email'],
 ]
 

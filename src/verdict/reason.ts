@@ -89,7 +89,8 @@ export const MEANINGS: Readonly<Record<Reason, { means: string; todo: string }>>
     todo: 'Send a little and watch for bounces.',
   },
   low_deliverability: {
-    means: 'The mailbox seems to exist, but takes mail from few senders or could not be confirmed.',
+    means:
+      'The mail server accepts mail for this address, but the mailbox takes mail from few senders or could not be confirmed.',
     todo: 'Send a little and watch for bounces.',
   },
   low_quality: {

@@ -127,11 +127,19 @@ function respond(
   const found = zone.answer(question.name, question.type)
   const trouble = found === null ? 'nxdomain' : found.trouble
   if (trouble === 'silent') return null
-  if (trouble === 'garbage') return Buffer.from('this is no DNS message')
+  if (trouble === 'garbage') return garbage(query.id ?? 0)
   const code = trouble === null || trouble === 'truncated' ? 0 : HEADER[trouble]
   const whole = encode(query, question, code, found)
   const cut = over === 'udp' && (trouble === 'truncated' || whole.length > udpSizeOf(query))
   return cut ? encode(query, question, code, null, packet.TRUNCATED_RESPONSE) : whole
+}
+
+/** A response to that query, for its ID and the QR bit, that cannot be decoded. */
+function garbage(id: number): Buffer {
+  const bytes = Buffer.from('....this is no DNS message')
+  bytes.writeUInt16BE(id, 0)
+  bytes.writeUInt16BE(0x8000, 2)
+  return bytes
 }
 
 function encode(

@@ -36,6 +36,9 @@ const mxOf = (name: string, ...hosts: string[]): { answers: Answer[] } => ({
 })
 const goodMx = ({ name }: Asked) => mxOf(name, 'mx.a.test')
 const GOOD = { records: [{ preference: 10, host: 'mx.a.test' }] }
+/** The ID of the query and the QR bit, then nothing that DNS knows. */
+const garbage = ({ packet }: Asked) =>
+  Buffer.from([(packet.id ?? 0) >> 8, (packet.id ?? 0) & 255, 0x80, 0, ...Buffer.from('garbage!')])
 const silence = () => 'silence' as const
 const [FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED] = [1, 2, 3, 4, 5].map(flags => ({ flags }))
 
@@ -79,7 +82,7 @@ describe('what DNS says', () => {
     ['REFUSED', () => ({ ...REFUSED }), { fault: 'server' }, 1],
     ['FORMERR', () => ({ ...FORMERR }), { fault: 'server' }, 1],
     ['NOTIMP', () => ({ ...NOTIMP }), { fault: 'server' }, 1],
-    ['garbage', () => Buffer.from('hello'), { fault: 'server' }, 1],
+    ['a response that cannot be decoded', garbage, { fault: 'server' }, 1],
     [
       'a record cut short',
       asked => mxWithLabel(asked, 'abcdef').subarray(0, -3),

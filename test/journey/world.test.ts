@@ -84,7 +84,7 @@ describe('TLS that goes wrong tells nothing of a mailbox:', () => {
 })
 
 // RFC 3207 §6: who puts plain text behind the 220 wants it taken for the replies to what is asked next.
-test('plain text put in before TLS is no reply to what is asked over it', async () => {
+test('plain text injected before TLS ends the session, and nothing is believed', async () => {
   const reply = '220 go\n250-x\n250 PIPELINING\n250 2.1.0 Ok\n550 5.1.1 User unknown'
   const rules = [{ on: 'STARTTLS', reply } as const]
   await meet({
@@ -92,6 +92,6 @@ test('plain text put in before TLS is no reply to what is asked over it', async 
     domains: {},
     hosts: { 'injected.test': { temper: 'needs-starttls', rules } },
   })
-  expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('accepted_email')
+  expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('probe_blocked')
   await leave()
 })

@@ -18,7 +18,7 @@ export type NameServer = {
 
 /** A DNS server on loopback UDP that says what it is told; there is no TCP beside it. */
 export async function nameServer(
-  reply: (asked: Asked) => NameServerReply | Promise<NameServerReply>,
+  reply: (asked: Asked, port: number) => NameServerReply | Promise<NameServerReply>,
   port = 0,
 ): Promise<NameServer> {
   const socket = createSocket('udp4')
@@ -28,7 +28,7 @@ export async function nameServer(
     const { name = '', type = '' } = packet.questions?.[0] ?? {}
     packets.push(`${type} ${name}`)
     socket.emit('arrived')
-    const said = await reply({ name, type, packet })
+    const said = await reply({ name, type, packet }, sender.port)
     if (said !== 'silence' && !closed)
       socket.send(encoded(packet, said), sender.port, sender.address)
   })

@@ -69,7 +69,7 @@ const reasonOf = (...changes: Partial<Evidence>[]) =>
 describe('one thing amiss', () => {
   test.each<[Reason, Partial<Evidence>]>([
     ['accepted_email', {}],
-    ['accepted_email', { catchAll: null }],
+    ['low_deliverability', { catchAll: null }],
     ['unexpected_error', { failure: 'out of memory' }],
     ['invalid_email', { address: parseAddress('ann@') }],
     ['blocklisted', traits({ blocked: true })],

@@ -3,8 +3,10 @@
  * drawn along the keyboard, a long random string. When in doubt it is no junk.
  */
 export function isJunk(local: string): boolean {
-  const name = (local.toLowerCase().split('+', 1)[0] ?? '').replace(/[._-]/g, '')
-  return FILLER.test(name) || /^(.)\1{3,}$/u.test(name) || isKeyboardWalk(name) || isRandom(name)
+  const bare = local.toLowerCase().split('+', 1)[0] ?? ''
+  const name = bare.replace(/[._-]/g, '')
+  // With separators between them, equal letters may be initials.
+  return FILLER.test(name) || /^(.)\1{3,}$/u.test(bare) || isKeyboardWalk(name) || isRandom(name)
 }
 
 const FILLER =

@@ -195,6 +195,7 @@ export class Conversation<Q extends Question> {
   async #hear(batch: Q[], replies: (Reply | Broken)[], random: EarlyReply | null) {
     const accepted: [Q, Answer][] = []
     let against: Answer | null = null
+    let greylisted: Q | null = null
     for (const [index, question] of batch.entries()) {
       const outcome = replies[index] as Reply | Broken
       const answer = answerTo('rcpt', outcome, question.address.text)
@@ -207,9 +208,12 @@ export class Conversation<Q extends Question> {
       if (isTlsDemand(answer) && (await this.#upgrade())) return
       if (isTooMany(answer) && this.#isFull(index)) continue
       if (this.#isAgainstAll(answer)) against = answer
+      if (answer.kind === 'deferred' && answer.why === 'greylist') greylisted = question
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
     }
+    const mayIntroduce = random === null && accepted.length === 0 && against === null
+    if (greylisted !== null && mayIntroduce) await this.#unguessable.introduce(greylisted)
     await this.#settleAccepted(accepted, random, against !== null)
     if (against !== null) this.#leave(against)
   }

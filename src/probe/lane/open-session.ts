@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import { SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { addressesOf, dialOrder } from '../../dns/route.ts'
-import type { Answer } from '../../smtp/answer.ts'
+import { type Answer, compileReplyRules } from '../../smtp/answer.ts'
 import { isBroken } from '../../smtp/connection.ts'
 import { Session } from '../../smtp/session.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
@@ -177,7 +177,9 @@ class Attempt {
     const cancel = clock.after(timeouts.connectMs, () => limit.abort(late))
     signal.addEventListener('abort', giveUp, { once: true })
     try {
-      const socket = await egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+      const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
+      compileReplyRules()
+      const socket = await connecting
       ended('opened')
       return socket
     } catch (error) {

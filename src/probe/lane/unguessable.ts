@@ -2,7 +2,7 @@ import { classify } from '../../smtp/answer.ts'
 import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import type { Session } from '../../smtp/session.ts'
-import { type ClaimedTurn, unguessableName } from '../catch-all.ts'
+import type { ClaimedTurn } from '../catch-all.ts'
 import type { Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { answerTo, isTooMany } from './outcome.ts'
@@ -58,6 +58,22 @@ export class Unguessable<Q extends Question> {
     return told
   }
 
+  /**
+   * Shows the random recipient to a server that greylists, so that it is known when the retry comes
+   * and both get a real answer then. Whatever the server says now counts, too.
+   */
+  async introduce(question: Q): Promise<void> {
+    if (question.catchAll !== null) return
+    const turn = this.#lane.options.catchAll.claim(question.address.domain.ascii)
+    if (turn === null) return
+    let told: boolean | null = null
+    try {
+      told = catchAllFrom(await this.#replyFor(question, null))
+    } finally {
+      turn.settle(told)
+    }
+  }
+
   /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
   async #replyFor(question: Q, early: Reply | Broken | null): Promise<Reply | Broken> {
     const to = this.#nameAt(question)
@@ -68,7 +84,9 @@ export class Unguessable<Q extends Question> {
   }
 
   #nameAt(question: Q): string {
-    return `${unguessableName(this.#lane.options.world.random)}@${question.address.domain.ascii}`
+    const { catchAll, world } = this.#lane.options
+    const domain = question.address.domain.ascii
+    return `${catchAll.nameFor(domain, world.random)}@${domain}`
   }
 }
 

@@ -71,7 +71,8 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
     'refused-us/tls',
     /tls (?:is )?required for rcpt|(?:wasn't|not) (?:sent over|using) a tls/,
   ),
-  google('refused-us/rdns', /try again later, closing connection/, { enhanced: /^4\.7\.0$/ }),
+  // "This usually indicates a Denial of Service": too many sessions, at whatever stage it comes.
+  google('deferred/rate', /try again later, closing connection/, { enhanced: /^4\.7\.0$/ }),
   google(
     'deferred/rate',
     /unusual rate of (?:unsolicited )?e?mail|this e?mail has been rate limited/,
@@ -165,6 +166,12 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   godaddy('refused-us/rdns', /\bib(?:108|301)\b/),
   godaddy('refused-us/sender', /\bib5(?:06|08)\b/),
   godaddy('deferred/rate', /\bib(?:007|50[47]|510|60\d)\b/),
+  godaddy(
+    'refused-us/blocklist',
+    /\b(?:rbl|listed)\b[^;]{0,200}\bib1\d\d\b|\bib1\d\d\b[^;]{0,200}\b(?:rbl|listed)\b/,
+  ),
+  // With a 4xx a block is temporary, unless the text says that we are listed.
+  godaddy('deferred/rate', /\bib1\d\d\b/, { code: /^4/ }),
   godaddy('refused-us/blocklist', /\bib(?:1\d\d|2\d\d|4\d\d|7\d\d)\b/),
   titan('rejected/no-mailbox', /mailbox does not exist ?: ?domains? hourly quota/),
   titan('rejected/disabled', /incoming suspended due to abuse/),

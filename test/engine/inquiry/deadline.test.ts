@@ -135,7 +135,7 @@ describe('what was learned before the time ran out is kept', () => {
     const script = toRecipients(to => (to.startsWith('ann@') ? '250 2.1.5 Ok' : null))
     const { verify } = createTestEngine({ script })
     const { verdict, evidence } = await verify('ann@a.test')
-    expect(verdict.reason).toBe('accepted_email')
+    expect(verdict.reason).toBe('low_deliverability')
     expect(evidence.catchAll).toBeNull()
   })
 

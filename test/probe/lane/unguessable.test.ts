@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HANG_UP } from '../../support/mx.ts'
-import { ask, createTestProber, people } from '../../support/prober.ts'
+import { ask, createTestProber, each, MANNERS, people } from '../../support/prober.ts'
 import { isUnguessable, knows, recipientOf, toRecipients } from '../../support/recipients.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
@@ -61,6 +61,42 @@ describe('the catch-all question', () => {
       expect(home.prober.catchAll.recall('a.test')).toBe(catchAll)
     }
   })
+
+  test.each([true, false])(
+    'uses one random name for a domain until it is decided: single %s',
+    async single => {
+      let reply = '450 4.2.0 Greylisted'
+      const home = createTestProber(toRecipients(to => (isUnguessable(to) ? reply : undefined)))
+      for (const email of ['ann@a.test', 'bob@a.test']) {
+        const walk = await home.begin([email], { single }).end()
+        expect(walk.only().catchAll).toBeNull()
+      }
+      reply = '550 5.1.1 No such user'
+      expect((await home.begin(['cyd@a.test'], { single }).end()).only().catchAll).toBe(false)
+      expect(randoms(home)).toHaveLength(3)
+      expect(new Set(randoms(home)).size).toBe(1)
+    },
+  )
+
+  test.each(MANNERS)(
+    'is asked of a server that greylists, so that the retry decides: %s',
+    async (_, answer) => {
+      const seen = new Set<string>()
+      const greylist = toRecipients(to => {
+        if (seen.has(to)) return undefined
+        seen.add(to)
+        return '450 4.2.0 Greylisted, try again'
+      })
+      const home = createTestProber((line, session) => answer?.(line) ?? greylist(line, session))
+      const emails = people(3)
+      const first = await home.run(emails)
+      expect(first.answers()).toEqual(each(emails, 'deferred/greylist'))
+      expect(randoms(home)).toHaveLength(1)
+      const second = await home.run(emails)
+      expect(second.told.map(({ probed }) => probed.catchAll)).toEqual([true, true, true])
+      expect(new Set(randoms(home)).size).toBe(1)
+    },
+  )
 
   test('has no evidence in a connection that ends', async () => {
     const home = createTestProber(line => (isUnguessable(recipientOf(line)) ? HANG_UP : undefined))
