@@ -1,6 +1,8 @@
 import { type Certified, certify, certifySelf, makeAuthority } from '../../src/base/certificate.ts'
 import { DAY, systemClock } from '../../src/base/clock.ts'
 import { systemRandom as random } from '../../src/base/random.ts'
+import type { Certificate } from '../../src/http/server/tls/certificate.ts'
+import { selfSigned } from '../../src/world/host/certificate.ts'
 
 /** What is wrong with a certificate, if anything. */
 export type CertificateKind =
@@ -17,6 +19,12 @@ export function testAuthority(): Certified {
   return authority
 }
 
+/** The certificate of an HTTP server that no client of it checks: one for all tests in a process. */
+export function serverCertificate(): Certificate {
+  ofServers ??= { ...selfSigned('ev.example'), expiresAt: systemClock.now() + DAY }
+  return ofServers
+}
+
 /** The certificate of a receiver, one for each kind, name and address. */
 export function certificateOf(kind: CertificateKind, name: string, ip: string): Certified {
   const key = `${kind} ${name} ${ip}`
@@ -26,6 +34,7 @@ export function certificateOf(kind: CertificateKind, name: string, ip: string): 
 }
 
 let authority: Certified | undefined
+let ofServers: Certificate | undefined
 const made = new Map<string, Certified>()
 
 const newAuthority = (name: string) =>
