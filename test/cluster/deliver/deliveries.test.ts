@@ -15,7 +15,7 @@ import { CONNECTIONS_MAX } from '../../../src/work/deliver/turn.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { emptyPostgres } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
-import { openPost, openReceiver } from '../../work/post/office.ts'
+import { openPost, openReceiver } from '../../support/https-post.ts'
 
 const seal = createSeal('a secret of tests', systemRandom)
 
