@@ -1,4 +1,11 @@
-import { type Certified, certify, certifySelf, makeAuthority } from '../../src/base/certificate.ts'
+import {
+  type Certified,
+  certify,
+  certifySelf,
+  type KeyPair,
+  makeAuthority,
+  newPair,
+} from '../../src/base/certificate.ts'
 import { DAY, systemClock } from '../../src/base/clock.ts'
 import { systemRandom as random } from '../../src/base/random.ts'
 import type { Certificate } from '../../src/http/server/tls/certificate.ts'
@@ -40,6 +47,14 @@ const made = new Map<string, Certified>()
 const newAuthority = (name: string) =>
   makeAuthority({ name, now: systemClock.now(), days: 30, random })
 
+/** One for all of them: making a key takes longer than all the rest of a certificate. */
+function pairOfReceivers(): KeyPair {
+  pair ??= newPair()
+  return pair
+}
+
+let pair: KeyPair | undefined
+
 function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
   const now = systemClock.now()
   const plan = {
@@ -47,6 +62,7 @@ function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
     notBefore: kind === 'not-yet-valid' ? now + DAY : now - 30 * DAY,
     notAfter: kind === 'expired' ? now - DAY : now + 30 * DAY,
     random,
+    pair: pairOfReceivers(),
   }
   if (kind === 'self-signed') return certifySelf(plan)
   return certify(kind === 'unknown-authority' ? newAuthority('Nobody') : testAuthority(), plan)
