@@ -11,9 +11,9 @@ import { cancelJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { openHttpServer } from '../../support/http-server.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
 import { schemaChecks } from '../contract/schemas.ts'
-import { giveResults, MIXED, seedJob } from './seed.ts'
 
 const EVENTS = '/v1/jobs/job_a/events'
 

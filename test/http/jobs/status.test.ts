@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import { failJob } from '../../../src/store/job/course.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
-import { MIXED, seedJob } from './seed.ts'
 
 const STATUS_KEYS = [
   ...['success', 'job_id', 'status', 'progress', 'total_emails', 'processed_emails'],

@@ -11,10 +11,10 @@ import { createKey } from '../../src/store/account/keys.ts'
 import { write } from '../../src/store/database.ts'
 import { listPlan } from '../../src/wire.ts'
 import { wireService } from '../../src/wire-service.ts'
-import { tempFolder } from '../support/database.ts'
+import { tempFolder } from './database.ts'
 
 /** The whole service, which works on jobs, without a port; and the key of an account. */
-export async function service() {
+export async function createWiredService() {
   const dataDir = tempFolder()
   const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
   const house = await wireService(

@@ -1,9 +1,9 @@
-import type { EventKind } from '../../../src/hook/event.ts'
-import { write } from '../../../src/store/database.ts'
-import { nextDeliveries, recordAttempts } from '../../../src/store/event/deliveries.ts'
-import { emit } from '../../../src/store/event/events.ts'
-import { makeAttempt } from '../../../src/work/deliver/attempt.ts'
-import { createTestService } from '../../support/service.ts'
+import type { EventKind } from '../../src/hook/event.ts'
+import { write } from '../../src/store/database.ts'
+import { nextDeliveries, recordAttempts } from '../../src/store/event/deliveries.ts'
+import { emit } from '../../src/store/event/events.ts'
+import { makeAttempt } from '../../src/work/deliver/attempt.ts'
+import { createTestService } from './service.ts'
 
 type HouseOptions = Parameters<typeof createTestService>[0]
 
