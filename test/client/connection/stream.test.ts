@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { eventsOf, linesOf, objectsOf, recordsOf } from '../../../src/client/connection/stream.ts'
 import { ATTEMPT_MS, createScriptedClient, failureOf } from '../../support/scripted-client.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const TEXT = 'email,note\r\nä@example.com,"says ""hi""\r\nand goes"\r\nb@example.com,\r\n'
 
@@ -96,7 +97,7 @@ describe('a download', () => {
     const rows = client.jobs.results('job_1')[Symbol.asyncIterator]()
     expect(await rows.next()).toEqual({ done: false, value: { row: 1 } })
     const failure = failureOf(rows.next())
-    await turn()
+    await drainEventLoop()
     expire()
     expect(await failure).toMatchObject({ name: 'EvConnectionError', timedOut: true })
   })
@@ -111,7 +112,7 @@ describe('a download', () => {
     })
     const reader = (await client.jobs.download('job_1')).getReader()
     await reader.read()
-    await turn()
+    await drainEventLoop()
     expect(timers.filter(signal => !signal.aborted)).toEqual([])
   })
 
@@ -137,7 +138,7 @@ describe('a download', () => {
     const rows = client.jobs.csv('job_1', { signal: leaving.signal })[Symbol.asyncIterator]()
     await rows.next()
     const next = rows.next()
-    await turn()
+    await drainEventLoop()
     leaving.abort('I left')
     expect(asked[0]?.signal.aborted).toBe(true)
     expect(await failureOf(next)).toBe('I left')
@@ -153,8 +154,6 @@ describe('a download', () => {
 const encode = (text: string) => new TextEncoder().encode(text)
 
 const fail = (error: Error): Promise<never> => Promise.reject(error)
-
-const turn = () => new Promise(resolve => setImmediate(resolve))
 
 function pieces(text: string, size: number): ReadableStream<Uint8Array> {
   const bytes = encode(text)

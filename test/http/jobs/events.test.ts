@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import { endStreams } from '../../../src/http/app.ts'
@@ -13,6 +12,7 @@ import { deleteJob } from '../../../src/store/job/removal.ts'
 import { openHttpServer } from '../../support/http-server.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 import { schemaChecks } from '../contract/schemas.ts'
 
 const EVENTS = '/v1/jobs/job_a/events'
@@ -124,7 +124,7 @@ describe('the events of a job', () => {
     // The use of the key is written down meanwhile.
     await clock.advance(60 * SECOND + 100)
     endStreams(service)
-    await settle()
+    await drainEventLoop()
     expect(isOver()).toBe(true)
     expect(told.map(({ event }) => event)).toEqual(['progress', 'progress'])
     expect(clock.pending).toBe(0)
@@ -247,8 +247,4 @@ async function houseWhoseWorkerTells(woken: (() => void)[]) {
     })
   Object.assign(made.service.worker, { changed })
   return made
-}
-
-const settle = async () => {
-  for (let turn = 0; turn < 10; turn++) await setImmediate()
 }

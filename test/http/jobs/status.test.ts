@@ -4,6 +4,7 @@ import { failJob } from '../../../src/store/job/course.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
 import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const STATUS_KEYS = [
   ...['success', 'job_id', 'status', 'progress', 'total_emails', 'processed_emails'],
@@ -283,6 +284,6 @@ async function isSettled(promise: Promise<unknown> | unknown): Promise<boolean> 
     },
     () => {},
   )
-  for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve))
+  await drainEventLoop()
   return settled
 }

@@ -55,9 +55,9 @@ describe('a server that stops', () => {
     const keptClosed = text(kept)
     const halfClosed = text(half)
     const stopped = server.stop(10_000)
-    await keptClosed
+    expect(await keptClosed).toBe('')
     await clock.advance(1_000)
-    await halfClosed
+    expect(await halfClosed).toBe('')
     await stopped
   })
 

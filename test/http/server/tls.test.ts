@@ -26,6 +26,7 @@ import {
   parseAnswer,
   type TestHttpServerOptions,
 } from '../../support/http-server.ts'
+import { recordingLog } from '../../support/log.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 
 const NAME = 'ev.example'
@@ -106,7 +107,8 @@ describe('TLS', () => {
     onTestFinished(() => void socket.destroy())
     socket.on('error', () => {})
     socket.resume()
-    await once(socket, 'close')
+    const [hadError] = await once(socket, 'close')
+    expect([hadError, socket.bytesRead]).toEqual([false, 0])
   })
 
   test('a new certificate is for new connections; the old ones stay', async () => {
@@ -352,9 +354,7 @@ describe('the files of a certificate', () => {
   test('are read again; what is bad is said once and changes nothing', async () => {
     const clock = fakeClock()
     const named = files()
-    const lines: string[] = []
-    const note = (message: string) => void lines.push(message)
-    const log = { debug: note, info: note, warn: note, error: note }
+    const { log, lines } = recordingLog()
     const renewed: Certificate[] = []
     const first = readCertificate(named)
     const renewal = watchCertificate(named, first, { clock, log }, one => void renewed.push(one))
@@ -364,11 +364,13 @@ describe('the files of a certificate', () => {
     writeFileSync(named.cert, fresh.cert)
     await clock.advance(20_000)
     expect(lines).toHaveLength(1)
-    expect(lines[0]).toMatch(/^the certificate stays as it was\. The key .* is not that of/)
+    expect(lines[0]?.message).toMatch(
+      /^the certificate stays as it was\. The key .* is not that of/,
+    )
     writeFileSync(named.key, fresh.key)
     await clock.advance(5_000)
     expect(renewed.map(({ cert }) => cert)).toEqual([fresh.cert])
-    expect(lines[1]).toBe('the certificate was read again')
+    expect(lines[1]?.message).toBe('the certificate was read again')
     renewal.stop()
     expect(clock.pending).toBe(0)
   })
@@ -380,11 +382,9 @@ describe('the files of a certificate', () => {
       [3 * 86_400_000, 'expires soon'],
     ] as const) {
       const named = files(selfSigned(NAME, clock.now() + leftMs))
-      const lines: string[] = []
-      const note = (message: string) => void lines.push(message)
-      const log = { debug: note, info: note, warn: note, error: note }
+      const { log, lines } = recordingLog()
       watchCertificate(named, readCertificate(named), { clock, log }, () => {}).stop()
-      expect(lines).toEqual([expect.stringContaining(says)])
+      expect(lines).toMatchObject([{ message: expect.stringContaining(says) }])
     }
   })
 })
