@@ -12,6 +12,7 @@ import { write } from '../../src/store/database.ts'
 import { listPlan } from '../../src/wire.ts'
 import { wireService } from '../../src/wire-service.ts'
 import { tempFolder } from './database.ts'
+import { unlimitedKey } from './service.ts'
 
 /** The whole service, which works on jobs, without a port; and the key of an account. */
 export async function createWiredService() {
@@ -33,8 +34,8 @@ export async function createWiredService() {
   await write(house.service.database, async trx => {
     await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
     await createKey(trx, {
-      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, scopes: ['*'], now },
-      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+      ...unlimitedKey(),
+      ...{ id: 'key_1', secret, now },
     })
   })
   const fetch: NonNullable<ClientOptions['fetch']> = async (url, init) =>
