@@ -25,7 +25,12 @@ export type CertificatePlan = {
   readonly notBefore: number
   readonly notAfter: number
   readonly random: Random
+  /** A new one when left out: to make one takes a tenth of a second. */
+  readonly pair?: KeyPair
 }
+
+/** A private key and its public one, both PEM. */
+export type KeyPair = { readonly publicKey: string; readonly privateKey: string }
 
 /** An authority whose certificate signs those of others. It holds from a day before `now`, as clocks differ. */
 export function makeAuthority({ name, now, days, random }: AuthorityPlan): Certified {
@@ -61,12 +66,11 @@ const alternative = (name: string) =>
   plainIp(name) === null ? { type: 2, value: name } : { type: 7, ip: name }
 
 function signed(
-  { names, notBefore, notAfter, random }: CertificatePlan,
+  { names, notBefore, notAfter, random, pair = newPair() }: CertificatePlan,
   extensions: readonly object[],
   authority: Certified | null,
 ): Certified {
   const { md, pki } = forge()
-  const pair = newPair()
   const certificate = pki.createCertificate()
   certificate.setSubject([{ name: 'commonName', value: names[0] ?? '' }])
   certificate.publicKey = pki.publicKeyFromPem(pair.publicKey)
@@ -89,7 +93,7 @@ function signed(
 const forge = () => createRequire(import.meta.url)('node-forge') as typeof Forge
 
 /** RSA, though elliptic curves are cheaper: the library signs with nothing else. */
-const newPair = () =>
+export const newPair = (): KeyPair =>
   generateKeyPairSync('rsa', {
     modulusLength: 2_048,
     publicKeyEncoding: { type: 'spki', format: 'pem' },

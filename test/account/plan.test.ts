@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { creditsFor } from '../../src/account/charge.ts'
 import { PLANS, periodEnd, periodStart, planNamed, plansWith } from '../../src/account/plan.ts'
 import { thresholdsReached } from '../../src/account/quota.ts'
-import { resultOf } from '../work/results.ts'
+import { resultOf } from '../support/result.ts'
 
 describe('the plans', () => {
   test('are those of the service where the config file says nothing', () => {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, inject, test } from 'vitest'
@@ -25,23 +24,6 @@ test('the client names nothing that only Node has', () => {
     ),
   )
   expect(own.map(({ name }) => name)).toEqual([])
-})
-
-test('the package gives it as ev/client, in a plain Node', () => {
-  const program = `
-    import { EvClient, EvApiError } from 'ev/client'
-    const client = new EvClient({
-      apiKey: 'ev_live_a',
-      baseUrl: 'https://ev.example',
-      fetch: async url => Response.json({ data: { asked: url } }),
-    })
-    console.log(JSON.stringify(await client.credits()), new EvApiError('x', {}).name)`
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--input-type=module', '--eval', program],
-    { cwd: join(DIST, '../..'), encoding: 'utf8' },
-  )
-  expect([stderr, stdout]).toEqual(['', '{"asked":"https://ev.example/v1/credits"} EvApiError\n'])
 })
 
 const IMPORT = /(?:\bfrom|\bimport\(|\bimport|\brequire\()\s*['"]([^'"]+)['"]/g

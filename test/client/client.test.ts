@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type ClientOptions, EvClient } from '../../src/client/client.ts'
-import { far } from './far.ts'
+import { createScriptedClient } from '../support/scripted-client.ts'
 
 const GOOD = { apiKey: 'ev_live_test', baseUrl: 'https://ev.example' }
 
@@ -55,7 +55,9 @@ describe('a client', () => {
   })
 
   test('has methods that work apart from it', async () => {
-    const { credits, waitForJob } = far([{ json: { data: 1, status: 'completed' } }]).client
+    const { credits, waitForJob } = createScriptedClient([
+      { json: { data: 1, status: 'completed' } },
+    ]).client
     expect(await credits()).toBe(1)
     expect(await waitForJob('job_1')).toMatchObject({ status: 'completed' })
   })
@@ -63,7 +65,7 @@ describe('a client', () => {
 
 describe('a list', () => {
   test('is told apart from a batch with names', async () => {
-    const { client, asked } = far([{ json: {} }])
+    const { client, asked } = createScriptedClient([{ json: {} }])
     await client.batch(['a@example.com'])
     await client.batch({ items: [{ email: 'a@example.com', id: '7' }], name: 'March' })
     expect(asked.map(({ body }) => body)).toEqual([
@@ -79,7 +81,7 @@ describe('a list', () => {
     ['a blob', () => new Blob(['email\na@example.com\n']), 'list.csv'],
     ['a file', () => new File(['email\na@example.com\n'], 'march.csv'), 'march.csv'],
   ])('is sent as a file from %s, again after a failure too', async (_, list, filename) => {
-    const { client, asked } = far([{ status: 503 }, { json: {} }])
+    const { client, asked } = createScriptedClient([{ status: 503 }, { json: {} }])
     await client.file(list(), { column: 1, header: true, name: undefined })
     const sent = await Promise.all(asked.map(({ body }) => fieldsOf(body as FormData)))
     const fields = [
@@ -93,7 +95,7 @@ describe('a list', () => {
   })
 
   test('has the name that it is given', async () => {
-    const { client, asked } = far([{ json: {} }])
+    const { client, asked } = createScriptedClient([{ json: {} }])
     await client.file('a@example.com', { filename: 'april.txt' })
     expect(await fieldsOf(asked[0]?.body as FormData)).toEqual([
       ['file', 'april.txt: a@example.com'],

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import * as evClient from '../../src/client/client.ts'
-import { service } from './service.ts'
+import { createWiredService } from '../support/wired-service.ts'
 
 const DOCS = readFileSync(join(import.meta.dirname, '../../docs/client.md'), 'utf8')
 const snippets = [...DOCS.matchAll(/```js\n([\s\S]*?)```/g)].map(([, text = '']) => text)
 
 test('docs/client.md runs from its top to its end, and prints what it says', async () => {
   expect(snippets.length).toBeGreaterThan(9)
-  const { key, fetch } = await service()
+  const { key, fetch } = await createWiredService()
   const printed: string[] = []
   const around = {
     ev: { ...evClient, EvClient: clientThatAsks(fetch) },

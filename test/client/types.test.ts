@@ -1,21 +1,8 @@
-import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { EvApiError, EvClient, WebhookEvent } from '../../src/client/client.ts'
 import type { EventData } from '../../src/client/hook/event.ts'
 import { EVENT_KINDS, type EventKind } from '../../src/hook/event.ts'
 import type { batchCompleted, batchFailed, quotaData } from '../../src/hook/event-data.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
-
-test('the types are those of the API: run tools/client-types.mjs when they are not', () => {
-  const made = spawnSync(process.execPath, [join(ROOT, 'tools/client-types.mjs'), '--print'], {
-    encoding: 'utf8',
-  })
-  expect(made.stderr).toBe('')
-  expect(readFileSync(join(ROOT, 'src/client/types.ts'), 'utf8')).toBe(made.stdout)
-})
 
 // Nothing of these runs: they are wrong when they do not compile.
 describe('types', () => {

@@ -4,8 +4,8 @@ import { DAY, HOUR, MINUTE, systemClock } from '../../src/base/clock.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { createJob } from '../../src/store/job/jobs.ts'
 import { startJanitor } from '../../src/work/janitor.ts'
-import { MIXED, seedJob } from '../http/jobs/seed.ts'
 import { tempFolder, tempPostgres } from '../support/database.ts'
+import { MIXED, seedJob } from '../support/job-rows.ts'
 import { recordingLog } from '../support/log.ts'
 
 test('janitors of several servers remove what is old together, and leave a list that one of them is taking', async () => {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { openDrafts } from '../../src/work/upload/drafts.ts'
-import { furnish } from '../http/owning.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
+import { addOneOfEverything } from '../support/owned-rows.ts'
 
 type House = Awaited<ReturnType<typeof createTestDashboard>>
 type Route = { readonly method: string; readonly path: string }
@@ -28,7 +28,7 @@ const filled = (path: string, ids: Readonly<Record<string, string>>) =>
 /** A house whose first account has one of everything, and the IDs of that by the beginnings of their paths. */
 async function owning() {
   const house = await createTestDashboard()
-  const delivery = await furnish(house)
+  const delivery = await addOneOfEverything(house)
   const { dataDir } = house.service.settings
   const drafts = openDrafts(dataDir, house)
   const draft = await drafts.add('acc_1', async path => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { addGuardedRoute, codeOf } from '../support/guarded-route.ts'
 import { createTestService } from '../support/service.ts'
-import { addRoom, codeOf } from './room.ts'
 
 const LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
 
@@ -19,8 +19,8 @@ describe('every answer', () => {
     ['the page', '/docs', {}, 200],
   ])('has rate limit headers and an id: %s', async (_, path, options, status) => {
     const h = await createTestService()
-    addRoom(h, '/v1/room')
-    addRoom(h, '/v1/broken', {
+    addGuardedRoute(h, '/v1/room')
+    addGuardedRoute(h, '/v1/broken', {
       handler: () => {
         throw new TypeError('a secret thing')
       },
@@ -59,8 +59,8 @@ describe('paths', () => {
 
   test('that know another method say which', async () => {
     const h = await createTestService()
-    addRoom(h, '/v1/room/:id')
-    addRoom(h, '/v1/room/:id', { method: 'get' })
+    addGuardedRoute(h, '/v1/room/:id')
+    addGuardedRoute(h, '/v1/room/:id', { method: 'get' })
     const answer = await h.request('/v1/room/7', { method: 'PATCH' })
     expect(answer.status).toBe(405)
     expect(answer.headers.get('Allow')).toBe('GET, HEAD, POST, OPTIONS')
@@ -69,14 +69,14 @@ describe('paths', () => {
 
   test('of POST alone do not know HEAD', async () => {
     const h = await createTestService()
-    addRoom(h, '/v1/room')
+    addGuardedRoute(h, '/v1/room')
     const answer = await h.request('/v1/room', { method: 'HEAD' })
     expect([answer.status, answer.headers.get('Allow')]).toEqual([405, 'POST, OPTIONS'])
   })
 
   test('may end with a slash', async () => {
     const h = await createTestService()
-    addRoom(h, '/v1/room')
+    addGuardedRoute(h, '/v1/room')
     expect((await h.request('/v1/room/', { body: {} })).status).toBe(200)
     expect((await h.request('/livez/')).status).toBe(200)
   })
@@ -93,7 +93,7 @@ test('HEAD is GET without a body', async () => {
 describe('a browser of another site', () => {
   test('is told before it asks what it may send', async () => {
     const h = await createTestService()
-    addRoom(h, '/v1/room')
+    addGuardedRoute(h, '/v1/room')
     const answer = await h.request('/v1/room', {
       method: 'OPTIONS',
       key: null,
@@ -119,7 +119,7 @@ describe('a browser of another site', () => {
 describe('the log', () => {
   test('has a line for each request, with the path as it was declared and no secret', async () => {
     const h = await createTestService()
-    addRoom(h, '/v1/room/:id')
+    addGuardedRoute(h, '/v1/room/:id')
     const answer = await h.request('/v1/room/ann@a.test?email=bob@a.test', {
       body: { email: 'cyd@a.test' },
     })
@@ -147,7 +147,7 @@ describe('the log', () => {
 
   test('tells what failed inside, which the caller does not learn', async () => {
     const h = await createTestService()
-    addRoom(h, '/v1/broken', {
+    addGuardedRoute(h, '/v1/broken', {
       handler: () => {
         throw new TypeError('a secret thing')
       },

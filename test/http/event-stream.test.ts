@@ -8,24 +8,34 @@ import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { eventStream, HEARTBEAT_MS, type StreamEvent } from '../../src/http/event-stream.ts'
 import { READER_PATIENCE_MS } from '../../src/http/text-stream.ts'
-import { selfSigned } from '../../src/world/host/certificate.ts'
+import { serverCertificate } from '../support/certificate.ts'
 import { fakeClock } from '../support/clock.ts'
-import { openDoor } from './server/door.ts'
+import { openHttpServer, type TestHttpServerOptions } from '../support/http-server.ts'
 
 type Events = (gone: AbortSignal) => AsyncIterable<StreamEvent>
 
 const GET = 'GET /live HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
 
-/** Fifteen seconds pass in 50 ms, so heartbeats come in time for a door that leaves what is silent after 200 ms. */
+/** The server leaves what is silent for so long, by Node's timer: it may take it twice. */
+const STALL_MS = 100
+
+/** A heartbeat each 5 ms, and nothing else sooner: often enough for a server that leaves what is silent for `STALL_MS`. */
 const quickClock: Clock = {
   ...systemClock,
-  after: (delayMs, callback) => systemClock.after((delayMs * 50) / HEARTBEAT_MS, callback),
+  after: (delayMs, callback) => systemClock.after(delayMs === HEARTBEAT_MS ? 5 : delayMs, callback),
 }
 
-/** One event, nothing for longer than the door bears, and another one. */
+/** One event, nothing for longer than the server bears, and another one. */
 const withPause: Events = async function* () {
   yield { event: 'first', data: { n: 1 } }
-  await sleep(systemClock, 1_000)
+  await sleep(systemClock, 3 * STALL_MS)
+  yield { event: 'last', data: { n: 2 } }
+}
+
+/** One event, nothing until the client is gone, and another one. */
+const untilGone: Events = async function* (gone) {
+  yield { event: 'first', data: { n: 1 } }
+  await once(gone, 'abort')
   yield { event: 'last', data: { n: 2 } }
 }
 
@@ -89,7 +99,7 @@ describe('a stream of events', () => {
     let heard: AbortSignal | null = null
     await asked(clock, gone => {
       heard = gone
-      return withPause(gone)
+      return untilGone(gone)
     })
     await clock.advance(READER_PATIENCE_MS - 1)
     expect(heard).toMatchObject({ aborted: false })
@@ -107,24 +117,26 @@ describe('a stream of events', () => {
 
 describe('a stream that is silent for longer than the server bears', () => {
   test('lives over HTTP/1.1 by its comments, and not without', async () => {
-    const live = await doorOf(quickClock)
+    const live = await openStream(quickClock, withPause)
     const received = await live.send(GET)
     expect(received).toContain('event: last')
     expect(received).toContain(':\n\n')
     expect(received.endsWith('\r\n0\r\n\r\n')).toBe(true)
-    const mute = await doorOf(systemClock)
-    expect(await mute.send(GET)).not.toContain('event: last')
+    const mute = await openStream(systemClock, untilGone)
+    const cut = await mute.send(GET)
+    expect(cut).toContain('event: first')
+    expect(cut).not.toContain('event: last')
   })
 
   test('lives over HTTP/2 by its comments, and not without', async () => {
-    expect(await overHttp2(quickClock)).toContain('event: last')
-    expect(await overHttp2(systemClock)).not.toContain('event: last')
+    expect(await overHttp2(quickClock, withPause)).toContain('event: last')
+    expect(await overHttp2(systemClock, untilGone)).not.toContain('event: last')
   })
 })
 
 test('a client of HTTP/1.1 that hangs up ends its events', async () => {
   const ended = Promise.withResolvers<void>()
-  const { open } = await doorOf(systemClock, async function* (gone) {
+  const { open } = await openStream(systemClock, async function* (gone) {
     yield { event: 'first', data: {} }
     await once(gone, 'abort')
     ended.resolve()
@@ -136,18 +148,19 @@ test('a client of HTTP/1.1 that hangs up ends its events', async () => {
   await ended.promise
 })
 
-const doorOf = (clock: Clock, events = withPause, certificate = {}) =>
-  openDoor({
-    ...certificate,
+const openStream = (clock: Clock, events: Events, options: TestHttpServerOptions = {}) =>
+  openHttpServer({
+    limits: { stallMs: STALL_MS },
     paths: app => app.get('/live', c => streamTo(c as never as Context, clock, events)),
+    ...options,
   })
 
-async function overHttp2(clock: Clock): Promise<string> {
-  const certificate = { ...selfSigned('ev.example'), expiresAt: systemClock.now() + 1 }
-  const { port } = await doorOf(clock, withPause, { certificate })
+async function overHttp2(clock: Clock, events: Events): Promise<string> {
+  const { port } = await openStream(clock, events, { certificate: serverCertificate() })
   const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
   onTestFinished(() => client.destroy())
   const stream = client.request({ ':authority': 'ev.example', ':path': '/live' })
+  await once(stream, 'response')
   return text(stream).catch(() => 'cut off')
 }
 

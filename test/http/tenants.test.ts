@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { openapiDocument } from '../../src/http/document/openapi.ts'
 import { write } from '../../src/store/database.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
+import { seedJob } from '../support/job-rows.ts'
+import { addOneOfEverything, WEBHOOK } from '../support/owned-rows.ts'
 import { createTestService } from '../support/service.ts'
-import { seedJob } from './jobs/seed.ts'
-import { furnish, WEBHOOK } from './owning.ts'
 
 /** What the first account has: an ID for each kind of path. */
 const OWNED: readonly [path: RegExp, id: string][] = [
@@ -81,7 +81,7 @@ describe('what another account has', () => {
 /** A house whose first account has one of everything. */
 async function owning() {
   const given = await createTestService()
-  return { ...given, deliveryId: await furnish(given) }
+  return { ...given, deliveryId: await addOneOfEverything(given) }
 }
 
 /** Every operation of the document that names one thing, with the ID of one of the first account. */

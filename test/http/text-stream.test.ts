@@ -7,16 +7,17 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { READER_PATIENCE_MS, textStream } from '../../src/http/text-stream.ts'
-import { selfSigned } from '../../src/world/host/certificate.ts'
+import { serverCertificate } from '../support/certificate.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
-import { openDoor } from './server/door.ts'
+import { openHttpServer } from '../support/http-server.ts'
+import { drainEventLoop } from '../support/wait.ts'
 
 const PIECE = 'x'.repeat(100_000)
 const PIECES = 50
 
 describe('an answer that is made piece by piece', () => {
   test('over HTTP/1.1 ends well when all of it was sent', async () => {
-    const { send } = await openDoor({ paths: app => serve(app, pieces()) })
+    const { send } = await openHttpServer({ paths: app => serve(app, pieces()) })
     const received = await send(GET)
     expect(received).toMatch(/^HTTP\/1\.1 200 /)
     expect(received.endsWith('\r\n0\r\n\r\n')).toBe(true)
@@ -24,7 +25,7 @@ describe('an answer that is made piece by piece', () => {
   })
 
   test('over HTTP/1.1 is seen as broken when a piece could not be made', async () => {
-    const { send } = await openDoor({ paths: app => serve(app, pieces(3)) })
+    const { send } = await openHttpServer({ paths: app => serve(app, pieces(3)) })
     const received = await send(GET)
     expect(received).toMatch(/^HTTP\/1\.1 200 /)
     expect(received).not.toMatch(/\r\n0\r\n/)
@@ -35,8 +36,11 @@ describe('an answer that is made piece by piece', () => {
     [Number.POSITIVE_INFINITY, true],
     [3, false],
   ])('over HTTP/2 that fails after %s pieces: ends well is %s', async (failing, endsWell) => {
-    const certificate = { ...selfSigned('ev.example'), expiresAt: systemClock.now() + 1 }
-    const { port } = await openDoor({ certificate, paths: app => serve(app, pieces(failing)) })
+    const certificate = serverCertificate()
+    const { port } = await openHttpServer({
+      certificate,
+      paths: app => serve(app, pieces(failing)),
+    })
     const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
     onTestFinished(() => client.destroy())
     const stream = client.request({ ':authority': 'ev.example', ':path': '/long' })
@@ -55,8 +59,7 @@ describe('an answer that is made piece by piece', () => {
     const counted = async function* () {
       for (; made < 1_000; made++) yield PIECE
     }
-    const { open } = await openDoor({
-      limits: { stallMs: 60_000 },
+    const { open } = await openHttpServer({
       paths: app => serve(app, counted(), clock),
     })
     const socket = await open()
@@ -110,10 +113,10 @@ function serve(app: Hono, made: AsyncGenerator<string>, clock: FakeClock | null 
   app.get('/long', c => c.body(textStream(c as never as Context, doors, made)))
 }
 
-/** Waits until a number has not changed for a while. */
+/** Waits until a number has not changed in some turns of the event loop. */
 async function stands(number: () => number): Promise<void> {
-  for (let last = -1, same = 0; same < 20; same = number() === last ? same + 1 : 0) {
+  for (let last = -1, same = 0; same < 5; same = number() === last ? same + 1 : 0) {
     last = number()
-    await new Promise<void>(resolve => void systemClock.after(10, resolve))
+    await drainEventLoop()
   }
 }

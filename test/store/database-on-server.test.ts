@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -48,41 +45,6 @@ describe.runIf(onPostgres)('a database of a server', () => {
         )
       ).rows[0]?.level
     expect(await Promise.all([db, reader, loose].map(level))).toEqual(['on', 'on', 'off'])
-  })
-
-  test('opened for the first time by several processes at once is made once', async () => {
-    const url = await empty()
-    const faults = await Promise.all(
-      Array.from({ length: 4 }, async () => {
-        const child = opener(url)
-        let said = ''
-        child.stderr.on('data', text => {
-          said += text
-        })
-        const [code] = await once(child, 'close')
-        return code === 0 ? '' : said
-      }),
-    )
-    expect(faults).toEqual(['', '', '', ''])
-    const names = await ask<{ name: string }>(
-      url,
-      'select name from kysely_migration order by name',
-    )
-    expect(names.map(({ name }) => name)).toEqual(Object.keys(MIGRATIONS).sort())
-  })
-
-  test('whose making was cut off by a kill is made by the next that comes', async () => {
-    const url = await empty()
-    for (let killed = 0; killed < 3; killed++) {
-      const child = opener(url)
-      const ended = once(child, 'close')
-      await once(child.stdout, 'data')
-      child.kill('SIGKILL')
-      await ended
-    }
-    const database = await opened(url)
-    await createJob(database, newJob('job_a'))
-    expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 
   test('compares all its texts by their bytes, and is not touched when that is so', async () => {
@@ -293,16 +255,3 @@ describe.runIf(onPostgres)('a database of a server', () => {
     })
   })
 })
-
-const SRC = join(import.meta.dirname, '../../src')
-const OPENER = `
-  const { openDatabase } = await import(process.argv[1] + '/store/database.ts')
-  const { systemClock } = await import(process.argv[1] + '/base/clock.ts')
-  console.log('begun')
-  await (await openDatabase(process.argv[2], systemClock)).close()`
-
-/** A process that opens a database and ends. */
-const opener = (url: string) =>
-  spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, url], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import {
   closeSync,
   mkdirSync,
@@ -63,42 +61,6 @@ describe.skipIf(onPostgres)('a database', () => {
     await limit(1_000)
     await createJob(database, big)
     expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
-  })
-
-  test('opened for the first time by several processes at once is made once', async () => {
-    const file = join(tempFolder(), 'ev.sqlite')
-    const children = Array.from({ length: 4 }, () =>
-      spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, file], {
-        stdio: ['ignore', 'ignore', 'pipe'],
-      }),
-    )
-    const faults = await Promise.all(
-      children.map(async child => {
-        let said = ''
-        child.stderr.on('data', text => {
-          said += text
-        })
-        const [code] = await once(child, 'close')
-        return code === 0 ? '' : said
-      }),
-    )
-    expect(faults).toEqual(['', '', '', ''])
-  })
-
-  test('whose making was cut off by a kill is made by the next that comes', async () => {
-    const file = join(tempFolder(), 'ev.sqlite')
-    for (let killed = 0; killed < 3; killed++) {
-      const args = ['--input-type=module', '-e', OPENER, SRC, file]
-      const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-      const ended = once(child, 'close')
-      await once(child.stdout, 'data')
-      child.kill('SIGKILL')
-      await ended
-    }
-    const database = await tempDatabase({ file })
-    await createJob(database, newJob('job_a'))
-    const { rows } = await database.db.executeQuery<{ quick_check: string }>(pragma('quick_check'))
-    expect(rows).toEqual([{ quick_check: 'ok' }])
   })
 })
 
@@ -319,13 +281,6 @@ function rootPages(file: string, tables: readonly string[]): number[] {
   sqlite.close()
   return pages
 }
-
-const SRC = join(import.meta.dirname, '../../src')
-const OPENER = `
-  const { openDatabase } = await import(process.argv[1] + '/store/database.ts')
-  const { systemClock } = await import(process.argv[1] + '/base/clock.ts')
-  console.log('begun')
-  await (await openDatabase('sqlite:' + process.argv[2], systemClock)).close()`
 
 const pragma = (name: string) =>
   ({

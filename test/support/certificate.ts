@@ -1,6 +1,15 @@
-import { type Certified, certify, certifySelf, makeAuthority } from '../../src/base/certificate.ts'
+import {
+  type Certified,
+  certify,
+  certifySelf,
+  type KeyPair,
+  makeAuthority,
+  newPair,
+} from '../../src/base/certificate.ts'
 import { DAY, systemClock } from '../../src/base/clock.ts'
 import { systemRandom as random } from '../../src/base/random.ts'
+import type { Certificate } from '../../src/http/server/tls/certificate.ts'
+import { selfSigned } from '../../src/world/host/certificate.ts'
 
 /** What is wrong with a certificate, if anything. */
 export type CertificateKind =
@@ -17,6 +26,12 @@ export function testAuthority(): Certified {
   return authority
 }
 
+/** The certificate of an HTTP server that no client of it checks: one for all tests in a process. */
+export function serverCertificate(): Certificate {
+  ofServers ??= { ...selfSigned('ev.example'), expiresAt: systemClock.now() + DAY }
+  return ofServers
+}
+
 /** The certificate of a receiver, one for each kind, name and address. */
 export function certificateOf(kind: CertificateKind, name: string, ip: string): Certified {
   const key = `${kind} ${name} ${ip}`
@@ -26,10 +41,19 @@ export function certificateOf(kind: CertificateKind, name: string, ip: string): 
 }
 
 let authority: Certified | undefined
+let ofServers: Certificate | undefined
 const made = new Map<string, Certified>()
 
 const newAuthority = (name: string) =>
   makeAuthority({ name, now: systemClock.now(), days: 30, random })
+
+/** One for all of them: making a key takes longer than all the rest of a certificate. */
+function pairOfReceivers(): KeyPair {
+  pair ??= newPair()
+  return pair
+}
+
+let pair: KeyPair | undefined
 
 function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
   const now = systemClock.now()
@@ -38,6 +62,7 @@ function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
     notBefore: kind === 'not-yet-valid' ? now + DAY : now - 30 * DAY,
     notAfter: kind === 'expired' ? now - DAY : now + 30 * DAY,
     random,
+    pair: pairOfReceivers(),
   }
   if (kind === 'self-signed') return certifySelf(plan)
   return certify(kind === 'unknown-authority' ? newAuthority('Nobody') : testAuthority(), plan)

@@ -9,9 +9,9 @@ import { createBooks } from '../../src/work/books/books.ts'
 import type { Change, WriteParts } from '../../src/work/record/write-group.ts'
 import { writeGroup } from '../../src/work/record/write-group.ts'
 import { loadJob, queueLoaded } from '../../src/work/submit.ts'
-import { resultOf } from '../work/results.ts'
 import { addAccount } from './account-rows.ts'
 import { fileAll } from './database.ts'
+import { resultOf } from './result.ts'
 import { twoServers } from './two-servers.ts'
 
 export const PLANS = plansWith({ free: { creditsPerDay: 1_000 } })

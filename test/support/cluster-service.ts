@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { newSecret } from '../../src/account/key.ts'
 import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
-import type { Scope } from '../../src/account/scope.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { createSeal } from '../../src/base/seal.ts'
@@ -16,12 +15,12 @@ import { createKey, type NewKey } from '../../src/store/account/keys.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
 import { serverLimits } from '../../src/store/limit/server-limits.ts'
 import { createBooks } from '../../src/work/books/books.ts'
-import { idleHealth } from '../dashboard/idle-health.ts'
 import { underContract } from '../http/contract/contract.ts'
 import { tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
+import { idleHealth } from './idle-health.ts'
 import { recordingLog } from './log.ts'
-import { idleWorker, type RequestOptions } from './service.ts'
+import { idleDeliveries, idleWorker, type RequestOptions, unlimitedKey } from './service.ts'
 import { fakePost } from './webhook-transport.ts'
 
 type ServerOptions = {
@@ -48,10 +47,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const service: Service = {
     ...{ clock, random, log, database, engine, books, limits },
     ...{ worker: idleWorker(), post: fakePost(), resolver: zone },
-    deliveries: {
-      wake: () => {},
-      status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
-    },
+    deliveries: idleDeliveries(),
     seal: createSeal('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS, dataDir },
@@ -120,9 +116,8 @@ export async function addKey(database: Database, o: Partial<NewKey> = {}): Promi
   const secret = newSecret(systemRandom, 'live')
   await write(database, trx =>
     createKey(trx, {
-      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, now },
-      ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
-      ...{ rateLimitPerMinute: null, expiresAt: null },
+      ...unlimitedKey(),
+      ...{ id: 'key_1', secret, now },
       ...o,
     }),
   )

@@ -4,7 +4,7 @@ import type { ApiBindings } from '../../src/dashboard/parts.ts'
 import { type FirstKeys, firstKeys } from '../../src/dashboard/session/welcome.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { Env } from '../../src/http/context.ts'
-import { idleHealth } from '../dashboard/idle-health.ts'
+import { idleHealth } from './idle-health.ts'
 import { createTestService } from './service.ts'
 
 type Options = Parameters<typeof createTestService>[0] & {

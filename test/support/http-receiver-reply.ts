@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import type { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Clock, SECOND, sleep } from '../../src/base/clock.ts'
@@ -50,11 +50,11 @@ const endingsOf: Record<NonNullable<Told['end']>, Ending> = {
   },
   async flood(response, { socket }) {
     const chunk = Buffer.alloc(64 * 1_024, 'x')
-    const closed = once(socket, 'close')
+    const closed = heard(socket, 'close')
     let sent = 0
     while (!socket.destroyed && sent < FLOOD_BYTES) {
       sent += chunk.length
-      if (!response.write(chunk)) await Promise.race([once(response, 'drain'), closed])
+      if (!response.write(chunk)) await Promise.race([heard(response, 'drain'), closed])
     }
     response.end()
     return sent
@@ -66,17 +66,21 @@ const FLOOD_BYTES = 1_024 ** 3
 async function pour(first: string, then: string, response: ServerResponse): Promise<number> {
   const { socket } = response
   if (socket === null) return 0
-  const closed = once(socket, 'close')
+  const closed = heard(socket, 'close')
   const chunk = Buffer.from(then.repeat(Math.ceil(65_536 / then.length)))
   socket.write(first)
   let sent = 0
   while (!socket.destroyed && sent < FLOOD_BYTES) {
     sent += chunk.length
-    if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), closed])
+    if (!socket.write(chunk)) await Promise.race([heard(socket, 'drain'), closed])
   }
   socket.destroy()
   return sent
 }
+
+/** Resolves at an event. Unlike `once` of node:events it ignores `error`: a reset ends in `close` as well. */
+const heard = (emitter: EventEmitter, event: string) =>
+  new Promise<void>(resolve => void emitter.once(event, () => resolve()))
 
 /** Less, when the connection is closed. */
 async function pause(delayMs: number, { clock, socket }: Line): Promise<void> {

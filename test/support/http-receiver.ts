@@ -18,6 +18,8 @@ export type ReceiverOptions = {
   /** The newest version that it speaks; `none`: plain HTTP. */
   readonly tls?: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' | 'none'
   readonly answer?: How
+  /** True: it never closes an idle connection. Node's default is after five seconds. */
+  readonly keepsIdle?: boolean
   /** For delays and trickling; the system's when left out. */
   readonly clock?: Clock
 }
@@ -98,6 +100,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
       sockets.delete(port)
     })
   })
+  if (options.keepsIdle) server.keepAliveTimeout = 0
   server.on('tlsClientError', () => {})
   server.on('request', async (request, response) => {
     response.on('error', () => {})

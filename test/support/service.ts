@@ -63,7 +63,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
     ...{ clock, random, log, database, engine, books, limits, worker },
     resolver: zone,
     post,
-    deliveries: { wake: () => {}, status: () => ({ ...IDLE }) },
+    deliveries: idleDeliveries(),
     seal: createSeal('a secret of tests', random),
     settings: {
       ...{ baseUrl: 'https://ev.test', version: '0.0.0', plans, ipLimits: IP_LIMITS },
@@ -86,9 +86,8 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
     const secret = newSecret(random, 'live')
     await write(database, trx =>
       createKey(trx, {
-        ...{ id: `key_${++keys}`, accountId: 'acc_1', name: 'test', secret, now: clock.now() },
-        ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
-        ...{ rateLimitPerMinute: null, expiresAt: null },
+        ...unlimitedKey(),
+        ...{ id: `key_${++keys}`, secret, now: clock.now() },
         ...o,
       }),
     )
@@ -128,7 +127,17 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   }
 }
 
-const IDLE = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
+/** Deliveries of webhooks where there are none. */
+export const idleDeliveries = (): Service['deliveries'] => ({
+  wake: () => {},
+  status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
+})
+
+/** A key of the first account that may do everything, but for its ID, its text and its time. */
+export const unlimitedKey = () => ({
+  ...{ accountId: 'acc_1', name: 'test', scopes: ['*'] as Scope[] },
+  ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+})
 
 /** A worker that does nothing, and knows what it was told. */
 export function idleWorker(): JobWorker & { readonly taken: string[]; readonly dropped: string[] } {

@@ -14,6 +14,8 @@ export type ServerLimits = {
   readonly stallMs: number
   /** An open connection without a request. */
   readonly keepAliveMs: number
+  /** HTTP/1.1: after `keepAliveMs`, for a request that is on its way when the time is up. */
+  readonly keepAliveBufferMs: number
   readonly tlsHandshakeMs: number
   /** What is sent after a refusal is read and thrown away for so long, or the refusal would not arrive. */
   readonly lingerMs: number
@@ -37,6 +39,8 @@ export const SERVER_LIMITS: ServerLimits = {
   checkMs: 2 * SECOND,
   stallMs: 60 * SECOND,
   keepAliveMs: 5 * SECOND,
+  // Node's own default.
+  keepAliveBufferMs: SECOND,
   tlsHandshakeMs: 10 * SECOND,
   lingerMs: SECOND,
   headersSizeMax: 16 * 1024,

@@ -98,6 +98,7 @@ const http1Options = (limits: ServerLimits) => ({
   requestTimeout: limits.listBodyMs + limits.headersMs + limits.checkMs,
   connectionsCheckingInterval: limits.checkMs,
   keepAliveTimeout: limits.keepAliveMs,
+  keepAliveTimeoutBuffer: limits.keepAliveBufferMs,
   maxHeaderSize: limits.headersSizeMax,
   // Node would answer that by itself.
   requireHostHeader: false,

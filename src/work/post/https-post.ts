@@ -17,6 +17,8 @@ export type HttpsPostOptions = {
   readonly mayDial: (ip: string) => boolean
   /** PEM of authorities that are believed beside the well-known ones. */
   readonly ca?: string
+  /** How long an idle connection is kept; `IDLE_MS` when left out. */
+  readonly idleMs?: number
 }
 
 /** For a whole attempt, from the lookup to the end of the answer's body (spec 8). */
@@ -29,7 +31,10 @@ export function httpsPost(options: HttpsPostOptions): Post {
   const dial = judgedDial(options)
   let agent: Promise<Agent> | null = null
   const openedAgent = () => {
-    agent ??= openAgent(to => within(DEADLINE_MS, TOO_LATE, signal => dial(to, signal)))
+    agent ??= openAgent(
+      to => within(DEADLINE_MS, TOO_LATE, signal => dial(to, signal)),
+      options.idleMs ?? IDLE_MS,
+    )
     return agent
   }
 
@@ -71,7 +76,7 @@ const TOO_LATE = `No answer came within ${DEADLINE_MS / SECOND} s.`
 const CLOSED = 'ev was stopped before an answer came.'
 
 /** Loaded with the first letter: it would cost every start 85 ms. */
-async function openAgent(dial: (to: URL) => ReturnType<Dial>): Promise<Agent> {
+async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): Promise<Agent> {
   const { Agent } = await import('undici')
   return new Agent({
     connect: ({ host }, callback) =>
@@ -84,8 +89,8 @@ async function openAgent(dial: (to: URL) => ReturnType<Dial>): Promise<Agent> {
       ),
     allowH2: false,
     pipelining: 1,
-    keepAliveTimeout: IDLE_MS,
-    keepAliveMaxTimeout: IDLE_MS,
+    keepAliveTimeout: idleMs,
+    keepAliveMaxTimeout: idleMs,
     maxRequestsPerClient: LETTERS_PER_CONNECTION,
     maxHeaderSize: HEADER_BYTES_MAX,
     // One deadline of ours is for everything.

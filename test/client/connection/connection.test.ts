@@ -1,12 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { EvApiError, type Seen } from '../../../src/client/client.ts'
-import { ATTEMPT_MS, failureOf, far, type Reply } from '../far.ts'
+import {
+  ATTEMPT_MS,
+  createScriptedClient,
+  failureOf,
+  type Reply,
+} from '../../support/scripted-client.ts'
 
 const FINE = { json: { email: 'a@example.com' } }
 
 describe('a request', () => {
   test('carries the key, and asks for JSON with JSON', async () => {
-    const { client, asked } = far([FINE])
+    const { client, asked } = createScriptedClient([FINE])
     await client.verify.single('a@example.com')
     expect(asked[0]).toMatchObject({
       method: 'POST',
@@ -21,19 +26,19 @@ describe('a request', () => {
   })
 
   test('says when nothing must be asked', async () => {
-    const { client, asked } = far([FINE], { sandbox: true })
+    const { client, asked } = createScriptedClient([FINE], { sandbox: true })
     await client.verify('a@example.com')
     expect(asked[0]?.headers.get('x-ev-sandbox')).toBe('true')
   })
 
   test('does not take the key to wherever a redirect points', async () => {
-    const { client, asked } = far([FINE])
+    const { client, asked } = createScriptedClient([FINE])
     await client.verify.single('a@example.com')
     expect(asked[0]?.redirect).toBe('manual')
   })
 
   test('has no place for what a name could smuggle in', async () => {
-    const { client, asked } = far([FINE])
+    const { client, asked } = createScriptedClient([FINE])
     await client.jobs.get('../keys?a=1#b')
     expect(asked[0]?.path).toBe('/v1/jobs/..%2Fkeys%3Fa%3D1%23b')
   })
@@ -87,7 +92,7 @@ describe('an answer that says no', () => {
       { status: 301, message: expect.stringMatching(/other\.example.*baseUrl/) },
     ],
   ])('is understood: %s', async (_, reply, expected) => {
-    const { client, asked } = far([reply], { retries: 0 })
+    const { client, asked } = createScriptedClient([reply], { retries: 0 })
     const error = await failureOf(client.verify.single('a@example.com'))
     expect(error).toBeInstanceOf(EvApiError)
     expect(error).toMatchObject(expected)
@@ -96,7 +101,7 @@ describe('an answer that says no', () => {
   })
 
   test('is one even if it says yes but is no JSON', async () => {
-    const { client } = far([{ body: '<h1>Welcome to the hotel</h1>' }])
+    const { client } = createScriptedClient([{ body: '<h1>Welcome to the hotel</h1>' }])
     const error = await failureOf(client.credits())
     expect(error).toMatchObject({ name: 'EvApiError', status: 200, code: null })
     expect(String(error)).toMatch(/not JSON/)
@@ -104,19 +109,21 @@ describe('an answer that says no', () => {
 })
 
 test('an answer of nothing is none, where something is due', async () => {
-  expect(await failureOf(far([{ body: '' }]).client.credits())).toMatchObject({ status: 200 })
+  expect(await failureOf(createScriptedClient([{ body: '' }]).client.credits())).toMatchObject({
+    status: 200,
+  })
 })
 
 describe('no answer', () => {
   test('says what happened below fetch', async () => {
     const cause = new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') })
-    const error = await failureOf(far([cause], { retries: 0 }).client.credits())
+    const error = await failureOf(createScriptedClient([cause], { retries: 0 }).client.credits())
     expect(error).toMatchObject({ name: 'EvConnectionError', timedOut: false, cause })
     expect(String(error)).toMatch(/ECONNREFUSED/)
   })
 
   test('in time ends the attempt, and the next one has all its time again', async () => {
-    const { client, asked, expire } = far(['silence', FINE])
+    const { client, asked, expire } = createScriptedClient(['silence', FINE])
     const answer = client.verify.single('a@example.com')
     await asking(asked, 1)
     expire()
@@ -125,7 +132,7 @@ describe('no answer', () => {
   })
 
   test('in time, for the last time, says how long it was waited', async () => {
-    const { client, asked, expire } = far(['silence'], { retries: 0 })
+    const { client, asked, expire } = createScriptedClient(['silence'], { retries: 0 })
     const failure = failureOf(client.credits({ timeoutMs: ATTEMPT_MS + 5 }))
     await asking(asked, 1)
     expire()
@@ -137,7 +144,7 @@ describe('no answer', () => {
     const torn = new ReadableStream({
       pull: controller => controller.error(new TypeError('terminated')),
     })
-    const { client, asked } = far([{ body: torn }, FINE])
+    const { client, asked } = createScriptedClient([{ body: torn }, FINE])
     expect(await client.credits()).toBeUndefined()
     expect(asked).toHaveLength(2)
   })
@@ -145,14 +152,14 @@ describe('no answer', () => {
 
 describe('a caller that leaves', () => {
   test('before the call is heard: nothing is asked', async () => {
-    const { client, asked } = far([FINE])
+    const { client, asked } = createScriptedClient([FINE])
     const signal = AbortSignal.abort('I left')
     expect(await failureOf(client.credits({ signal }))).toBe('I left')
     expect(asked).toEqual([])
   })
 
   test('while it is asked: the request is ended, and the reason is the caller’s', async () => {
-    const { client, asked } = far(['silence'])
+    const { client, asked } = createScriptedClient(['silence'])
     const leaving = new AbortController()
     const failure = failureOf(client.credits({ signal: leaving.signal }))
     await asking(asked, 1)
@@ -163,7 +170,7 @@ describe('a caller that leaves', () => {
 
   test('between two attempts: there is no second one', async () => {
     const leaving = new AbortController()
-    const { client, asked } = far([{ status: 503 }], {
+    const { client, asked } = createScriptedClient([{ status: 503 }], {
       sleep: async ms => {
         if (ms < ATTEMPT_MS) leaving.abort('I left')
         else await new Promise(() => {})
@@ -185,7 +192,9 @@ describe('a caller that leaves', () => {
       listeners--
       removeEventListener.apply(signal, args)
     }
-    await far([{ status: 503 }, FINE]).client.verify.single('a@example.com', { signal })
+    await createScriptedClient([{ status: 503 }, FINE]).client.verify.single('a@example.com', {
+      signal,
+    })
     expect(listeners).toBe(0)
   })
 })
@@ -195,7 +204,7 @@ test('every answer is told, with the limit that is nearest to its end', async ()
   const limits = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '3' }
   const headers = { ...limits, 'x-ratelimit-reset': '1780315260', 'x-request-id': 'req_7' }
   const replies = [{ status: 503 }, { ...FINE, headers }, { headers: limits }]
-  const { client } = far(replies, { onAnswer: one => seen.push(one) })
+  const { client } = createScriptedClient(replies, { onAnswer: one => seen.push(one) })
   await client.verify.single('a@example.com')
   await client.credits()
   const rateLimit = { limit: 10, remaining: 3, resetAt: new Date(1_780_315_260_000) }
@@ -209,7 +218,7 @@ test('every answer is told, with the limit that is nearest to its end', async ()
 
 test('a fault of whoever is told is a fault of theirs: nothing is tried again', async () => {
   const fault = new Error('my own')
-  const { client, asked } = far([FINE], {
+  const { client, asked } = createScriptedClient([FINE], {
     onAnswer: () => {
       throw fault
     },

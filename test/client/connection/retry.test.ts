@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { EvApiError, EvConnectionError } from '../../../src/client/client.ts'
-import { failureOf, far, type Reply } from '../far.ts'
+import { createScriptedClient, failureOf, type Reply } from '../../support/scripted-client.ts'
 
 const BUSY = { status: 503, json: { success: false, error: 'Busy', code: 'service_unavailable' } }
 const LIMIT = { status: 429, json: { success: false, error: 'Slower', code: 'rate_limit' } }
@@ -19,7 +19,7 @@ describe('a call that fails in passing', () => {
     ['a proxy that waited too long', { status: 504, body: '' }],
     ['no connection', BROKEN],
   ])('is tried again after %s', async (_, failure) => {
-    const { client, asked } = far([failure, FINE])
+    const { client, asked } = createScriptedClient([failure, FINE])
     expect(await client.verify.single('a@example.com')).toEqual({ email: 'a@example.com' })
     expect(asked).toHaveLength(2)
   })
@@ -27,7 +27,7 @@ describe('a call that fails in passing', () => {
   test.each([300, 400, 401, 403, 404, 405, 409, 413, 415, 422, 501, 505])(
     'is not tried again after %i',
     async status => {
-      const { client, asked } = far([{ status }, FINE])
+      const { client, asked } = createScriptedClient([{ status }, FINE])
       const error = await failureOf(client.verify.single('a@example.com'))
       expect(error).toMatchObject({ name: 'EvApiError', status })
       expect(asked).toHaveLength(1)
@@ -35,7 +35,7 @@ describe('a call that fails in passing', () => {
   )
 
   test('is tried three times more, and fails with the last failure', async () => {
-    const { client, asked } = far([BROKEN, BUSY, BROKEN, BUSY, FINE])
+    const { client, asked } = createScriptedClient([BROKEN, BUSY, BROKEN, BUSY, FINE])
     expect(await failureOf(client.credits())).toBeInstanceOf(EvApiError)
     expect(asked).toHaveLength(4)
   })
@@ -44,10 +44,10 @@ describe('a call that fails in passing', () => {
     [0, 1],
     [1, 2],
   ])('is tried %i times more when it is told so', async (retries, attempts) => {
-    const byClient = far([BROKEN], { retries })
+    const byClient = createScriptedClient([BROKEN], { retries })
     expect(await failureOf(byClient.client.credits())).toBeInstanceOf(EvConnectionError)
     expect(byClient.asked).toHaveLength(attempts)
-    const byCall = far([BROKEN], { retries: 7 })
+    const byCall = createScriptedClient([BROKEN], { retries: 7 })
     await failureOf(byCall.client.credits({ retries }))
     expect(byCall.asked).toHaveLength(attempts)
   })
@@ -56,7 +56,10 @@ describe('a call that fails in passing', () => {
 describe('the wait before another attempt', () => {
   test('doubles up to eight seconds, and chance takes its share of all of it', async () => {
     const draws = [0.5, 0.5, 0.5, 0.25, 1, 1, 0]
-    const { client, waits } = far([BUSY], { retries: 7, random: () => draws.shift() ?? 0 })
+    const { client, waits } = createScriptedClient([BUSY], {
+      retries: 7,
+      random: () => draws.shift() ?? 0,
+    })
     await failureOf(client.credits())
     expect(waits).toEqual([250, 500, 1_000, 1_000, 8_000, 8_000, 0])
   })
@@ -68,20 +71,23 @@ describe('the wait before another attempt', () => {
     ['nothing that can be read', { 'retry-after': 'soon' }, 250],
     ['a minute, which is the longest', { 'retry-after': '60' }, 60_250],
   ])('is never shorter than Retry-After says: %s', async (_, headers, waitMs) => {
-    const { client, waits } = far([{ ...LIMIT, headers }, FINE])
+    const { client, waits } = createScriptedClient([{ ...LIMIT, headers }, FINE])
     await client.credits()
     expect(waits).toEqual([waitMs])
   })
 
   test('is as the body says where a browser may not read the header', async () => {
     const simulated = { status: 429, json: { error: 'rate_limit', retry_after: 3 } }
-    const { client, waits } = far([simulated, FINE])
+    const { client, waits } = createScriptedClient([simulated, FINE])
     await client.verify.single('error-ratelimit@example.com')
     expect(waits).toEqual([3_250])
   })
 
   test('is not waited when it is longer than a minute: the caller is told', async () => {
-    const { client, asked, waits } = far([{ ...LIMIT, headers: { 'retry-after': '61' } }, FINE])
+    const { client, asked, waits } = createScriptedClient([
+      { ...LIMIT, headers: { 'retry-after': '61' } },
+      FINE,
+    ])
     expect(await failureOf(client.credits())).toMatchObject({ status: 429, retryAfterMs: 61_000 })
     expect([asked.length, waits]).toEqual([1, []])
   })
@@ -90,7 +96,7 @@ describe('the wait before another attempt', () => {
 describe('what is done twice', () => {
   test('has one Idempotency-Key for all attempts of a call, and another for the next call', async () => {
     let drawn = 0
-    const { client, asked } = far([BROKEN, BUSY, { json: {} }], {
+    const { client, asked } = createScriptedClient([BROKEN, BUSY, { json: {} }], {
       random: () => (drawn++ % 97) / 97,
     })
     await client.batch(['a@example.com'])
@@ -101,7 +107,7 @@ describe('what is done twice', () => {
   })
 
   test('has the key that the caller gives', async () => {
-    const { client, asked } = far([BROKEN, { json: {} }])
+    const { client, asked } = createScriptedClient([BROKEN, { json: {} }])
     await client.bulk(['a@example.com'], { idempotencyKey: 'order-7' })
     expect(asked.map(({ headers }) => headers.get('idempotency-key'))).toEqual([
       'order-7',
@@ -112,7 +118,7 @@ describe('what is done twice', () => {
   test.each(['', 'a\n', 'ä', 'a'.repeat(256)])(
     'has no key that no header can hold: %j',
     async key => {
-      const { client, asked } = far([{ json: {} }])
+      const { client, asked } = createScriptedClient([{ json: {} }])
       const failure = await failureOf(client.batch(['a@example.com'], { idempotencyKey: key }))
       expect([failure instanceof TypeError, asked.length]).toEqual([true, 0])
     },
@@ -123,14 +129,16 @@ describe('what is done twice', () => {
       status: 409,
       json: { success: false, error: '…', code: 'idempotency_in_progress' },
     }
-    const { client, asked } = far([BROKEN, under, { json: { job_id: 'job_1' } }])
+    const { client, asked } = createScriptedClient([BROKEN, under, { json: { job_id: 'job_1' } }])
     expect(await client.batch(['a@example.com'])).toEqual({ job_id: 'job_1' })
     expect(asked).toHaveLength(3)
   })
 
   test('is gone already when it is deleted again', async () => {
     const gone = { status: 404, json: { success: false, error: 'No such job', code: 'not_found' } }
-    expect(await far([BROKEN, gone]).client.jobs.delete('job_1')).toBeUndefined()
-    expect(await failureOf(far([gone]).client.jobs.delete('job_1'))).toMatchObject({ status: 404 })
+    expect(await createScriptedClient([BROKEN, gone]).client.jobs.delete('job_1')).toBeUndefined()
+    expect(await failureOf(createScriptedClient([gone]).client.jobs.delete('job_1'))).toMatchObject(
+      { status: 404 },
+    )
   })
 })

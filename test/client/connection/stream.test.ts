@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { eventsOf, linesOf, objectsOf, recordsOf } from '../../../src/client/connection/stream.ts'
-import { ATTEMPT_MS, failureOf, far } from '../far.ts'
+import { ATTEMPT_MS, createScriptedClient, failureOf } from '../../support/scripted-client.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const TEXT = 'email,note\r\nä@example.com,"says ""hi""\r\nand goes"\r\nb@example.com,\r\n'
 
@@ -53,7 +54,7 @@ describe('a stream of events', () => {
 
   test('of a job ends with its end, and fails where it is cut off before', async () => {
     const progress = 'event: progress\ndata: {"progress":50}\n\n'
-    const { client } = far([
+    const { client } = createScriptedClient([
       { body: `${progress}event: end\ndata: {"progress":100}\n\n` },
       { body: progress },
     ])
@@ -67,7 +68,10 @@ describe('a stream of events', () => {
 
 describe('a download', () => {
   test('is tried again until it begins', async () => {
-    const { client, asked } = far([{ status: 503 }, { body: 'email\r\na@example.com\r\n' }])
+    const { client, asked } = createScriptedClient([
+      { status: 503 },
+      { body: 'email\r\na@example.com\r\n' },
+    ])
     expect(await all(client.jobs.csv('job_1'))).toEqual(['email', 'a@example.com'])
     expect(asked.map(({ path }) => path)).toEqual(
       Array(2).fill('/v1/jobs/job_1/download?format=csv'),
@@ -76,7 +80,7 @@ describe('a download', () => {
 
   test('that breaks off fails, after what came, and is not begun anew', async () => {
     const steps = [() => encode('{"row":1}\n'), () => fail(new TypeError('terminated'))]
-    const { client, asked } = far([{ body: scripted(steps) }])
+    const { client, asked } = createScriptedClient([{ body: scripted(steps) }])
     const rows: unknown[] = []
     const failure = await failureOf(
       (async () => {
@@ -89,18 +93,18 @@ describe('a download', () => {
 
   test('that stands still for too long is ended', async () => {
     const steps = [() => encode('{"row":1}\n'), () => new Promise<never>(() => {})]
-    const { client, expire } = far([{ body: scripted(steps) }])
+    const { client, expire } = createScriptedClient([{ body: scripted(steps) }])
     const rows = client.jobs.results('job_1')[Symbol.asyncIterator]()
     expect(await rows.next()).toEqual({ done: false, value: { row: 1 } })
     const failure = failureOf(rows.next())
-    await turn()
+    await drainEventLoop()
     expire()
     expect(await failure).toMatchObject({ name: 'EvConnectionError', timedOut: true })
   })
 
   test('waits for a slow reader as long as it takes', async () => {
     const timers: AbortSignal[] = []
-    const { client } = far([{ body: pieces('a\nb\n', 2) }], {
+    const { client } = createScriptedClient([{ body: pieces('a\nb\n', 2) }], {
       sleep: (ms, signal) => {
         if (ms === ATTEMPT_MS && signal) timers.push(signal)
         return new Promise(() => {})
@@ -108,7 +112,7 @@ describe('a download', () => {
     })
     const reader = (await client.jobs.download('job_1')).getReader()
     await reader.read()
-    await turn()
+    await drainEventLoop()
     expect(timers.filter(signal => !signal.aborted)).toEqual([])
   })
 
@@ -120,7 +124,7 @@ describe('a download', () => {
         reason = why ?? 'no reason'
       },
     })
-    for await (const row of far([{ body }]).client.jobs.results('job_1')) {
+    for await (const row of createScriptedClient([{ body }]).client.jobs.results('job_1')) {
       expect(row).toEqual({ row: 1 })
       break
     }
@@ -130,26 +134,26 @@ describe('a download', () => {
   test('is left by the signal of its caller', async () => {
     const leaving = new AbortController()
     const body = scripted([() => encode('a\n'), () => new Promise<never>(() => {})])
-    const { client, asked } = far([{ body }])
+    const { client, asked } = createScriptedClient([{ body }])
     const rows = client.jobs.csv('job_1', { signal: leaving.signal })[Symbol.asyncIterator]()
     await rows.next()
     const next = rows.next()
-    await turn()
+    await drainEventLoop()
     leaving.abort('I left')
     expect(asked[0]?.signal.aborted).toBe(true)
     expect(await failureOf(next)).toBe('I left')
   })
 
   test('of nothing is empty', async () => {
-    expect(await all(far([{ status: 204, body: null }]).client.jobs.csv('job_1'))).toEqual([])
+    expect(
+      await all(createScriptedClient([{ status: 204, body: null }]).client.jobs.csv('job_1')),
+    ).toEqual([])
   })
 })
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
 const fail = (error: Error): Promise<never> => Promise.reject(error)
-
-const turn = () => new Promise(resolve => setImmediate(resolve))
 
 function pieces(text: string, size: number): ReadableStream<Uint8Array> {
   const bytes = encode(text)

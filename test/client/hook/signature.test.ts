@@ -2,7 +2,7 @@ import { createHmac, webcrypto } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { verifyWebhook, type WebhookHeaders } from '../../../src/client/client.ts'
-import { failureOf } from '../far.ts'
+import { failureOf } from '../../support/scripted-client.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const OTHER = 'whsec_AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH'

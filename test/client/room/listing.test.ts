@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failureOf, far } from '../far.ts'
+import { createScriptedClient, failureOf } from '../../support/scripted-client.ts'
 
 const page = (ids: number[], next: string | null) => ({
   json: {
@@ -10,7 +10,7 @@ const page = (ids: number[], next: string | null) => ({
 
 describe('a list in pages', () => {
   test('is gone through to its end, a page at a time', async () => {
-    const { client, asked } = far([page([1, 2], 'a+/='), page([3], null)])
+    const { client, asked } = createScriptedClient([page([1, 2], 'a+/='), page([3], null)])
     const seen: unknown[] = []
     for await (const { id } of client.history({ reason: 'timeout', limit: 2 })) {
       seen.push(`${id} after ${asked.length}`)
@@ -23,7 +23,7 @@ describe('a list in pages', () => {
   })
 
   test('asks for no page more than is looked at', async () => {
-    const { client, asked } = far([page([1, 2], 'a'), page([3], null)])
+    const { client, asked } = createScriptedClient([page([1, 2], 'a'), page([3], null)])
     for await (const { job_id } of client.jobs.list()) {
       expect(job_id).toBeUndefined()
       break
@@ -32,7 +32,11 @@ describe('a list in pages', () => {
   })
 
   test('gives single pages too, and begins anew each time it is gone through', async () => {
-    const { client, asked } = far([page([1], 'a'), page([2], null), page([1], null)])
+    const { client, asked } = createScriptedClient([
+      page([1], 'a'),
+      page([2], null),
+      page([1], null),
+    ])
     const jobs = client.jobs.list({ status: 'completed' })
     const first = await jobs.page()
     expect(first).toMatchObject({ items: [{ id: 1 }], next_cursor: 'a', has_more: true })
@@ -46,7 +50,7 @@ describe('a list in pages', () => {
       status: 403,
       json: { success: false, error: 'No', code: 'insufficient_scope' },
     }
-    const { client } = far([page([1], 'a'), refusal])
+    const { client } = createScriptedClient([page([1], 'a'), refusal])
     const history = client.history()[Symbol.asyncIterator]()
     await history.next()
     expect(await failureOf(history.next())).toMatchObject({ code: 'insufficient_scope' })

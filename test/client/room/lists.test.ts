@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { createInProcessClient } from '../../support/in-process-client.ts'
 import { createTestService } from '../../support/service.ts'
-import { near } from '../near.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@a.test\n'
 
 test('a file is looked at before it is sent, as often as one likes', async () => {
-  const { client } = near(await createTestService(), { lose: 1 })
+  const { client } = createInProcessClient(await createTestService(), { lose: 1 })
   for (let n = 0; n < 11; n++) {
     expect(await client.preview(LIST)).toMatchObject({
       ...{ dry_run: true, column: 'email', column_number: 2, rows: 3, duplicates: 1 },

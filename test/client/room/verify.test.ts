@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { VerifyStep } from '../../../src/client/client.ts'
+import { createInProcessClient } from '../../support/in-process-client.ts'
+import { createScriptedClient, failureOf, type Reply } from '../../support/scripted-client.ts'
 import { createTestService } from '../../support/service.ts'
-import { failureOf, far, type Reply } from '../far.ts'
-import { near } from '../near.ts'
 
 const event = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 const LINE = { step: 'line', text: 'S: 250 Ok' }
@@ -13,7 +13,7 @@ const stream = (...texts: string[]): Reply => ({
 
 describe('one address that is watched', () => {
   test('is told step by step, and then has its result', async () => {
-    const { client } = near(await createTestService())
+    const { client } = createInProcessClient(await createTestService())
     const steps: VerifyStep[] = []
     const result = await client.verify.single('ann@a.test', { onStep: step => steps.push(step) })
     expect(result).toMatchObject({ reason: 'accepted_email', class: 'deliverable' })
@@ -22,7 +22,7 @@ describe('one address that is watched', () => {
   })
 
   test('has a result too where it is none', async () => {
-    const { client } = near(await createTestService())
+    const { client } = createInProcessClient(await createTestService())
     const onStep = () => {}
     expect(await client.verify.single('ann@gmail', { onStep })).toMatchObject({
       ...{ reason: 'invalid_email', did_you_mean: 'ann@gmail.com' },
@@ -31,7 +31,9 @@ describe('one address that is watched', () => {
   })
 
   test('is asked for as events, and its signs of life are passed over', async () => {
-    const { client, asked } = far([stream(':\n\n', event('step', LINE), event('result', { a: 1 }))])
+    const { client, asked } = createScriptedClient([
+      stream(':\n\n', event('step', LINE), event('result', { a: 1 })),
+    ])
     const steps: VerifyStep[] = []
     const question = { email: 'a@a.test', force_refresh: true }
     const result = await client.verify.single(question, { onStep: step => steps.push(step) })
@@ -45,14 +47,16 @@ describe('one address that is watched', () => {
       status: 503,
       json: { success: false, error: 'busy', code: 'service_unavailable' },
     }
-    const { client, asked } = far([busy, stream(event('result', {}))])
+    const { client, asked } = createScriptedClient([busy, stream(event('result', {}))])
     await client.verify.single('a@a.test', { onStep: () => {} })
     expect(asked).toHaveLength(2)
   })
 
   test('that fails in the middle is the error that the service tells', async () => {
     const told = { success: false, error: 'It failed', code: 'server_error', request_id: 'req_1' }
-    const { client, asked } = far([stream(event('step', LINE), event('error', told))])
+    const { client, asked } = createScriptedClient([
+      stream(event('step', LINE), event('error', told)),
+    ])
     const error = await failureOf(client.verify.single('a@a.test', { onStep: () => {} }))
     expect(error).toMatchObject({
       ...{ name: 'EvApiError', message: 'It failed', status: 500, code: 'server_error' },
@@ -62,13 +66,15 @@ describe('one address that is watched', () => {
   })
 
   test('whose stream is cut off has no result', async () => {
-    const { client } = far([stream(event('step', LINE), event('result', {}).slice(0, -2))])
+    const { client } = createScriptedClient([
+      stream(event('step', LINE), event('result', {}).slice(0, -2)),
+    ])
     const error = await failureOf(client.verify.single('a@a.test', { onStep: () => {} }))
     expect(error).toMatchObject({ name: 'EvConnectionError', timedOut: false })
   })
 
   test('ends with the fault of who watches it', async () => {
-    const { client } = far([stream(event('step', LINE), event('result', {}))])
+    const { client } = createScriptedClient([stream(event('step', LINE), event('result', {}))])
     const onStep = () => {
       throw new Error('I looked away')
     }

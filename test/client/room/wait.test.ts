@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Job } from '../../../src/client/client.ts'
-import { ATTEMPT_MS, failureOf, far } from '../far.ts'
+import { ATTEMPT_MS, createScriptedClient, failureOf } from '../../support/scripted-client.ts'
 
 const job = (status: Job['status'], processed = 0) => ({
   json: { job_id: 'job_1', status, processed_emails: processed },
@@ -8,14 +8,14 @@ const job = (status: Job['status'], processed = 0) => ({
 
 describe('waiting for a job', () => {
   test.each(['completed', 'failed', 'cancelled'] as const)('ends when it is %s', async status => {
-    const { client, asked, waits } = far([job(status, 3)])
+    const { client, asked, waits } = createScriptedClient([job(status, 3)])
     expect(await client.waitForJob('job_1')).toMatchObject({ status })
     expect([asked.length, waits]).toEqual([1, []])
   })
 
   test('asks at once, and then for when it moves', async () => {
     const script = [job('queued'), job('processing', 1), job('processing', 5), job('completed', 9)]
-    const { client, asked } = far(script)
+    const { client, asked } = createScriptedClient(script)
     await client.waitForJob('job_1')
     expect(asked.map(({ path }) => path)).toEqual([
       '/v1/jobs/job_1?wait=0',
@@ -25,7 +25,7 @@ describe('waiting for a job', () => {
 
   test('asks less and less often, as a plan may allow ten requests a minute', async () => {
     const script = [...Array(9).fill(job('processing')), job('completed')]
-    const { client, waits } = far(script)
+    const { client, waits } = createScriptedClient(script)
     await client.waitForJob('job_1')
     expect(waits).toEqual([500, 750, 1_125, 1_688, 2_531, 3_797, 5_695, 8_000, 8_000])
   })
@@ -39,14 +39,14 @@ describe('waiting for a job', () => {
       job('cancelled', 7),
     ]
     const told: string[] = []
-    await far(script).client.waitForJob('job_1', {
+    await createScriptedClient(script).client.waitForJob('job_1', {
       onProgress: now => told.push(`${now.status} ${now.processed_emails}`),
     })
     expect(told).toEqual(['queued 0', 'processing 5', 'processing 7', 'cancelled 7'])
   })
 
   test('goes on over what passes', async () => {
-    const { client } = far([
+    const { client } = createScriptedClient([
       job('processing'),
       { status: 503 },
       new TypeError('x'),
@@ -57,12 +57,14 @@ describe('waiting for a job', () => {
 
   test('fails when there is no such job', async () => {
     const gone = { status: 404, json: { success: false, error: 'No such job', code: 'not_found' } }
-    expect(await failureOf(far([gone]).client.waitForJob('job_1'))).toMatchObject({ status: 404 })
+    expect(await failureOf(createScriptedClient([gone]).client.waitForJob('job_1'))).toMatchObject({
+      status: 404,
+    })
   })
 
   test('ends when its caller leaves between two questions', async () => {
     const leaving = new AbortController()
-    const { client, asked } = far([job('processing')], {
+    const { client, asked } = createScriptedClient([job('processing')], {
       sleep: async ms => {
         if (ms < ATTEMPT_MS) leaving.abort('I left')
         else await new Promise(() => {})
@@ -75,7 +77,7 @@ describe('waiting for a job', () => {
 
   test('gives each question the time that the service waits, on top of its own', async () => {
     const times: number[] = []
-    const { client } = far([job('processing'), job('completed')], {
+    const { client } = createScriptedClient([job('processing'), job('completed')], {
       timeoutMs: 7_000,
       sleep: async (ms, signal) => {
         times.push(ms)

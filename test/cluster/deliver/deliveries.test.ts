@@ -13,9 +13,9 @@ import { namingClient } from '../../../src/store/postgres/client.ts'
 import { startDeliveries } from '../../../src/work/deliver/start-deliveries.ts'
 import { CONNECTIONS_MAX } from '../../../src/work/deliver/turn.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
+import { openPost, openReceiver } from '../../support/https-post.ts'
 import { emptyPostgres } from '../../support/pg-queue.ts'
 import { waitUntil } from '../../support/wait.ts'
-import { openPost, openReceiver } from '../../work/post/office.ts'
 
 const seal = createSeal('a secret of tests', systemRandom)
 

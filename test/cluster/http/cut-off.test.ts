@@ -3,7 +3,6 @@ import { write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
 import { documentOf, type Place, placesOf } from '../../http/contract/document.ts'
-import { MIXED, seedJob } from '../../http/jobs/seed.ts'
 import {
   account,
   addKey,
@@ -12,6 +11,7 @@ import {
 } from '../../support/cluster-service.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { tempPostgres } from '../../support/database.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { goodBody } from './bodies.ts'
 
 /** Jobs, a webhook with a delivery, and a second key: gives a path with their IDs. */

@@ -1,13 +1,13 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { documentOf, placesOf } from '../../http/contract/document.ts'
-import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
 import {
   account,
   type ClusterService,
   createClusterService,
   page,
 } from '../../support/cluster-service.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
 import { goodBody } from './bodies.ts'
 

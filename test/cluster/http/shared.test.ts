@@ -3,7 +3,6 @@ import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
 import {
   account,
   type ClusterService,
@@ -11,6 +10,7 @@ import {
   page,
 } from '../../support/cluster-service.ts'
 import { tempPostgres } from '../../support/database.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 

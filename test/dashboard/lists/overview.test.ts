@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { cancelJob, startJob } from '../../../src/store/job/course.ts'
-import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
 
 /** What stands in the rows of the table, without markup. */

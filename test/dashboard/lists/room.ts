@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { FORM, form } from '../../http/verify/list/form.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
+import { FORM, form } from '../../support/list-form.ts'
 
 /** Foreign text that would do something, were it not shown as text. */
 export const EVIL = '<img src=x onerror=alert(1)>'

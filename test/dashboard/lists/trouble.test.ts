@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { listRoutes } from '../../../src/dashboard/lists/lists.ts'
-import { seedJob } from '../../http/jobs/seed.ts'
+import { seedJob } from '../../support/job-rows.ts'
 import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
 
 describe('sending lists', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
-import { seedJob } from '../../http/jobs/seed.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
+import { seedJob } from '../../support/job-rows.ts'
 
 /** A list that is watched by a page. */
 async function watching() {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { SESSION_VIEWS_MAX } from '../../../src/http/limit/buckets.ts'
 import { listSessions } from '../../../src/store/account/sessions.ts'
-import { happenings } from '../../http/webhooks/endpoint.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
+import { happenings } from '../../support/webhook-endpoint.ts'
 import { EVIL, endpoint, HARMLESS } from './endpoint.ts'
 
 type Home = Awaited<ReturnType<typeof endpoint>>

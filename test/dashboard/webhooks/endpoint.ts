@@ -1,5 +1,5 @@
-import { type Created, happenings } from '../../http/webhooks/endpoint.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
+import { type Created, happenings } from '../../support/webhook-endpoint.ts'
 import { fakePost } from '../../support/webhook-transport.ts'
 
 /** A dashboard whose account has a webhook; what happens to it is made to happen by `happen` and `attempt`. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cancelJob } from '../../../src/store/job/course.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
-import { MIXED, seedJob } from '../jobs/seed.ts'
 import { bareApi, examplesOf, type Place, placesOf } from './document.ts'
 
 const { document } = bareApi()

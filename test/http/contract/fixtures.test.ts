@@ -7,10 +7,10 @@ import { emitJobEvent } from '../../../src/store/event/events.ts'
 import { cancelJob, failJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { mail, toRecipients } from '../../support/engine.ts'
+import { type Seed, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
+import { endpoint } from '../../support/webhook-endpoint.ts'
 import { answered } from '../../support/webhook-transport.ts'
-import { type Seed, seedJob } from '../jobs/seed.ts'
-import { endpoint } from '../webhooks/endpoint.ts'
 
 // Every answer of the interface stands in fixtures/api as whoever reads its description expects it.
 

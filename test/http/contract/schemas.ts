@@ -12,22 +12,28 @@ export function schemaChecks({ components }: Document): {
   /** Of what is answered: a field that the schema does not name is a fault. */
   answer(schema: Schema): Check
 } {
-  const [open, closed] = [newAjv(), newAjv()]
   const schemas = Object.entries(components.schemas)
-  open.addSchema({ $id: HOME, components: { schemas: components.schemas } })
-  const closedSchemas = schemas.map(([name, schema]) => [name, closeWithin(schema)])
-  closed.addSchema({ $id: HOME, components: { schemas: Object.fromEntries(closedSchemas) } })
+  const open = once(() => newAjv(schemas))
+  const closed = once(() => newAjv(schemas.map(([name, schema]) => [name, closeWithin(schema)])))
   return {
-    request: remembered(schema => open.compile(atHome(schema))),
-    answer: remembered(schema => closed.compile(atHome(close(schema)))),
+    request: remembered(schema => open().compile(atHome(schema))),
+    answer: remembered(schema => closed().compile(atHome(close(schema)))),
   }
+}
+
+/** Calls `make` when it is first needed. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
 }
 
 const HOME = 'https://ev.test/openapi.json'
 
-function newAjv(): Ajv2020 {
-  const ajv = new Ajv2020({ strict: false, allErrors: true })
+function newAjv(schemas: readonly [name: string, schema: Schema][]): Ajv2020 {
+  // Whether the schemas are schemas is tested with the document: here it would take most of the time.
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false })
   addFormats.default(ajv)
+  ajv.addSchema({ $id: HOME, components: { schemas: Object.fromEntries(schemas) } })
   return ajv
 }
 

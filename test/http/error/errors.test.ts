@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
 import { ApiError, STATUS } from '../../../src/http/error/api-error.ts'
 import { toApiError } from '../../../src/http/error/errors.ts'
+import { addGuardedRoute } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
-import { addRoom } from '../room.ts'
 
 async function thrown(error: Error, headers: Record<string, string> = {}) {
   const h = await createTestService()
-  addRoom(h, '/v1/room', {
+  addGuardedRoute(h, '/v1/room', {
     handler: () => {
       throw error
     },

@@ -1,11 +1,11 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { addGuardedRoute } from '../../support/guarded-route.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
-import { addRoom } from '../room.ts'
 
 async function sent(o: RequestOptions & { bodyMax?: number }) {
   const h = await createTestService()
-  addRoom(h, '/v1/room', o.bodyMax === undefined ? {} : { bodyMax: o.bodyMax })
+  addGuardedRoute(h, '/v1/room', o.bodyMax === undefined ? {} : { bodyMax: o.bodyMax })
   const answer = await h.request('/v1/room', { method: 'POST', ...o })
   const body = (await answer.json()) as { code?: string; error?: string; body?: unknown }
   return { status: answer.status, ...body }
@@ -124,7 +124,7 @@ describe('a body that is too large', () => {
       },
     })
     const h = await createTestService()
-    addRoom(h, '/v1/room')
+    addGuardedRoute(h, '/v1/room')
     const request = new Request('http://ev.test/v1/room', {
       method: 'POST',
       body: endless,
@@ -177,7 +177,7 @@ describe('a body of another kind', () => {
 
 test('a body that breaks off is a fault of who sent it', async () => {
   const h = await createTestService()
-  addRoom(h, '/v1/room')
+  addGuardedRoute(h, '/v1/room')
   const body = new ReadableStream({
     start: controller => controller.enqueue(new Uint8Array(10)),
     pull: controller => controller.error(new Error('aborted')),
@@ -194,7 +194,7 @@ test('a body that breaks off is a fault of who sent it', async () => {
 
 test('a body in many pieces is read as one', async () => {
   const h = await createTestService()
-  addRoom(h, '/v1/room')
+  addGuardedRoute(h, '/v1/room')
   const bytes = new TextEncoder().encode('{"a":"é"}')
   const request = new Request('http://ev.test/v1/room', {
     method: 'POST',
@@ -207,7 +207,7 @@ test('a body in many pieces is read as one', async () => {
 
 test('of HTTP/2, which announces none, a body is what goes on after the headers', async () => {
   const h = await createTestService()
-  addRoom(h, '/v1/room')
+  addGuardedRoute(h, '/v1/room')
   const send = (endAfterHeaders: boolean) =>
     h.app.request(
       '/v1/room',

@@ -4,15 +4,15 @@ import { DAY } from '../../../src/base/clock.ts'
 import { VERIFYING_MAX } from '../../../src/http/guard/guard.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/store/account/keys.ts'
 import { write } from '../../../src/store/database.ts'
+import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
-import { addRoom, codeOf, limitOf } from '../room.ts'
 
 async function guarded(
-  rule: Parameters<typeof addRoom>[2] = {},
+  rule: Parameters<typeof addGuardedRoute>[2] = {},
   o: Parameters<typeof createTestService>[0] = {},
 ) {
   const h = await createTestService(o)
-  addRoom(h, '/v1/room', rule)
+  addGuardedRoute(h, '/v1/room', rule)
   const ask = (options: Parameters<typeof h.request>[1] = {}) =>
     h.request('/v1/room', { body: {}, ...options })
   return { ...h, ask }
@@ -244,8 +244,8 @@ describe('too much at once', () => {
 
 test('while the service stops nothing new is begun, and what is there can be read', async () => {
   const h = await createTestService()
-  addRoom(h, '/v1/room')
-  addRoom(h, '/v1/room', { method: 'get' })
+  addGuardedRoute(h, '/v1/room')
+  addGuardedRoute(h, '/v1/room', { method: 'get' })
   h.stop()
   const answer = await h.request('/v1/room', { body: {} })
   expect([answer.status, await codeOf(answer)]).toEqual([503, 'service_unavailable'])

@@ -8,8 +8,8 @@ import { idempotent, recognise } from '../../../src/http/guard/idempotent.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { deleteReplaysBefore } from '../../../src/store/care/expiry.ts'
 import { write } from '../../../src/store/database.ts'
+import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
-import { addRoom, codeOf } from '../room.ts'
 
 /** A path that makes something each time: an account, of which we see how many there are. */
 async function making(o: { fails?: () => boolean } = {}) {
@@ -23,8 +23,8 @@ async function making(o: { fails?: () => boolean } = {}) {
       return { status: 201, body: { id, secret: 'shown once' }, headers: { Location: `/v1/${id}` } }
     })
   const middleware = [idempotent(h.service)]
-  addRoom(h, '/v1/things', { handler, middleware })
-  addRoom(h, '/v1/others', { handler, middleware })
+  addGuardedRoute(h, '/v1/things', { handler, middleware })
+  addGuardedRoute(h, '/v1/others', { handler, middleware })
   const ask = (key: string | null, o: Parameters<typeof h.request>[1] & { path?: string } = {}) =>
     h.request(o.path ?? '/v1/things', {
       body: { a: 1 },
@@ -166,7 +166,7 @@ test('a stream is known again by what was in it', async () => {
     return commit(c, h.service, async () => ({ status: 200, body: { made: ++made } }))
   }
   const middleware = [idempotent(h.service, { fingerprintLater: true })]
-  addRoom(h, '/v1/file', { body: 'stream', handler, middleware })
+  addGuardedRoute(h, '/v1/file', { body: 'stream', handler, middleware })
   const ask = (body: string) =>
     h.request('/v1/file', {
       body,

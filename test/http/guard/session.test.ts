@@ -8,17 +8,17 @@ import { SERVER_LIMITS } from '../../../src/http/server/limits.ts'
 import { startServer } from '../../../src/http/server/server.ts'
 import { findKey, revokeKey, rotateKey, updateKey } from '../../../src/store/account/keys.ts'
 import { write } from '../../../src/store/database.ts'
+import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
-import { addRoom, codeOf, limitOf } from '../room.ts'
 
 const SESSION = { keyId: 'key_1', sessionId: 'ses_a' }
 
 /** What the dashboard asks in the same process. */
 async function signedIn(o: Parameters<typeof createTestService>[0] = {}) {
   const h = await createTestService(o)
-  addRoom(h, '/v1/room')
-  addRoom(h, '/v1/single', { counts: 'single' })
-  addRoom(h, '/v1/list', { counts: 'bulk' })
+  addGuardedRoute(h, '/v1/room')
+  addGuardedRoute(h, '/v1/single', { counts: 'single' })
+  addGuardedRoute(h, '/v1/list', { counts: 'bulk' })
   const ask = (options: Parameters<typeof h.request>[1] = {}, path = '/v1/room') =>
     h.request(path, { body: {}, key: null, session: SESSION, ...options })
   return { ...h, ask }

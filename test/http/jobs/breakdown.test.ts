@@ -3,8 +3,8 @@ import { write } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import { recordResults } from '../../../src/store/job/items.ts'
 import { STRETCH_ROWS } from '../../../src/store/looking.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
-import { MIXED, seedJob } from './seed.ts'
 
 describe('the breakdown of a job', () => {
   const BREAKDOWN = '/v1/jobs/job_a/breakdown'

@@ -3,8 +3,8 @@ import { periodStart } from '../../../src/account/plan.ts'
 import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { findJob } from '../../../src/store/job/jobs.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
-import { MIXED, seedJob } from './seed.ts'
 
 const POST = { method: 'POST' }
 const DELETE = { method: 'DELETE' }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { detectDialect } from '../../../src/job/csv.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
-import { giveResults, MIXED, seedJob } from './seed.ts'
 
 const HEADER =
   'email,valid,deliverable,risk_level,reason,cached,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,checked_at'

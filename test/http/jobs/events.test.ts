@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { SECOND } from '../../../src/base/clock.ts'
 import { endStreams } from '../../../src/http/app.ts'
@@ -10,10 +9,11 @@ import { STREAMS_MAX, STREAMS_PER_ACCOUNT_MAX, Streams } from '../../../src/http
 import { cancelJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { openHttpServer } from '../../support/http-server.ts'
+import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 import { schemaChecks } from '../contract/schemas.ts'
-import { openDoor } from '../server/door.ts'
-import { giveResults, MIXED, seedJob } from './seed.ts'
 
 const EVENTS = '/v1/jobs/job_a/events'
 
@@ -124,7 +124,7 @@ describe('the events of a job', () => {
     // The use of the key is written down meanwhile.
     await clock.advance(60 * SECOND + 100)
     endStreams(service)
-    await settle()
+    await drainEventLoop()
     expect(isOver()).toBe(true)
     expect(told.map(({ event }) => event)).toEqual(['progress', 'progress'])
     expect(clock.pending).toBe(0)
@@ -134,16 +134,16 @@ describe('the events of a job', () => {
   test('end whole on the wire, and do not hold up a server that stops', async () => {
     const { app, service, database, key } = await createTestService()
     await seedJob(database, { texts: MIXED, done: 2 })
-    const door = await openDoor({
+    const server = await openHttpServer({
       limits: { stallMs: 60_000 },
       paths: outer => outer.get(EVENTS, c => app.fetch(c.req.raw, c.env as object)),
     })
-    const socket = await door.open()
+    const socket = await server.open()
     const received = text(socket)
     socket.write(`GET ${EVENTS} HTTP/1.1\r\nHost: ev.test\r\nAuthorization: Bearer ${key}\r\n\r\n`)
     await once(socket, 'data')
     endStreams(service)
-    await door.stop(60_000)
+    await server.stop(60_000)
     expect(await received).toMatch(/event: progress\n.*\r\n0\r\n\r\n$/s)
   })
 
@@ -247,8 +247,4 @@ async function houseWhoseWorkerTells(woken: (() => void)[]) {
     })
   Object.assign(made.service.worker, { changed })
   return made
-}
-
-const settle = async () => {
-  for (let turn = 0; turn < 10; turn++) await setImmediate()
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cancelJob } from '../../../src/store/job/course.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService } from '../../support/service.ts'
-import { MIXED, seedJob } from './seed.ts'
 
 type Row = { readonly row: number; readonly email: string; readonly [name: string]: unknown }
 type Page = { readonly items: Row[]; readonly next_cursor: string | null; has_more: boolean }

@@ -5,8 +5,8 @@ import { holdCredits, readCredit } from '../../../src/store/account/credits.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { failJob } from '../../../src/store/job/course.ts'
 import { readJob } from '../../../src/store/job/jobs.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
-import { MIXED, seedJob } from './seed.ts'
 
 const POST = { method: 'POST' }
 const CANCEL = '/v1/jobs/job_a/cancel'

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { write } from '../../../src/store/database.ts'
 import { failJob } from '../../../src/store/job/course.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { MIXED, seedJob } from '../../support/job-rows.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
-import { MIXED, seedJob } from './seed.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const STATUS_KEYS = [
   ...['success', 'job_id', 'status', 'progress', 'total_emails', 'processed_emails'],
@@ -283,6 +284,6 @@ async function isSettled(promise: Promise<unknown> | unknown): Promise<boolean> 
     },
     () => {},
   )
-  for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve))
+  await drainEventLoop()
   return settled
 }

@@ -6,14 +6,14 @@ import { bareHeaders } from '../../../src/http/edge.ts'
 import { holdCredits, settleCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
 import { openLimits } from '../../../src/store/limit/file-limits.ts'
+import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
-import { addRoom, codeOf, limitOf } from '../room.ts'
 
 async function limited(o: Parameters<typeof createTestService>[0] = {}) {
   const h = await createTestService(o)
-  addRoom(h, '/v1/single', { counts: 'single' })
-  addRoom(h, '/v1/list', { counts: 'bulk' })
-  addRoom(h, '/v1/read', { method: 'get' })
+  addGuardedRoute(h, '/v1/single', { counts: 'single' })
+  addGuardedRoute(h, '/v1/list', { counts: 'bulk' })
+  addGuardedRoute(h, '/v1/read', { method: 'get' })
   const single = (options: Parameters<typeof h.request>[1] = {}) =>
     h.request('/v1/single', { body: {}, ...options })
   const list = (options: Parameters<typeof h.request>[1] = {}) =>

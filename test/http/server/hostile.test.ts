@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { answerOf, openDoor } from './door.ts'
+import { openHttpServer, parseAnswer } from '../../support/http-server.ts'
 
 const get = (path: string, ...headers: readonly string[]) =>
   `GET ${path} HTTP/1.1\r\n${['Host: ev.example', ...headers].map(one => `${one}\r\n`).join('')}\r\n`
@@ -90,8 +90,8 @@ const HOSTILE: [name: string, sent: string | Uint8Array, status: number, code: s
 describe('what is no honest request', () => {
   test.each(HOSTILE)('%s is refused as JSON, and the connection ends', async (...row) => {
     const [, sent, status, code] = row
-    const door = await openDoor()
-    const answer = answerOf(await door.send(sent))
+    const server = await openHttpServer()
+    const answer = parseAnswer(await server.send(sent))
     expect(answer).toMatchObject({ status, rest: '', json: { success: false, code } })
     expect(answer.json.error).toMatch(/^[A-Z].+[^.]$/)
     expect(answer.json.request_id).toMatch(/^req_[a-z0-9]{20}$/)
@@ -101,25 +101,27 @@ describe('what is no honest request', () => {
       'x-request-id': answer.json.request_id,
       connection: 'close',
     })
-    expect(door.asked.filter(path => path !== '/echo')).toEqual([])
+    expect(server.asked.filter(path => path !== '/echo')).toEqual([])
   })
 
   test('what follows it is never heard', async () => {
-    const door = await openDoor()
-    const received = await door.send(get('//ok'), get('/ok'), `BREW x\r\n\r\n${get('/ok')}`)
-    expect(answerOf(received)).toMatchObject({ status: 400, rest: '' })
-    expect(door.asked).toEqual([])
+    const server = await openHttpServer()
+    const received = await server.send(get('//ok'), get('/ok'), `BREW x\r\n\r\n${get('/ok')}`)
+    expect(parseAnswer(received)).toMatchObject({ status: 400, rest: '' })
+    expect(server.asked).toEqual([])
   })
 
   test('after an honest request, that one is answered, and the connection ends', async () => {
-    const door = await openDoor()
-    const answer = answerOf(await door.send(`${get('/ok')}BREW /ok HTTP/1.1\r\n\r\n${get('/ok')}`))
+    const server = await openHttpServer()
+    const answer = parseAnswer(
+      await server.send(`${get('/ok')}BREW /ok HTTP/1.1\r\n\r\n${get('/ok')}`),
+    )
     expect(answer).toMatchObject({ status: 200, json: { ok: true }, rest: '' })
-    expect(door.asked).toEqual(['/ok'])
+    expect(server.asked).toEqual(['/ok'])
   })
 
   test('an honest request is one whose Host is a name, an IPv4 or an IPv6 address', async () => {
-    const door = await openDoor()
+    const server = await openHttpServer()
     for (const host of [
       'EV.example',
       'localhost:8080',
@@ -128,15 +130,15 @@ describe('what is no honest request', () => {
       '[2001:db8::1]:80',
     ]) {
       const sent = `GET /ok?a=b%20c&d=[1] HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
-      expect(answerOf(await door.send(sent)), host).toMatchObject({ status: 200 })
+      expect(parseAnswer(await server.send(sent)), host).toMatchObject({ status: 200 })
     }
   })
 })
 
 describe('pipelining', () => {
   test('answers come in the order of the requests', async () => {
-    const door = await openDoor()
-    const received = await door.send(get('/ok'), get('/a'), get('/ok', 'Connection: close'))
+    const server = await openHttpServer()
+    const received = await server.send(get('/ok'), get('/a'), get('/ok', 'Connection: close'))
     expect(received.match(/HTTP\/1\.1 (\d+)/g)).toEqual([
       'HTTP/1.1 200',
       'HTTP/1.1 404',
@@ -145,14 +147,14 @@ describe('pipelining', () => {
   })
 
   test('a connection ends with the last request that it may bring', async () => {
-    const door = await openDoor({ limits: { requestsPerConnection: 3 } })
-    const received = await door.send(get('/ok').repeat(10))
+    const server = await openHttpServer({ limits: { requestsPerConnection: 3 } })
+    const received = await server.send(get('/ok').repeat(10))
     expect(received.match(/HTTP\/1\.1 200/g)).toHaveLength(3)
     expect(received.match(/^Connection: .*$/gm)).toEqual([
       'Connection: keep-alive',
       'Connection: keep-alive',
       'Connection: close',
     ])
-    expect(door.asked).toHaveLength(3)
+    expect(server.asked).toHaveLength(3)
   })
 })

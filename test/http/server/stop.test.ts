@@ -3,70 +3,71 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
 import { EvError } from '../../../src/base/error.ts'
-import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { answerOf, type DoorOptions, openDoor } from './door.ts'
+import { serverCertificate } from '../../support/certificate.ts'
+import { fakeClock } from '../../support/clock.ts'
+import {
+  openHttpServer,
+  parseAnswer,
+  type TestHttpServerOptions,
+} from '../../support/http-server.ts'
 
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ev.example\r\n\r\n`
 
-/** A door whose /wait answers when it is told to. */
-async function openWaiting(options: DoorOptions = {}) {
-  let release = () => {}
-  const released = new Promise<void>(resolve => {
-    release = resolve
-  })
-  let arrive = () => {}
-  const arrived = new Promise<void>(resolve => {
-    arrive = resolve
-  })
-  const door = await openDoor({
-    limits: { keepAliveMs: 5_000, stallMs: 5_000, headersMs: 5_000 },
+/** A server whose /wait answers when it is told to. */
+async function openWaiting(options: TestHttpServerOptions = {}) {
+  const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const server = await openHttpServer({
     paths: app =>
       app.get('/wait', async c => {
-        arrive()
-        await released
+        arrived.resolve()
+        await released.promise
         return c.json({ ok: true })
       }),
     ...options,
   })
-  return { door, release, arrived }
+  return { server, release: released.resolve, arrived: arrived.promise }
 }
 
 describe('a server that stops', () => {
   test('answers what was asked, says that it closes, and listens no longer', async () => {
-    const { door, release, arrived } = await openWaiting()
-    const asked = door.send(GET('/wait'))
+    const { server, release, arrived } = await openWaiting()
+    const asked = server.send(GET('/wait'))
     await arrived
-    const stopped = door.stop(10_000)
-    const late = connect(door.port, '127.0.0.1')
+    const stopped = server.stop(10_000)
+    const late = connect(server.port, '127.0.0.1')
     expect((await once(late, 'error'))[0]).toMatchObject({ code: 'ECONNREFUSED' })
     release()
-    const answer = answerOf(await asked)
+    const answer = parseAnswer(await asked)
     expect(answer).toMatchObject({ status: 200, json: { ok: true }, rest: '' })
     expect(answer.headers.connection).toBe('close')
     await stopped
   })
 
   test('closes at once what is kept open without a request, and soon what is half sent', async () => {
-    const { door } = await openWaiting()
-    const kept = await door.open()
+    const clock = fakeClock()
+    const { server } = await openWaiting({ clock })
+    const kept = await server.open()
     kept.write(GET('/ok'))
     await once(kept, 'data')
-    const half = await door.open()
+    const half = await server.open()
     half.write('GET /ok HTTP/1.1\r\n')
-    const closed = Promise.all([text(kept), text(half)])
-    await door.stop(10_000)
-    await closed
+    const keptClosed = text(kept)
+    const halfClosed = text(half)
+    const stopped = server.stop(10_000)
+    expect(await keptClosed).toBe('')
+    await clock.advance(1_000)
+    expect(await halfClosed).toBe('')
+    await stopped
   })
 
   test('answers the next request of a kept connection too, as the last one', async () => {
-    const { door, release, arrived } = await openWaiting()
-    const socket = await door.open()
+    const { server, release, arrived } = await openWaiting()
+    const socket = await server.open()
     const received = text(socket)
     socket.write(GET('/wait'))
     await arrived
-    const stopped = door.stop(10_000)
+    const stopped = server.stop(10_000)
     socket.write(GET('/ok'))
     release()
     await stopped
@@ -74,33 +75,36 @@ describe('a server that stops', () => {
   })
 
   test('waits no longer than its grace', async () => {
-    const { door, arrived } = await openWaiting()
-    const asked = door.send(GET('/wait'))
+    const clock = fakeClock()
+    const { server, arrived } = await openWaiting({ clock })
+    const asked = server.send(GET('/wait'))
     await arrived
-    await door.stop(50)
+    const stopped = server.stop(10_000)
+    await clock.advance(10_000)
+    await stopped
     expect(await asked).toBe('')
   })
 
   test('may be told twice, and the shorter grace counts', async () => {
-    const { door, arrived } = await openWaiting()
-    const asked = door.send(GET('/wait'))
+    const clock = fakeClock()
+    const { server, arrived } = await openWaiting({ clock })
+    const asked = server.send(GET('/wait'))
     await arrived
-    const first = door.stop(60_000)
-    await door.stop(20)
-    await first
+    const stopped = [server.stop(60_000), server.stop(20)]
+    await clock.advance(20)
+    await Promise.all(stopped)
     expect(await asked).toBe('')
   })
 
   test('lets streams of HTTP/2 come to their end, and takes no new ones', async () => {
-    const certificate = { ...selfSigned('ev.example'), expiresAt: systemClock.now() + 1 }
-    const { door, release, arrived } = await openWaiting({ certificate })
-    const client = connectHttp2(`https://127.0.0.1:${door.port}`, { rejectUnauthorized: false })
+    const { server, release, arrived } = await openWaiting({ certificate: serverCertificate() })
+    const client = connectHttp2(`https://127.0.0.1:${server.port}`, { rejectUnauthorized: false })
     onTestFinished(() => client.destroy())
     client.on('error', () => {})
     const stream = client.request({ ':path': '/wait' })
     await arrived
     const told = once(client, 'goaway')
-    const stopped = door.stop(10_000)
+    const stopped = server.stop(10_000)
     await told
     const response = once(stream, 'response')
     release()
@@ -112,8 +116,8 @@ describe('a server that stops', () => {
 
 describe('a server that cannot listen', () => {
   test('says that another program does already, and what to do', async () => {
-    const { port } = await openDoor()
-    const second = openDoor({ port })
+    const { port } = await openHttpServer()
+    const second = openHttpServer({ port })
     await expect(second).rejects.toBeInstanceOf(EvError)
     await expect(second).rejects.toMatchObject({
       code: 'io',
@@ -122,7 +126,7 @@ describe('a server that cannot listen', () => {
   })
 
   test('says that this machine has no such address', async () => {
-    await expect(openDoor({ host: '192.0.2.1' })).rejects.toMatchObject({
+    await expect(openHttpServer({ host: '192.0.2.1' })).rejects.toMatchObject({
       code: 'io',
       message: expect.stringMatching(/192\.0\.2\.1:0: this machine has no such address\. Name/),
     })

@@ -6,27 +6,33 @@ import {
   connect as connectHttp2,
   constants,
 } from 'node:http2'
+import { connect as connectTcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate, setTimeout as wait } from 'node:timers/promises'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
+import { DAY, SECOND, systemClock } from '../../../src/base/clock.ts'
 import { EvError } from '../../../src/base/error.ts'
+import { SERVER_LIMITS } from '../../../src/http/server/limits.ts'
 import { type Certificate, readCertificate } from '../../../src/http/server/tls/certificate.ts'
 import { watchCertificate } from '../../../src/http/server/tls/renewal.ts'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
+import { serverCertificate } from '../../support/certificate.ts'
 import { fakeClock } from '../../support/clock.ts'
-import { answerOf, type DoorOptions, openDoor } from './door.ts'
+import {
+  openHttpServer,
+  parseAnswer,
+  type TestHttpServerOptions,
+} from '../../support/http-server.ts'
+import { recordingLog } from '../../support/log.ts'
+import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 
 const NAME = 'ev.example'
 
-function certificate(name = NAME): Certificate {
-  return { ...selfSigned(name), expiresAt: systemClock.now() + 1 }
-}
-
-const openTls = (options: DoorOptions = {}) => openDoor({ certificate: certificate(), ...options })
+const openTls = (options: TestHttpServerOptions = {}) =>
+  openHttpServer({ certificate: serverCertificate(), ...options })
 
 const sessions: ClientHttp2Session[] = []
 afterEach(() => {
@@ -77,45 +83,51 @@ describe('TLS', () => {
   })
 
   test('HTTP/1.1 has the same answers and the same limits as without', async () => {
-    const door = await openTls()
+    const server = await openTls()
     const ok = 'GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n'
-    expect(answerOf(await door.send(ok))).toMatchObject({ status: 200, json: { ok: true } })
-    expect(answerOf(await door.send('BREW / HTTP/1.1\r\n\r\n'))).toMatchObject({ status: 400 })
+    expect(parseAnswer(await server.send(ok))).toMatchObject({ status: 200, json: { ok: true } })
+    expect(parseAnswer(await server.send('BREW / HTTP/1.1\r\n\r\n'))).toMatchObject({ status: 400 })
     const large = `GET /ok HTTP/1.1\r\nHost: a\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`
-    expect(answerOf(await door.send(large))).toMatchObject({ status: 431 })
-    expect(answerOf(await door.send('GET /ok HTTP/1.1\r\n'))).toMatchObject({ status: 408 })
+    expect(parseAnswer(await server.send(large))).toMatchObject({ status: 431 })
+  })
+
+  test('HTTP/1.1 has the same time for headers and for a body as without', async () => {
+    const [first, second] = [
+      await openTls({ limits: { headersMs: 50, checkMs: 10 } }),
+      await openTls({ limits: { bodyMs: 50 } }),
+    ]
+    expect(parseAnswer(await first.send('GET /ok HTTP/1.1\r\n'))).toMatchObject({ status: 408 })
     const body = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc'
-    expect(answerOf(await door.send(body))).toMatchObject({ status: 408 })
+    expect(parseAnswer(await second.send(body))).toMatchObject({ status: 408 })
   })
 
   test('a client that only says hello is left', async () => {
-    const door = await openTls({ limits: { tlsHandshakeMs: 50 } })
-    const { connect: connectTcp } = await import('node:net')
-    const socket = connectTcp(door.port, '127.0.0.1')
+    const server = await openTls({ limits: { tlsHandshakeMs: 50 } })
+    const socket = connectTcp(server.port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
     socket.on('error', () => {})
     socket.resume()
-    await once(socket, 'close')
+    const [hadError] = await once(socket, 'close')
+    expect([hadError, socket.bytesRead]).toEqual([false, 0])
   })
 
   test('a new certificate is for new connections; the old ones stay', async () => {
-    // Made before anything is open: it takes a while, and who says nothing is not waited for.
-    const fresh = certificate('new.example')
-    const door = await openTls()
-    const before = (await door.open()) as TLSSocket
-    door.renew(fresh)
-    const after = (await door.open()) as TLSSocket
+    const fresh = { ...selfSigned('new.example'), expiresAt: systemClock.now() + DAY }
+    const server = await openTls()
+    const before = (await server.open()) as TLSSocket
+    server.renew(fresh)
+    const after = (await server.open()) as TLSSocket
     expect(before.getPeerCertificate().subject.CN).toBe(NAME)
     expect(after.getPeerCertificate().subject.CN).toBe('new.example')
     before.write('GET /ok HTTP/1.1\r\nHost: ev.example\r\nConnection: close\r\n\r\n')
-    expect(answerOf(await text(before))).toMatchObject({ status: 200 })
+    expect(parseAnswer(await text(before))).toMatchObject({ status: 200 })
   })
 })
 
 describe('HTTP/2', () => {
   test('has the same answers', async () => {
-    const door = await openTls()
-    const client = await session(door.port)
+    const server = await openTls()
+    const client = await session(server.port)
     expect(await ask(client, { ':path': '/ok' })).toMatchObject({ status: 200, json: { ok: true } })
     const post = { ':path': '/echo', ':method': 'POST' }
     expect((await ask(client, post, 'abc')).json).toEqual({ bytes: 3 })
@@ -123,8 +135,8 @@ describe('HTTP/2', () => {
   })
 
   test('answers HEAD, whose stream can be written from its start to its end by nobody', async () => {
-    const door = await openTls()
-    const stream = (await session(door.port)).request({ ':path': '/ok', ':method': 'HEAD' })
+    const server = await openTls()
+    const stream = (await session(server.port)).request({ ':path': '/ok', ':method': 'HEAD' })
     const [headers] = await once(stream, 'response', { signal: AbortSignal.timeout(5_000) })
     expect(headers).toMatchObject({ ':status': 200 })
     expect(await text(stream)).toBe('')
@@ -136,33 +148,37 @@ describe('HTTP/2', () => {
     ['a Host in disguise', { ':path': '/ok', ':authority': '0x7f.1' }, 400],
     ['another scheme', { ':path': '/ok', ':scheme': 'ftp' }, 400],
   ])('%s is refused as JSON', async (_, headers, status) => {
-    const door = await openTls()
-    const client = await session(door.port)
+    const server = await openTls()
+    const client = await session(server.port)
     const refused = await ask(client, headers as unknown as Headers)
     expect(refused).toMatchObject({ status, json: { success: false } })
     expect(refused.headers).toMatchObject({ 'x-ratelimit-limit': '100' })
-    expect(door.asked).toEqual([])
+    expect(server.asked).toEqual([])
   })
 
   test('CONNECT is refused as JSON', async () => {
-    const door = await openTls()
-    const client = await session(door.port)
+    const server = await openTls()
+    const client = await session(server.port)
     const stream = client.request({ ':method': 'CONNECT', ':authority': 'a.example:25' })
     expect(await answer(stream)).toMatchObject({ status: 405, json: { success: false } })
   })
 
   test('a body that does not come in time is told so, and the connection stays', async () => {
-    const door = await openTls({ limits: { keepAliveMs: 5_000 } })
-    const client = await session(door.port)
+    const clock = fakeClock()
+    const server = await openTls({ clock })
+    const client = await session(server.port)
     const stream = client.request({ ':authority': NAME, ':path': '/echo', ':method': 'POST' })
     stream.write('abc')
+    await waitUntil(() => server.asked.length === 1)
+    await clock.advance(SERVER_LIMITS.bodyMs)
     expect(await answer(stream)).toMatchObject({ status: 408, json: { code: 'request_timeout' } })
     expect(await ask(client, { ':path': '/ok' })).toMatchObject({ status: 200 })
   })
 
   test('an answer that nobody reads is given up', async () => {
     let isCancelled = false
-    const door = await openTls({
+    const server = await openTls({
+      limits: { stallMs: 50 },
       paths: app =>
         app.get('/long', () => {
           const pull = (to: ReadableStreamDefaultController) => to.enqueue(new Uint8Array(100_000))
@@ -172,7 +188,7 @@ describe('HTTP/2', () => {
           return new Response(new ReadableStream({ pull, cancel }))
         }),
     })
-    const client = await session(door.port)
+    const client = await session(server.port)
     const stream = client.request({ ':authority': NAME, ':path': '/long' })
     stream.on('error', () => {})
     stream.pause()
@@ -181,83 +197,97 @@ describe('HTTP/2', () => {
   })
 
   test('an answer that takes its time is waited for', async () => {
-    const door = await openTls({
-      limits: { stallMs: 30, keepAliveMs: 50 },
-      paths: app => app.get('/wait', async c => wait(300, c.json({ ok: true }))),
+    const clock = fakeClock()
+    const server = await openTls({
+      clock,
+      limits: { stallMs: 10 },
+      // Silence is in Node's time, the idle connection in that of the server.
+      paths: app =>
+        app.get('/wait', async c => {
+          await clock.advance(10 * SERVER_LIMITS.keepAliveMs)
+          return wait(100, c.json({ ok: true }))
+        }),
     })
-    const client = await session(door.port)
+    const client = await session(server.port)
     expect(await ask(client, { ':path': '/wait' })).toMatchObject({ status: 200 })
   })
 
   test('a connection without requests ends, however it keeps itself busy', async () => {
-    const door = await openTls({ limits: { keepAliveMs: 200 } })
-    const client = await session(door.port)
+    const clock = fakeClock()
+    const server = await openTls({ clock })
+    const client = await session(server.port)
     const closed = once(client, 'close')
-    const pings = setInterval(() => client.destroyed || client.ping(() => {}), 20)
-    onTestFinished(() => clearInterval(pings))
+    const ping = () => new Promise<unknown>(resolve => void client.ping(resolve))
+    for (let passed = 0; passed < SERVER_LIMITS.keepAliveMs; passed += SECOND) {
+      expect(await ping()).toBe(null)
+      await clock.advance(SECOND)
+    }
     await closed
   })
 
-  test('a flood of settings or pings ends the connection', async () => {
-    const door = await openTls({ limits: { controlFramesPerMinute: 50, keepAliveMs: 20_000 } })
-    for (const flood of ['ping', 'settings'] as const) {
-      const client = await session(door.port)
-      const closed = once(client, 'close')
-      while (!client.destroyed) {
-        if (flood === 'ping') client.ping(() => {})
-        else client.settings({ initialWindowSize: 65_535 })
-        await wait(1)
-      }
-      await closed
+  test.each(['ping', 'settings'] as const)('a flood of %s ends the connection', async flood => {
+    const server = await openTls({ limits: { controlFramesPerMinute: 50 } })
+    const client = await session(server.port)
+    const closed = once(client, 'close')
+    while (!client.destroyed) {
+      if (flood === 'ping') client.ping(() => {})
+      else client.settings({ initialWindowSize: 65_535 })
+      await setImmediate()
     }
+    await closed
   })
 
   test('streams that are opened and taken back at once, again and again, end the connection', async () => {
-    const door = await openTls({
+    const server = await openTls({
       limits: { resetsBurst: 20, resetsPerSecond: 1 },
       paths: app => app.get('/wait', async c => wait(100, c.json({}))),
     })
-    const client = await session(door.port)
+    const client = await session(server.port)
     const closed = new Promise(resolve => client.once('close', resolve))
     for (let i = 0; i < 100 && !client.destroyed; i++) {
       const streams = Array.from({ length: 5 }, () => {
         const stream = client.request({ ':authority': NAME, ':path': '/wait' })
         return stream.on('error', () => {})
       })
-      await wait(5)
+      await drainEventLoop()
       for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL)
-      await wait(5)
+      await drainEventLoop()
     }
     await closed
-    expect(door.asked.length).toBeLessThan(100)
+    expect(server.asked.length).toBeLessThan(100)
   })
 
   test('too many requests at once wait or are refused by the protocol', async () => {
+    const gate = Promise.withResolvers<void>()
     let atOnce = 0
     let most = 0
-    const door = await openTls({
+    const server = await openTls({
       limits: { streamsMax: 5 },
       paths: app =>
         app.get('/wait', async c => {
           most = Math.max(most, ++atOnce)
-          await wait(20)
+          await gate.promise
           atOnce--
           return c.json({})
         }),
     })
-    const client = await session(door.port)
-    await once(client, 'remoteSettings').catch(() => {})
-    await Promise.all(Array.from({ length: 20 }, () => ask(client, { ':path': '/wait' })))
-    expect(most).toBeLessThanOrEqual(5)
+    const client = await session(server.port)
+    await once(client, 'remoteSettings')
+    const all = Array.from({ length: 20 }, () => ask(client, { ':path': '/wait' }))
+    await waitUntil(() => atOnce === 5)
+    await drainEventLoop()
+    gate.resolve()
+    await Promise.all(all)
+    expect(most).toBe(5)
   })
 
   test('more headers than are allowed reach nobody', async () => {
-    const door = await openTls()
+    const server = await openTls()
     for (const headers of [
       Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`a${i}`, 'b'])),
       { a: 'x'.repeat(20_000) },
     ]) {
-      const client = await session(door.port)
+      const client = await session(server.port)
       const stream = client.request({ ':authority': NAME, ':path': '/ok', ...headers })
       const end = await Promise.race([
         once(stream, 'response').then(([got]) => got[':status'] as number),
@@ -265,12 +295,12 @@ describe('HTTP/2', () => {
       ]).catch(() => 'error')
       expect([431, 'error', 'closed']).toContain(end)
     }
-    expect(door.asked).toEqual([])
+    expect(server.asked).toEqual([])
   })
 
   test('a connection ends, gracefully, after as many requests as it may bring', async () => {
-    const door = await openTls({ limits: { requestsPerConnection: 3 } })
-    const client = await session(door.port)
+    const server = await openTls({ limits: { requestsPerConnection: 3 } })
+    const client = await session(server.port)
     const told = once(client, 'goaway')
     for (let i = 0; i < 3; i++) {
       expect(await ask(client, { ':path': '/ok' })).toMatchObject({ status: 200 })
@@ -284,7 +314,7 @@ describe('the files of a certificate', () => {
   function files(parts: { cert?: string; key?: string } = {}) {
     const folder = mkdtempSync(join(tmpdir(), 'ev-cert-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
-    const whole = { ...selfSigned(NAME), ...parts }
+    const whole = { ...serverCertificate(), ...parts }
     const named = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
     writeFileSync(named.cert, whole.cert)
     writeFileSync(named.key, whole.key)
@@ -309,8 +339,9 @@ describe('the files of a certificate', () => {
     ['no key', { key: 'hello' }, /key\.pem holds no private key that can be read.*password/],
     ['the key of another', { key: selfSigned(NAME).key }, /is not that of the certificate/],
   ])('that hold %s are refused with a sentence', (_, parts, says) => {
-    expect(fault(() => readCertificate(files(parts)))).toMatch(says)
-    expect(fault(() => readCertificate(files(parts)))).toMatch(/^bad_config: /)
+    const refused = fault(() => readCertificate(files(parts)))
+    expect(refused).toMatch(says)
+    expect(refused).toMatch(/^bad_config: /)
   })
 
   test('that are not there are named', () => {
@@ -323,9 +354,7 @@ describe('the files of a certificate', () => {
   test('are read again; what is bad is said once and changes nothing', async () => {
     const clock = fakeClock()
     const named = files()
-    const lines: string[] = []
-    const note = (message: string) => void lines.push(message)
-    const log = { debug: note, info: note, warn: note, error: note }
+    const { log, lines } = recordingLog()
     const renewed: Certificate[] = []
     const first = readCertificate(named)
     const renewal = watchCertificate(named, first, { clock, log }, one => void renewed.push(one))
@@ -335,11 +364,13 @@ describe('the files of a certificate', () => {
     writeFileSync(named.cert, fresh.cert)
     await clock.advance(20_000)
     expect(lines).toHaveLength(1)
-    expect(lines[0]).toMatch(/^the certificate stays as it was\. The key .* is not that of/)
+    expect(lines[0]?.message).toMatch(
+      /^the certificate stays as it was\. The key .* is not that of/,
+    )
     writeFileSync(named.key, fresh.key)
     await clock.advance(5_000)
     expect(renewed.map(({ cert }) => cert)).toEqual([fresh.cert])
-    expect(lines[1]).toBe('the certificate was read again')
+    expect(lines[1]?.message).toBe('the certificate was read again')
     renewal.stop()
     expect(clock.pending).toBe(0)
   })
@@ -351,11 +382,9 @@ describe('the files of a certificate', () => {
       [3 * 86_400_000, 'expires soon'],
     ] as const) {
       const named = files(selfSigned(NAME, clock.now() + leftMs))
-      const lines: string[] = []
-      const note = (message: string) => void lines.push(message)
-      const log = { debug: note, info: note, warn: note, error: note }
+      const { log, lines } = recordingLog()
       watchCertificate(named, readCertificate(named), { clock, log }, () => {}).stop()
-      expect(lines).toEqual([expect.stringContaining(says)])
+      expect(lines).toMatchObject([{ message: expect.stringContaining(says) }])
     }
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { metricsApp } from '../../../src/http/watch/metrics-app.ts'
+import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
-import { addRoom, codeOf } from '../room.ts'
 
 const LOCAL = { ip: '127.0.0.1', key: null }
 
@@ -32,7 +32,7 @@ describe('who may see metrics', () => {
 describe('metrics', () => {
   test('count requests by the path as it was declared, and refusals by limit', async () => {
     const h = await createTestService({ plan: 'free' })
-    addRoom(h, '/v1/room/:id')
+    addGuardedRoute(h, '/v1/room/:id')
     for (let n = 0; n < 12; n++) await h.request(`/v1/room/${n}`, { body: {} })
     for (let n = 0; n < 5; n++) await h.request(`/v1/unknown/${n}`)
     const text = await (await h.request('/metrics', LOCAL)).text()

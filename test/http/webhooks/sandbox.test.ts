@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { limitOf } from '../room.ts'
-import { endpoint, onlyDelivery } from './endpoint.ts'
+import { limitOf } from '../../support/guarded-route.ts'
+import { endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
 
 const WEBHOOK = { url: 'https://app.test/hook', events: ['batch.completed'] }
 const RECOVERY = { since: '2026-05-01T00:00:00Z' }

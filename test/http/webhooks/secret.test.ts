@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
-import { codeOf } from '../room.ts'
-import { type Created, endpoint } from './endpoint.ts'
+import { codeOf } from '../../support/guarded-route.ts'
+import { type Created, endpoint } from '../../support/webhook-endpoint.ts'
 
 const NEXT_DAY = '2026-06-02T12:00:00.000Z'
 

@@ -2,11 +2,11 @@ import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { createSeal } from '../../../src/base/seal.ts'
+import { codeOf, limitOf } from '../../support/guarded-route.ts'
 import { countedRandom } from '../../support/random.ts'
 import { waitUntil } from '../../support/wait.ts'
+import { endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
 import { answered } from '../../support/webhook-transport.ts'
-import { codeOf, limitOf } from '../room.ts'
-import { endpoint, onlyDelivery } from './endpoint.ts'
 
 const POST = { method: 'POST' }
 const SANDBOX = { 'X-EV-Sandbox': 'true' }

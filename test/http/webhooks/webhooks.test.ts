@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { EVENT_KINDS } from '../../../src/hook/event.ts'
 import { batchCompleted, batchFailed, quotaData } from '../../../src/hook/event-data.ts'
 import { createTestService } from '../../support/service.ts'
-import { endpoint } from './endpoint.ts'
+import { endpoint } from '../../support/webhook-endpoint.ts'
 
 const PUBLIC = { 'app.test': { A: ['8.8.8.8'] }, 'inside.test': { A: ['10.0.0.7'] } }
 const NEW = { url: 'https://app.test/hook', events: ['batch.completed'], active: true }

@@ -12,7 +12,7 @@ import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
-import { resultOf } from '../results.ts'
+import { resultOf } from '../../support/result.ts'
 
 const PLANS = plansWith({ free: { creditsPerDay: 20 } })
 const FREE = planNamed(PLANS, 'free')

@@ -10,7 +10,7 @@ import {
   slowPost,
   type TestDelivery,
 } from '../../support/webhook-delivery.ts'
-import { verify } from './receiver.ts'
+import { verify } from '../../support/webhook-signature.ts'
 
 describe('the secret', () => {
   test('may be rotated under load: each letter is taken with the old or the new one, and none is lost', async () => {

@@ -6,8 +6,8 @@ import { TURNS_MAX } from '../../../src/work/deliver/turn-places.ts'
 import type { Letter } from '../../../src/work/post/post.ts'
 import { drainEventLoop, waitUntil } from '../../support/wait.ts'
 import { createTestDelivery, SECRET, slowPost } from '../../support/webhook-delivery.ts'
+import { verify } from '../../support/webhook-signature.ts'
 import { answered } from '../../support/webhook-transport.ts'
-import { verify } from './receiver.ts'
 
 describe('an event', () => {
   test('goes out within half a second, signed, as the bytes that were kept', async () => {

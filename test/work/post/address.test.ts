@@ -3,8 +3,8 @@ import { networkInterfaces } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { faultOfDestination } from '../../../src/hook/destination.ts'
 import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { openPost, openReceiver } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
-import { openPost, openReceiver } from './office.ts'
 
 const HAS_IPV6 = Object.values(networkInterfaces()).some(list =>
   list?.some(({ address }) => address === '::1'),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Told } from '../../support/http-receiver.ts'
+import { openPost, openReceiver, sendOne } from '../../support/https-post.ts'
 import { waitUntil } from '../../support/wait.ts'
-import { openPost, openReceiver, sendOne } from './office.ts'
 
 const TOO_MUCH = 'The receiver sent far more than an answer.'
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'

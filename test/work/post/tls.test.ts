@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { openPost, openReceiver, sendOne } from '../../support/https-post.ts'
 import { zone } from '../../support/zone.ts'
-import { openPost, openReceiver, sendOne } from './office.ts'
 
 describe('TLS', () => {
   test.each([

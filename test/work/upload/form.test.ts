@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type FormRules, receiveForm } from '../../../src/work/upload/form.ts'
 import { storeBody } from '../../../src/work/upload/store-bytes.ts'
-import { FORM, form } from '../../http/verify/list/form.ts'
 import { tempFolder } from '../../support/database.ts'
+import { FORM, form } from '../../support/list-form.ts'
 
 // What the API says of a form that is wrong is tested with its path (test/http/verify/list/file.test.ts).
 

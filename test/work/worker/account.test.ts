@@ -7,7 +7,7 @@ import { startJob } from '../../../src/store/job/course.ts'
 import type { Books } from '../../../src/work/books/books.ts'
 import type { Entries } from '../../../src/work/books/entries.ts'
 import { knows } from '../../support/engine.ts'
-import { works } from '../works.ts'
+import { createTestWorker } from '../../support/worker.ts'
 
 /** Notes what is entered, and settles it as if each result cost a credit. */
 function notingBooks() {
@@ -43,7 +43,10 @@ const eventsOf = async ({ db }: Database) =>
 describe('a job of an account', () => {
   test('is entered in the books as it goes, and gives back what it held beyond that', async () => {
     const { books, entered } = notingBooks()
-    const { worker, submit, finished, database } = await works({ script: knows('ann'), books })
+    const { worker, submit, finished, database } = await createTestWorker({
+      script: knows('ann'),
+      books,
+    })
     const credits = { accountId: 'acc_a', period: DAY }
     await write(database, trx => holdCredits(trx, { ...credits, amount: 5, limit: 10 }))
     const texts = ['ann@a.test', 'gone@a.test', 'no address', 'ann@a.test']
@@ -64,7 +67,7 @@ describe('a job of an account', () => {
   })
 
   test('tells that it is finished in the transaction that finishes it, once', async () => {
-    const { worker, submit, finished, database } = await works({ script: knows('ann') })
+    const { worker, submit, finished, database } = await createTestWorker({ script: knows('ann') })
     await subscribe(database)
     await submit('job_1', ['ann@a.test', 'gone@a.test', 'no address'])
     await submit('job_2', ['x'])
@@ -83,7 +86,10 @@ describe('a job of an account', () => {
 
   test('of a single address is entered under its own id, and tells its result', async () => {
     const { books, entered } = notingBooks()
-    const { worker, submit, finished, database } = await works({ script: knows('ann'), books })
+    const { worker, submit, finished, database } = await createTestWorker({
+      script: knows('ann'),
+      books,
+    })
     await subscribe(database)
     await submit('ver_1', ['ann@a.test'], { type: 'single' })
     worker.take('ver_1')
@@ -111,7 +117,7 @@ describe('a job of an account', () => {
         await books.record(trx, entries)
       },
     } satisfies Pick<Books, 'record'> as unknown as Books
-    const house = await works({ script: knows('ann'), books: refusing })
+    const house = await createTestWorker({ script: knows('ann'), books: refusing })
     const { worker, submit, finished, database, reasons, failures, complaints } = house
     await subscribe(database)
     await submit('job_1', ['x', 'ann@a.test'])
@@ -136,7 +142,7 @@ describe('an item over which something inside ev fails', () => {
   function poisoned({
     engine,
     clock,
-  }: Pick<Awaited<ReturnType<typeof works>>, 'engine' | 'clock'>) {
+  }: Pick<Awaited<ReturnType<typeof createTestWorker>>, 'engine' | 'clock'>) {
     const asked: string[][] = []
     const probe = engine.probe.bind(engine)
     engine.probe = async (operator, inquiries, options) => {
@@ -153,7 +159,7 @@ describe('an item over which something inside ev fails', () => {
   }
 
   test('ends as that after three tries; those beside it get their results, and the job completes', async () => {
-    const house = await works({ script: knows('ann', 'bob') })
+    const house = await createTestWorker({ script: knows('ann', 'bob') })
     const { worker, submit, finished, reasons } = house
     const asked = poisoned(house)
     await submit('job_1', ['ann@a.test', 'poison@a.test', 'bob@a.test'])
@@ -171,7 +177,9 @@ describe('an item over which something inside ev fails', () => {
   })
 
   test('while it is looked at first has that for its result', async () => {
-    const { worker, submit, finished, engine, reasons } = await works({ script: knows('ann') })
+    const { worker, submit, finished, engine, reasons } = await createTestWorker({
+      script: knows('ann'),
+    })
     const routeOne = engine.routeOne.bind(engine)
     engine.routeOne = async (text, options) => {
       if (text.startsWith('poison@')) throw new Error('poison')
@@ -184,7 +192,7 @@ describe('an item over which something inside ev fails', () => {
   })
 
   test('while it is taken up anew is tried three times', async () => {
-    const { worker, submit, finished, engine, reasons, database } = await works({
+    const { worker, submit, finished, engine, reasons, database } = await createTestWorker({
       script: knows('ann'),
     })
     await submit('job_1', ['poison@a.test', 'ann@a.test'])
@@ -209,7 +217,7 @@ describe('an item over which something inside ev fails', () => {
 })
 
 test('a list that cannot be read is tried three times, and then ended as failed', async () => {
-  const { worker, submit, finished, database, complaints } = await works()
+  const { worker, submit, finished, database, complaints } = await createTestWorker()
   await submit('job_1', ['ann@a.test'])
   let tries = 0
   const select = database.db.selectFrom.bind(database.db)

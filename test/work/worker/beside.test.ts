@@ -7,7 +7,7 @@ import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts
 import { readJob } from '../../../src/store/job/jobs.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
-import { works } from '../works.ts'
+import { createTestWorker } from '../../support/worker.ts'
 
 const script = toRecipients(to => (isUnguessable(to) ? '550 5.1.1 No such user' : '250 2.1.5 Ok'))
 const users = (count: number) => Array.from({ length: count }, (_, n) => `u${n}@a.test`)
@@ -35,7 +35,7 @@ async function member(visits: { silent: number }) {
     },
   }
   let visit = 0
-  const home = await works({
+  const home = await createTestWorker({
     script: {
       greeting: () => (visit++ < visits.silent ? null : '220 mx.a.test ESMTP'),
       answer: script,

@@ -8,7 +8,7 @@ import { Lists } from '../../../src/work/crew/lists.ts'
 import { Claims } from '../../../src/work/probe/claim.ts'
 import { creditsToResume, resumeJob } from '../../../src/work/resume.ts'
 import { isUnguessable, toRecipients } from '../../support/engine.ts'
-import { works } from '../works.ts'
+import { createTestWorker } from '../../support/worker.ts'
 
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
@@ -32,7 +32,7 @@ const recipients = (lines: readonly string[]) =>
 
 describe('a job that is resumed', () => {
   test('has every row answered once: what has a result keeps it and is not asked again', async () => {
-    const { worker, submit, finished, database, mx, reasons, pass } = await works({
+    const { worker, submit, finished, database, mx, reasons, pass } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
     })
@@ -60,7 +60,7 @@ describe('a job that is resumed', () => {
   })
 
   test('at once, while its conversations still go on, has every row answered once', async () => {
-    const { worker, submit, finished, database, reasons, pass, failures } = await works({
+    const { worker, submit, finished, database, reasons, pass, failures } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '3', sessionsPerOperator: '3', sessionsPerSecond: '1' },
     })
@@ -83,7 +83,7 @@ describe('a job that is resumed', () => {
 
   test('asks greylisted rows when they are due', async () => {
     let isGrey = true
-    const { worker, submit, finished, database, pass, reasons } = await works({
+    const { worker, submit, finished, database, pass, reasons } = await createTestWorker({
       script: toRecipients(to => (isGrey ? LATER : isUnguessable(to) ? UNKNOWN : OK)),
     })
     await submit('job_1', ['ann@a.test'])
@@ -100,7 +100,9 @@ describe('a job that is resumed', () => {
   })
 
   test('after it failed is no failed one any more', async () => {
-    const { worker, submit, finished, database, clock } = await works({ script: takesAll })
+    const { worker, submit, finished, database, clock } = await createTestWorker({
+      script: takesAll,
+    })
     await submit('job_1', ['ann@a.test'])
     await startJob(database, 'job_1')
     await write(database, trx => failJob(trx, 'job_1', 'server_error', clock.now()))
@@ -110,7 +112,7 @@ describe('a job that is resumed', () => {
   })
 
   test('is not opened twice, nor when it goes on already', async () => {
-    const { submit, database } = await works()
+    const { submit, database } = await createTestWorker()
     await submit('job_1', ['ann@a.test'])
     expect(await resume(database)).toBeNull()
     await cancelJob(database, 'job_1')
@@ -123,7 +125,7 @@ describe('a job that is resumed', () => {
 })
 
 test('a list that is over claims nothing: whoever goes on with the job would wait for it in vain', async () => {
-  const { submit, database, engine, clock } = await works()
+  const { submit, database, engine, clock } = await createTestWorker()
   const job = await submit('job_1', ['ann@a.test'])
   const filed = [{ position: 1, operator: 'op', domain: 'a.test', route: '{}' }]
   await write(database, trx => fileItems(trx, { jobId: 'job_1', filed, now: clock.now() }))
@@ -138,7 +140,7 @@ test('a list that is over claims nothing: whoever goes on with the job would wai
 })
 
 test('a row that was filed meanwhile is not filed again', async () => {
-  const { submit, database, clock } = await works()
+  const { submit, database, clock } = await createTestWorker()
   await submit('job_1', ['ann@a.test'])
   const file = (operator: string) => {
     const filed = [{ position: 1, operator, domain: 'a.test', route: '{}' }]

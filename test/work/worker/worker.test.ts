@@ -6,7 +6,7 @@ import { deleteJob } from '../../../src/store/job/removal.ts'
 import { isUnguessable, knows, toRecipients } from '../../support/engine.ts'
 import { settled } from '../../support/job.ts'
 import { drainEventLoop } from '../../support/wait.ts'
-import { works } from '../works.ts'
+import { createTestWorker } from '../../support/worker.ts'
 
 const OK = '250 2.1.5 Ok'
 const UNKNOWN = '550 5.1.1 No such user'
@@ -22,7 +22,9 @@ const recipients = (lines: readonly string[]) =>
 
 describe('a worker with several jobs', () => {
   test('finishes each with its own results', async () => {
-    const { worker, submit, finished, reasons, complaints } = await works({ script: knows('ann') })
+    const { worker, submit, finished, reasons, complaints } = await createTestWorker({
+      script: knows('ann'),
+    })
     await submit('job_1', ['ann@a.test', 'gone@a.test', 'no address'])
     await submit('job_2', ['gone@a.test', 'ann@b.test'])
     await submit('job_3', [])
@@ -39,7 +41,7 @@ describe('a worker with several jobs', () => {
   })
 
   test('asks for all of them in one connection, each its share', async () => {
-    const { worker, submit, finished, mx } = await works({
+    const { worker, submit, finished, mx } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '10', sessionsPerOperator: '1' },
     })
@@ -55,7 +57,7 @@ describe('a worker with several jobs', () => {
   })
 
   test('keeps a small one from waiting behind large ones that came before it', async () => {
-    const { worker, submit, finished, progress, pass } = await works({
+    const { worker, submit, finished, progress, pass } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
     })
@@ -73,7 +75,7 @@ describe('a worker with several jobs', () => {
   })
 
   test('serves more of them than a connection takes in turn', async () => {
-    const { worker, submit, finished, mx } = await works({
+    const { worker, submit, finished, mx } = await createTestWorker({
       script: takesAll,
       flags: { recipientsPerSession: '2', sessionsPerOperator: '1' },
     })
@@ -87,7 +89,7 @@ describe('a worker with several jobs', () => {
 
   test('never has more connections at an operator than it allows, however many jobs', async () => {
     let most = 0
-    const { worker, submit, finished, mx } = await works({
+    const { worker, submit, finished, mx } = await createTestWorker({
       script: {
         answer: takesAll,
         greeting() {
@@ -105,7 +107,9 @@ describe('a worker with several jobs', () => {
   })
 
   test('routes a small one at once while a large one is being routed', async () => {
-    const { worker, submit, finished, reasons, progress } = await works({ script: knows() })
+    const { worker, submit, finished, reasons, progress } = await createTestWorker({
+      script: knows(),
+    })
     await submit(
       'job_1',
       Array.from({ length: 5_000 }, (_, n) => `no address ${n}`),
@@ -122,7 +126,7 @@ describe('a worker with several jobs', () => {
   })
 
   test('answers for a simulated one without asking anybody', async () => {
-    const { worker, submit, finished, reasons, mx } = await works()
+    const { worker, submit, finished, reasons, mx } = await createTestWorker()
     await submit('job_sbx_1', ['valid@a.test', 'invalid@a.test'], { sandbox: true })
     worker.take('job_sbx_1')
     await finished('job_sbx_1')
@@ -140,11 +144,12 @@ describe('a job that ends while it is worked on', () => {
   test.each(ends)(
     'as it is %s is asked for no more; another goes on in the same slot',
     async (_, end) => {
-      const { worker, submit, finished, database, mx, reasons, failures, pass } = await works({
-        // Nobody at a.test says anything: its conversation hangs.
-        script: toRecipients((_, { to: { host } }) => (host === 'mx.a.test' ? null : OK)),
-        flags: { recipientsPerSession: '5', sessionsPerOperator: '1', concurrency: '1' },
-      })
+      const { worker, submit, finished, database, mx, reasons, failures, pass } =
+        await createTestWorker({
+          // Nobody at a.test says anything: its conversation hangs.
+          script: toRecipients((_, { to: { host } }) => (host === 'mx.a.test' ? null : OK)),
+          flags: { recipientsPerSession: '5', sessionsPerOperator: '1', concurrency: '1' },
+        })
       await submit('job_1', many(20, 'a.test'))
       worker.take('job_1')
       await pass(8 * SECOND)
@@ -170,10 +175,11 @@ describe('a job that ends while it is worked on', () => {
   test.each(ends)(
     'as it is %s by another process is found out with its next result',
     async (_, end) => {
-      const { worker, submit, database, reasons, finished, failures, pass } = await works({
-        script: takesAll,
-        flags: { recipientsPerSession: '2', sessionsPerOperator: '1', sessionsPerSecond: '1' },
-      })
+      const { worker, submit, database, reasons, finished, failures, pass } =
+        await createTestWorker({
+          script: takesAll,
+          flags: { recipientsPerSession: '2', sessionsPerOperator: '1', sessionsPerSecond: '1' },
+        })
       await submit('job_1', many(30, 'a.test'))
       await submit('job_2', many(10, 'a.test'))
       for (const id of ['job_1', 'job_2']) worker.take(id)
@@ -194,7 +200,7 @@ describe('a job that ends while it is worked on', () => {
     const begins = new Promise<void>(resolve => {
       begun = resolve
     })
-    const { worker, submit, finished, database, mx, reasons, clock } = await works({
+    const { worker, submit, finished, database, mx, reasons, clock } = await createTestWorker({
       script: toRecipients(to => {
         begun()
         return isUnguessable(to) ? UNKNOWN : OK
@@ -224,7 +230,7 @@ test('a list that has all connections of an operator leaves one for whoever wait
     await new Promise<void>(resolve => void house.clock.after(500, resolve))
     return OK
   }
-  const house = await works({
+  const house = await createTestWorker({
     script: { answer: slowly },
     flags: { sessionsPerOperator: '1', recipientsPerSession: '40' },
   })
@@ -243,7 +249,7 @@ describe('who waits for a change', () => {
   const never = new AbortController().signal
 
   test('hears of the next commit of that job', async () => {
-    const { worker, submit, clock } = await works({ script: knows('ann') })
+    const { worker, submit, clock } = await createTestWorker({ script: knows('ann') })
     await submit('job_1', ['x', 'ann@a.test'])
     worker.take('job_1')
     expect(await settled(clock, worker.changed('job_1', never))).toMatchObject({ done: 1 })
@@ -253,7 +259,9 @@ describe('who waits for a change', () => {
   })
 
   test('hears at once of a job that is finished, or cancelled meanwhile', async () => {
-    const { worker, submit, database, pass } = await works({ zone: { 'n.test': 'never' } })
+    const { worker, submit, database, pass } = await createTestWorker({
+      zone: { 'n.test': 'never' },
+    })
     await submit('job_1', ['ann@n.test'])
     worker.take('job_1')
     const waiting = worker.changed('job_1', never)
@@ -266,7 +274,7 @@ describe('who waits for a change', () => {
   })
 
   test('hears nothing when it gives up, or the worker stops', async () => {
-    const { worker, submit } = await works({ zone: { 'n.test': 'never' } })
+    const { worker, submit } = await createTestWorker({ zone: { 'n.test': 'never' } })
     await submit('job_1', ['ann@n.test'])
     const patience = new AbortController()
     const [patient, other] = [
@@ -283,7 +291,7 @@ describe('who waits for a change', () => {
 })
 
 test('a worker that stops leaves what is not done to the next, which asks nobody twice', async () => {
-  const { worker, begin, submit, clock, mx, database, reasons, pass } = await works({
+  const { worker, begin, submit, clock, mx, database, reasons, pass } = await createTestWorker({
     script: takesAll,
     flags: { recipientsPerSession: '5', sessionsPerOperator: '1', sessionsPerSecond: '1' },
   })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { holdCredits } from '../../../../src/store/account/credits.ts'
 import { write } from '../../../../src/store/database.ts'
-import { limitOf } from '../../room.ts'
-import { fileHouse, form } from './form.ts'
+import { limitOf } from '../../../support/guarded-route.ts'
+import { fileHouse, form } from '../../../support/list-form.ts'
 
 async function house(options: Parameters<typeof fileHouse>[0] = {}) {
   const home = await fileHouse(options)

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { clearUploads, uploads } from '../../../../src/http/verify/list/upload.ts'
 import { tempFolder } from '../../../support/database.ts'
+import { FORM, form, fileHouse as house } from '../../../support/list-form.ts'
 import { countedRandom } from '../../../support/random.ts'
-import { FORM, form, fileHouse as house } from './form.ts'
 
 describe('POST /v1/verify/file', () => {
   test('makes a job of a file, and says what it found in it', async () => {

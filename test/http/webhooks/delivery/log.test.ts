@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { codeOf } from '../../../support/guarded-route.ts'
+import { type Created, endpoint, onlyDelivery } from '../../../support/webhook-endpoint.ts'
 import { answered } from '../../../support/webhook-transport.ts'
-import { codeOf } from '../../room.ts'
-import { type Created, endpoint, onlyDelivery } from '../endpoint.ts'
 
 type Page = { items: Created[]; next_cursor: string | null; has_more: boolean }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { codeOf } from '../../room.ts'
-import { endpoint, onlyDelivery } from '../endpoint.ts'
+import { codeOf } from '../../../support/guarded-route.ts'
+import { endpoint, onlyDelivery } from '../../../support/webhook-endpoint.ts'
 
 const POST = { method: 'POST' }
 const LONG_AGO = { since: '2026-05-01T00:00:00Z' }

@@ -1,10 +1,10 @@
 import { type ClientOptions, EvClient, type Seen } from '../../src/client/client.ts'
-import type { createTestService } from '../support/service.ts'
+import type { createTestService } from './service.ts'
 
 type House = Awaited<ReturnType<typeof createTestService>>
 
 /** A client of the real API, which is asked without a port. */
-export function near(
+export function createInProcessClient(
   { app, key, settled }: House,
   options: Partial<ClientOptions> & { readonly lose?: number } = {},
 ) {

@@ -1,9 +1,9 @@
-import type { EventKind } from '../../../src/hook/event.ts'
-import { write } from '../../../src/store/database.ts'
-import { nextDeliveries, recordAttempts } from '../../../src/store/event/deliveries.ts'
-import { emit } from '../../../src/store/event/events.ts'
-import { makeAttempt } from '../../../src/work/deliver/attempt.ts'
-import { createTestService } from '../../support/service.ts'
+import type { EventKind } from '../../src/hook/event.ts'
+import { write } from '../../src/store/database.ts'
+import { nextDeliveries, recordAttempts } from '../../src/store/event/deliveries.ts'
+import { emit } from '../../src/store/event/events.ts'
+import { makeAttempt } from '../../src/work/deliver/attempt.ts'
+import { createTestService, idleDeliveries } from './service.ts'
 
 type HouseOptions = Parameters<typeof createTestService>[0]
 
@@ -17,8 +17,8 @@ export type Created = {
 export async function endpoint(change: object = {}, options: HouseOptions = {}) {
   const wakes: number[] = []
   const deliveries = {
+    ...idleDeliveries(),
     wake: () => void wakes.push(home.clock.now()),
-    status: () => ({ underWay: 0, delivered: 0, retried: 0, failed: 0 }),
   }
   const home = await createTestService({
     ...{ engine: { zone: { 'app.test': { A: ['8.8.8.8'] } } }, ...options },

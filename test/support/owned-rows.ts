@@ -3,8 +3,8 @@ import { countUsage } from '../../src/store/account/usage.ts'
 import { write } from '../../src/store/database.ts'
 import { emit } from '../../src/store/event/events.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
-import type { createTestService } from '../support/service.ts'
-import { seedJob } from './jobs/seed.ts'
+import { seedJob } from './job-rows.ts'
+import type { createTestService } from './service.ts'
 
 type House = Pick<Awaited<ReturnType<typeof createTestService>>, 'database' | 'clock' | 'random'>
 
@@ -14,7 +14,7 @@ export const WEBHOOK = {
 }
 
 /** Gives the first account one of everything: `job_a`, `wh_a`, `ver_a`, and a delivery, whose ID it gives. */
-export async function furnish({ database, clock, random }: House): Promise<string> {
+export async function addOneOfEverything({ database, clock, random }: House): Promise<string> {
   await seedJob(database, { texts: ['valid@a.example'] })
   const now = clock.now()
   return write(database, async trx => {

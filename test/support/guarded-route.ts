@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import type { Env } from '../../src/http/context.ts'
 import { type GuardRule, guard } from '../../src/http/guard/guard.ts'
 import { newRouter } from '../../src/http/router.ts'
-import type { createTestService } from '../support/service.ts'
+import type { createTestService } from './service.ts'
 
 type House = Awaited<ReturnType<typeof createTestService>>
 
@@ -14,7 +14,7 @@ type RoomOptions = Partial<GuardRule> & {
 }
 
 /** Adds a path of our own behind a guard, before the first request; it answers with what it was sent. */
-export function addRoom({ app, service }: House, path: string, o: RoomOptions = {}): void {
+export function addGuardedRoute({ app, service }: House, path: string, o: RoomOptions = {}): void {
   const { method = 'post', handler = echo, middleware = [], ...rule } = o
   const given = { scope: 'verify:single', counts: null, bodyMax: 1_000, ...rule } as const
   app.route('/', newRouter().on([method], [path], ...guard(service, given), ...middleware, handler))

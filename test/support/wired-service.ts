@@ -11,10 +11,11 @@ import { createKey } from '../../src/store/account/keys.ts'
 import { write } from '../../src/store/database.ts'
 import { listPlan } from '../../src/wire.ts'
 import { wireService } from '../../src/wire-service.ts'
-import { tempFolder } from '../support/database.ts'
+import { tempFolder } from './database.ts'
+import { unlimitedKey } from './service.ts'
 
 /** The whole service, which works on jobs, without a port; and the key of an account. */
-export async function service() {
+export async function createWiredService() {
   const dataDir = tempFolder()
   const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
   const house = await wireService(
@@ -33,8 +34,8 @@ export async function service() {
   await write(house.service.database, async trx => {
     await createAccount(trx, { id: 'acc_1', name: 'test', plan: 'enterprise', now })
     await createKey(trx, {
-      ...{ id: 'key_1', accountId: 'acc_1', name: 'test', secret, scopes: ['*'], now },
-      ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+      ...unlimitedKey(),
+      ...{ id: 'key_1', secret, now },
     })
   })
   const fetch: NonNullable<ClientOptions['fetch']> = async (url, init) =>

@@ -1,30 +1,32 @@
 import { onTestFinished } from 'vitest'
-import type { Clock } from '../../../src/base/clock.ts'
-import { addressJudge } from '../../../src/smtp/public-address.ts'
-import { httpsPost } from '../../../src/work/post/https-post.ts'
-import type { Post, Receipt } from '../../../src/work/post/post.ts'
-import { testAuthority } from '../../support/certificate.ts'
-import { type FakeClock, fakeClock } from '../../support/clock.ts'
-import { type Receiver, type ReceiverOptions, startReceiver } from '../../support/http-receiver.ts'
-import { type Zone, zone } from '../../support/zone.ts'
+import { type Clock, MINUTE } from '../../src/base/clock.ts'
+import { addressJudge } from '../../src/smtp/public-address.ts'
+import { httpsPost } from '../../src/work/post/https-post.ts'
+import type { Post, Receipt } from '../../src/work/post/post.ts'
+import { testAuthority } from './certificate.ts'
+import { type FakeClock, fakeClock } from './clock.ts'
+import { type Receiver, type ReceiverOptions, startReceiver } from './http-receiver.ts'
+import { type Zone, zone } from './zone.ts'
 
-type OfficeOptions = {
+type TestPostOptions = {
   readonly clock?: Clock
   /** What may be dialled that is not public. */
   readonly allowed?: readonly string[]
   readonly resolver?: Zone
+  /** Long when left out: a busy machine must not lose a connection between two letters. */
+  readonly idleMs?: number
 }
 
 export const BODY = '{"event":"batch.completed","data":{}}'
 
 /** A post that believes the tests' authority and knows `hook.example` at 127.0.0.1, closed with the test. */
 export function openPost(
-  options: OfficeOptions = {},
+  options: TestPostOptions = {},
 ): Post & { to(url: string): Promise<Receipt> } {
-  const { clock = fakeClock(), allowed = ['127.0.0.1'] } = options
+  const { clock = fakeClock(), allowed = ['127.0.0.1'], idleMs = MINUTE } = options
   const resolver = options.resolver ?? zone({ 'hook.example': { A: ['127.0.0.1'] } })
   const ca = testAuthority().cert
-  const post = httpsPost({ clock, resolver, mayDial: addressJudge(allowed), ca })
+  const post = httpsPost({ clock, resolver, mayDial: addressJudge(allowed), ca, idleMs })
   onTestFinished(() => post.close())
   const to = (url: string) =>
     post.send({ url, headers: { 'content-type': 'application/json', 'x-ev': 'a b' }, body: BODY })

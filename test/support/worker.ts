@@ -8,8 +8,8 @@ import type { Result } from '../../src/verdict/verdict.ts'
 import { wireEngine } from '../../src/wire.ts'
 import type { Books } from '../../src/work/books/books.ts'
 import { startWorker, type WorkerParts } from '../../src/work/start-worker.ts'
-import { createJobDeps, type JobDepsOptions, settled } from '../support/job.ts'
-import { drainEventLoop } from '../support/wait.ts'
+import { createJobDeps, type JobDepsOptions, settled } from './job.ts'
+import { drainEventLoop } from './wait.ts'
 
 type Works = JobDepsOptions & {
   readonly books?: Books
@@ -21,7 +21,7 @@ const STEP_MS = 50
 type Owner = NonNullable<NewJob['owner']>
 
 /** A worker as a service has it, with jobs of an account, and the mail that they meet. */
-export async function works({ books, parts = {}, ...given }: Works = {}) {
+export async function createTestWorker({ books, parts = {}, ...given }: Works = {}) {
   const around = await createJobDeps(given)
   const { clock, database, doors } = around
   const config = around.configWith()

@@ -1,11 +1,11 @@
-import { sandboxResult } from '../../../src/engine/sandbox.ts'
-import { toEntry } from '../../../src/job/submission.ts'
-import { type Database, write } from '../../../src/store/database.ts'
-import { countResults, startJob } from '../../../src/store/job/course.ts'
-import { recordResults } from '../../../src/store/job/items.ts'
-import { createJob, type Job, type NewJob, readJob } from '../../../src/store/job/jobs.ts'
-import { addItems, queueJobIn } from '../../../src/store/job/loading.ts'
-import { classOf, isFailure } from '../../../src/verdict/verdict.ts'
+import { sandboxResult } from '../../src/engine/sandbox.ts'
+import { toEntry } from '../../src/job/submission.ts'
+import { type Database, write } from '../../src/store/database.ts'
+import { countResults, startJob } from '../../src/store/job/course.ts'
+import { recordResults } from '../../src/store/job/items.ts'
+import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
+import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
+import { classOf, isFailure } from '../../src/verdict/verdict.ts'
 
 export type Seed = Partial<NonNullable<NewJob['owner']>> & {
   readonly id?: string

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { Letter } from '../../../src/work/post/post.ts'
+import type { Letter } from '../../src/work/post/post.ts'
 
 /**
  * Whether a receiver that knows a secret takes a letter by Standard Webhooks; whatever the time is, which the package

@@ -4,36 +4,31 @@ import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { Hono } from 'hono'
 import { afterEach } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
-import { type Log, silentLog } from '../../../src/base/log.ts'
-import { systemRandom } from '../../../src/base/random.ts'
-import { SERVER_LIMITS, type ServerLimits } from '../../../src/http/server/limits.ts'
-import { type HttpServer, startServer } from '../../../src/http/server/server.ts'
-import type { Certificate } from '../../../src/http/server/tls/certificate.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { type Log, silentLog } from '../../src/base/log.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { SERVER_LIMITS, type ServerLimits } from '../../src/http/server/limits.ts'
+import { type HttpServer, startServer } from '../../src/http/server/server.ts'
+import type { Certificate } from '../../src/http/server/tls/certificate.ts'
+import type { FakeClock } from './clock.ts'
 
-/** As the true ones, but none longer than a test may take. */
-export const SHORT: Partial<ServerLimits> = {
-  headersMs: 150,
-  bodyMs: 150,
-  listBodyMs: 300,
-  checkMs: 20,
-  stallMs: 200,
-  keepAliveMs: 150,
-  tlsHandshakeMs: 200,
-  lingerMs: 100,
-}
-
-export type Door = HttpServer & {
-  /** Sends bytes and gives all that comes back until the server closes. */
+export type TestHttpServer = HttpServer & {
+  /** Sends bytes and gives everything received until the server closes the connection. */
   send(...parts: readonly (string | Uint8Array)[]): Promise<string>
-  /** Opens a connection; whoever closes it, it does not outlive the test. */
+  /** Opens a connection, which is destroyed after the test. */
   open(): Promise<Socket>
   /** Paths that the app was asked for. */
   readonly asked: string[]
 }
 
-export type DoorOptions = {
+export type TestHttpServerOptions = {
+  /**
+   * In place of those in production. A test shortens the one it is about and no other: under a
+   * general short limit a busy machine would lose connections that the test needs.
+   */
   readonly limits?: Partial<ServerLimits>
+  /** Time for what the server times itself. What Node times (headers, silence) is in real time. */
+  readonly clock?: FakeClock
   readonly certificate?: Certificate
   readonly mayBePlain?: (ip: string) => boolean
   readonly log?: Log
@@ -49,21 +44,25 @@ afterEach(async () => {
 })
 
 /** A server on loopback with a small app: /ok says so, /echo gives the length of the body. */
-export async function openDoor(options: DoorOptions = {}): Promise<Door> {
+export async function openHttpServer(options: TestHttpServerOptions = {}): Promise<TestHttpServer> {
   const asked: string[] = []
   const server = await startServer({
     fetch: appOf(asked, options.paths).fetch,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     random: systemRandom,
     log: options.log ?? silentLog,
-    limits: { ...SERVER_LIMITS, ...SHORT, ...options.limits },
+    limits: { ...SERVER_LIMITS, ...options.limits },
     headers: () => ({ 'x-ratelimit-limit': '100' }),
     mayBePlain: options.mayBePlain ?? (() => true),
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     certificate: options.certificate ?? null,
   })
-  ends.push(() => server.stop(0))
+  ends.push(async () => {
+    const stopped = server.stop(0)
+    await options.clock?.advance(0)
+    await stopped
+  })
   const open = async () => {
     const socket =
       options.certificate === undefined
@@ -82,7 +81,7 @@ export async function openDoor(options: DoorOptions = {}): Promise<Door> {
   return { ...server, open, send, asked }
 }
 
-function appOf(asked: string[], paths: DoorOptions['paths']): Hono {
+function appOf(asked: string[], paths: TestHttpServerOptions['paths']): Hono {
   const app = new Hono()
   app.use(async (c, next) => {
     asked.push(c.req.path)
@@ -105,8 +104,8 @@ export type Answer = {
   readonly json: Readonly<Record<string, unknown>>
 }
 
-/** One answer with a JSON body of a known length, and what follows it. */
-export function answerOf(received: string): Answer & { readonly rest: string } {
+/** Parses one answer with a JSON body of a known length; `rest` is what follows it. */
+export function parseAnswer(received: string): Answer & { readonly rest: string } {
   const [head = '', ...bodies] = received.split('\r\n\r\n')
   const [first = '', ...lines] = head.split('\r\n')
   const headers = Object.fromEntries(

@@ -26,7 +26,10 @@ export type Reply =
 export const ATTEMPT_MS = 1_000_000
 
 /** A client whose service follows a script; the last reply goes on for ever. Waits are over at once and noted. */
-export function far(script: readonly Reply[], options: Partial<ClientOptions> = {}) {
+export function createScriptedClient(
+  script: readonly Reply[],
+  options: Partial<ClientOptions> = {},
+) {
   const asked: Asked[] = []
   const waits: number[] = []
   /** Ends the time of the attempt that runs. */

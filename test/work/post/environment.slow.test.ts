@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom as random } from '../../../src/base/random.ts'
 import type { Receipt } from '../../../src/work/post/post.ts'
 import type { Receiver } from '../../support/http-receiver.ts'
-import { openReceiver } from './office.ts'
+import { openReceiver } from '../../support/https-post.ts'
 
 const run = promisify(execFile)
 const SENDER = join(import.meta.dirname, 'send-once.ts')

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createTestService, type RequestOptions } from '../../../support/service.ts'
+import { createTestService, type RequestOptions } from './service.ts'
 
 const PATH = '/v1/verify/file'
 const BOUNDARY = '----ev'
