@@ -8,6 +8,7 @@ import { openPaces, type Paces } from '../../src/store/cluster/pace/paces.ts'
 import type { StoredPace } from '../../src/store/cluster/pace/stored.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { tempPostgres } from './database.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { waitUntil } from './wait.ts'
 
 export const ROW: PaceRow = {
@@ -56,7 +57,9 @@ async function process(url: string, first: string): Promise<Process> {
     member = id
   }
   await join(first)
-  const paces = openPaces({ database, log: silentLog, member: () => member })
+  const paces = openPaces({
+    ...{ database, log: silentLog, member: () => member, timings: FAST_TIMINGS.paces },
+  })
   onTestFinished(async () => {
     await paces.close()
     await database.close()

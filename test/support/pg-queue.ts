@@ -4,8 +4,10 @@ import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { bossQueue } from '../../src/queue/boss-queue.ts'
 import type { Queue } from '../../src/queue/queue.ts'
+import type { QueueTimings } from '../../src/queue/queue-timings.ts'
 import { namingClient } from '../../src/store/postgres/client.ts'
 import { tempPostgres } from './database.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
 
 /** The URL of a PostgreSQL database in which nobody has put anything yet. */
@@ -16,12 +18,17 @@ export async function emptyPostgres(): Promise<string> {
 }
 
 /** A queue as a process of its own would have it; closed with the test. */
-export async function openQueue(url: string, log: Log = silentLog): Promise<Queue> {
+export async function openQueue(
+  url: string,
+  log: Log = silentLog,
+  timings: QueueTimings = FAST_TIMINGS.queue,
+): Promise<Queue> {
   const queue = await bossQueue({
     url,
     clock: systemClock,
     random: systemRandom,
     log,
+    timings,
     Client: namingClient(systemClock),
   })
   onTestFinished(() => queue.close())
@@ -33,4 +40,16 @@ export const entriesIn = (url: string) =>
   ask<{ id: string; name: string; singleton_key: string; state: string; retry_count: number }>(
     url,
     'select * from ev_boss.job',
+  )
+
+/**
+ * Makes pg-boss take the worker of an entry for dead at its next monitoring: its last heartbeat was
+ * long ago. Ours cannot be shorter than the 10 s that pg-boss requires.
+ */
+export const loseHeartbeat = (url: string, key: string) =>
+  ask(
+    url,
+    `update ev_boss.job set heartbeat_on = now() - interval '1 minute'
+    where singleton_key = $1 and state = 'active'`,
+    [key],
   )
