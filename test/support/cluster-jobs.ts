@@ -13,6 +13,7 @@ import { createWebhook } from '../../src/store/event/webhooks.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
 import { resultPage } from '../../src/store/job/results.ts'
+import type { Timings } from '../../src/timings.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
 import { listPlan } from '../../src/wire.ts'
 import { type WorkHouse, wireWork } from '../../src/wire-work.ts'
@@ -27,10 +28,11 @@ export type Mail = {
   readonly script: MxScript | NonNullable<MxScript['answer']>
   /** Domains with an exchanger of their own: `d0.test`, `d1.test` … */
   readonly domains: number
+  readonly timings?: Timings
 }
 
 /** A PostgreSQL of its own, and the mail that all who work on it meet. */
-export async function cluster({ script, domains }: Mail) {
+export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail) {
   const url = await tempPostgres()
   const database = await openDatabase(url, systemClock)
   onTestFinished(() => database.close())
@@ -73,7 +75,7 @@ export async function cluster({ script, domains }: Mail) {
       { resolver, dial, log },
       {
         ...{ databaseUrl: url, baseUrl: 'https://ev.test', version: '0.0.0' },
-        ...{ timings: FAST_TIMINGS, role: 'worker' as const },
+        ...{ timings, role: 'worker' as const },
         lists: openLists(listPlan(config)),
       },
     )

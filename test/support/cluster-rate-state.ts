@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { Pace, type PaceRow } from '../../src/probe/pace.ts'
 import type { Answer } from '../../src/smtp/answer.ts'
@@ -35,6 +35,8 @@ export type Process = {
   readonly pace: (operator?: string, row?: Partial<PaceRow>, egress?: string) => Pace
   /** Joins anew under another ID, as who was buried does. */
   join(id: string): Promise<void>
+  /** Resolves when it has looked `times` more times for what others changed. */
+  looked(times: number): Promise<void>
   /** Somebody buries it; it does not know. */
   die(): Promise<void>
 }
@@ -50,7 +52,15 @@ export async function processes(count: number, given?: string, prefix = 'm'): Pr
 type Several = Process[] & { readonly 0: Process; readonly 1: Process }
 
 async function process(url: string, first: string): Promise<Process> {
-  const database = await openDatabase(url, systemClock)
+  const { lookMs, lookSoonMs } = FAST_TIMINGS.paces
+  let looks = 0
+  const after: Clock['after'] = (delayMs, callback) =>
+    systemClock.after(delayMs, () => {
+      // A look sleeps for one of these.
+      if (delayMs === lookMs || delayMs === lookSoonMs) looks++
+      callback()
+    })
+  const database = await openDatabase(url, { ...systemClock, after })
   let member = first
   const join = async (id: string) => {
     await joinCluster(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
@@ -66,6 +76,10 @@ async function process(url: string, first: string): Promise<Process> {
   })
   return {
     ...{ url, database, paces, join },
+    async looked(times) {
+      const wanted = looks + times + 1
+      await waitUntil(() => looks >= wanted)
+    },
     die: () => leaveCluster(database, member),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
       const whole = { ...ROW, ...row }

@@ -3,11 +3,18 @@ import { DEFAULT_TIMINGS, type Timings } from '../../src/timings.ts'
 /**
  * Intervals of tens of milliseconds. The ones that tell a dead member or connection from a slow one
  * stay long: on a busy machine a member that lives must never be taken for dead. Tests that wait
- * for such an end shorten them themselves. `monitorMs` and `heartbeatMs` stay as pg-boss has a
- * minimum of 1 s and 10 s.
+ * for such an end shorten them themselves. `monitorMs` and `heartbeatMs` are the least that pg-boss
+ * takes: 1 s and 10 s.
  */
 export const FAST_TIMINGS: Timings = {
-  queue: { ...DEFAULT_TIMINGS.queue, beatMs: 20, retryMs: 40, alarmSlotMs: 5, complainMs: 100 },
+  queue: {
+    ...DEFAULT_TIMINGS.queue,
+    beatMs: 20,
+    retryMs: 40,
+    alarmSlotMs: 5,
+    complainMs: 100,
+    monitorMs: 1_000,
+  },
   cluster: {
     ...DEFAULT_TIMINGS.cluster,
     ...{ beatMs: 30, lookMs: 30, retryMs: 30, overdueMs: 500 },

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, HOUR, systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { bossQueue } from '../../src/queue/boss-queue.ts'
@@ -17,22 +17,27 @@ export async function emptyPostgres(): Promise<string> {
   return url
 }
 
+type OpenOptions = {
+  readonly log?: Log
+  readonly timings?: QueueTimings
+  readonly clock?: Clock
+}
+
 /** A queue as a process of its own would have it; closed with the test. */
 export async function openQueue(
   url: string,
-  log: Log = silentLog,
-  timings: QueueTimings = FAST_TIMINGS.queue,
+  { log = silentLog, timings = FAST_TIMINGS.queue, clock = systemClock }: OpenOptions = {},
 ): Promise<Queue> {
-  const queue = await bossQueue({
-    url,
-    clock: systemClock,
-    random: systemRandom,
-    log,
-    timings,
-    Client: namingClient(systemClock),
-  })
+  const Client = namingClient(systemClock)
+  const queue = await bossQueue({ url, clock, random: systemRandom, log, timings, Client })
   onTestFinished(() => queue.close())
   return queue
+}
+
+/** With these a queue looks for entries only when a put wakes it. */
+export const NEVER_LOOKING: QueueTimings = {
+  ...FAST_TIMINGS.queue,
+  ...{ beatMs: HOUR, alarmHorizonMs: HOUR },
 }
 
 /** All that pg-boss keeps of entries. */

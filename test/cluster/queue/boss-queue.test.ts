@@ -3,7 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { END } from '../../../src/queue/statements.ts'
 import { Desk, queueConformance } from '../../queue/conformance.ts'
-import { emptyPostgres, entriesIn, openQueue } from '../../support/pg-queue.ts'
+import { FAST_TIMINGS } from '../../support/fast-timings.ts'
+import { emptyPostgres, entriesIn, NEVER_LOOKING, openQueue } from '../../support/pg-queue.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -11,6 +12,7 @@ queueConformance('on PostgreSQL', async () => {
   const queue = await openQueue(await emptyPostgres())
   return {
     queue,
+    waitMs: 6 * FAST_TIMINGS.queue.beatMs,
     now: () => Date.now(),
     pass: async ms => void (await wait(ms)),
     until: event => event,
@@ -31,21 +33,22 @@ describe('the queue on PostgreSQL', () => {
   })
 
   test('twenty thousand that wait for later hold up nobody, and are counted', async () => {
-    const queue = await openQueue(await emptyPostgres())
+    const url = await emptyPostgres()
+    const queue = await openQueue(url, { timings: NEVER_LOOKING })
+    const watching = await openQueue(url)
     const keys = Array.from({ length: 20_000 }, (_, n) => `operator${n}.example#0`)
     await queue.putAll('k', keys, Date.now() + 3_600_000)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 1 })
-    const putAt = performance.now()
+    // A put alone wakes the worker, and it finds what is due now.
     for (const key of ['new', 'operator7.example#0', 'operator19999.example#0']) {
       await queue.put('k', key)
       await desk.begun(key)
       desk.end(key, 'done')
     }
-    expect(performance.now() - putAt).toBeLessThan(2_000)
-    await waitUntil(() => queue.status().waiting === 19_998 && queue.status().running === 0)
+    await waitUntil(() => watching.status().waiting === 19_998 && watching.status().running === 0)
     await queue.put('k', 'runs')
-    await waitUntil(() => queue.status().running === 1)
+    await waitUntil(() => watching.status().running === 1)
     desk.endAll()
   })
 

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { tempPostgres } from '../../support/database.ts'
-import { Fleet, type Unit } from './fleet.ts'
-import { addressesOf, worldOf } from './list.ts'
+import { addressesOf, worldOf } from '../../support/list-world.ts'
+import { ProcessCluster, type Unit } from '../../support/process-cluster.ts'
 
-let fleet: Fleet | null = null
+let fleet: ProcessCluster | null = null
 afterEach(async () => {
   const faults = await fleet?.close()
   fleet = null
@@ -14,7 +14,7 @@ test('what one server was told all know; what a server used last it has near at 
   timeout: 120_000,
 }, async () => {
   const list = { rows: 1, domains: 1 }
-  const house = await Fleet.open(await tempPostgres(), {
+  const house = await ProcessCluster.open(await tempPostgres(), {
     scenario: worldOf(list, 0),
     serverArgs: ['--limits', 'off', '--work', 'off'],
   })
