@@ -24,9 +24,6 @@ export default defineConfig({
           include: ['test/store/**/*.test.ts', 'test/cluster/**/*.test.ts'],
           globalSetup: ['test/support/build-setup.ts', 'test/support/postgres-setup.ts'],
           env: { EV_TEST_DATABASE: 'postgres' },
-          // Servers are cut off and processes killed here in real time: what a busy machine upset is tried once more,
-          // and told of as such; a fault of ours fails twice.
-          retry: 1,
         },
       },
     ],

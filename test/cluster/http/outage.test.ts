@@ -1,5 +1,7 @@
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { openDatabase } from '../../../src/store/database.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from '../../../src/store/postgres/pool-timings.ts'
 import { documentOf, placesOf } from '../../http/contract/document.ts'
 import { giveResults, MIXED, seedJob } from '../../http/jobs/seed.ts'
@@ -21,7 +23,11 @@ async function cuttable(pool?: PoolTimings) {
   const url = await tempPostgres()
   const proxy = await cutProxy(url)
   onTestFinished(() => proxy.close())
-  return { proxy, one: await createClusterService(proxy.url, pool && { pool }) }
+  const one = await createClusterService(proxy.url, pool && { pool })
+  // Connections that are never cut, for the test itself.
+  const database = await openDatabase(url, systemClock)
+  onTestFinished(() => database.close())
+  return { proxy, one, database }
 }
 
 /** Every operation of the API that needs a key, as it may be asked. */
@@ -90,7 +96,7 @@ describe('while PostgreSQL is away', () => {
   })
 
   test('who follows a job hears no more for a while, and then goes on', async () => {
-    const { proxy, one } = await cuttable()
+    const { proxy, one, database } = await cuttable()
     const key = await account(one.database)
     await seedJob(one.database, { texts: MIXED, done: 0 })
     const stream = await one.request('/v1/jobs/job_a/events', { key })
@@ -103,7 +109,7 @@ describe('while PostgreSQL is away', () => {
     const polled = await one.request('/v1/jobs/job_a?wait=30', { key })
     expect(polled.status).toBe(503)
     proxy.accept()
-    await giveResults(one.database, 'job_a', MIXED.length)
+    await giveResults(database, 'job_a', MIXED.length)
     expect(await later).toContain('event: end')
   })
 })

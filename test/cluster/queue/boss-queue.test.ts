@@ -102,7 +102,7 @@ describe('the queue on PostgreSQL', () => {
     desk.end('a', { dueAt: Date.now() })
     await desk.begun('a', 2)
     const [entry] = await entriesIn(url)
-    const end = (attempt: number) => ask(url, END, ['k', [entry?.id], [attempt], [null]])
+    const end = (attempt: number) => ask(url, END, ['k', [entry?.id], [attempt], [null], [0]])
     expect(await end(0)).toEqual([])
     expect(await entriesIn(url)).toMatchObject([{ state: 'active', retry_count: 1 }])
     await (await openQueue(url)).put('k', 'a')
