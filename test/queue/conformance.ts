@@ -98,11 +98,9 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       const dueAt = bench.now() + 2 * bench.waitMs
       await queue.put('k', 'later', dueAt)
       await queue.put('k', 'now')
-      await bench.until(desk.begun('now'))
-      await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['now'])
       await bench.until(desk.begun('later'))
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
+      expect(desk.order).toEqual(['now', 'later'])
     })
 
     test('of two times for one key the earlier wins, whichever comes first', async () => {
@@ -125,8 +123,6 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       await bench.until(desk.begun('a'))
       const dueAt = bench.now() + 2 * bench.waitMs
       desk.end('a', { dueAt })
-      await bench.pass(bench.waitMs)
-      expect(desk.order).toEqual(['a'])
       await bench.until(desk.begun('a', 2))
       expect(bench.now()).toBeGreaterThanOrEqual(dueAt)
     })
