@@ -107,10 +107,8 @@ test('what a server had under way when it was cut off is sent by another', async
   const other = await carrier(url)
   proxy.refuse()
   silence.resolve()
-  await waitUntil(async () => {
-    await loseHeartbeat(url, 'wh_0')
-    return other.deliveries.status().delivered === 1
-  })
+  await loseHeartbeat(url, 'wh_0')
+  await waitUntil(() => other.deliveries.status().delivered === 1)
   const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
   expect([ids.length, new Set(ids).size]).toEqual([2, 1])
   const open = await other.database.db.selectFrom('delivery').selectAll().execute()

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
@@ -7,19 +6,9 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import { lookAtServer } from '../../../src/store/postgres/look.ts'
 import { fakeClock } from '../../support/clock.ts'
+import { emptyDatabase } from '../../support/database.ts'
 import { tempRole } from '../../support/postgres-role.ts'
 import { ask } from '../../support/postgres-server.ts'
-
-/** The URL of a database without tables, in the server of this run. */
-async function emptyDatabase(): Promise<string> {
-  const server = inject('postgres')
-  const name = `ev_empty_${randomUUID().replaceAll('-', '')}`
-  await ask(`${server}postgres`, `create database ${name}`)
-  onTestFinished(async () => {
-    await ask(`${server}postgres`, `drop database ${name} with (force)`)
-  })
-  return `${server}${name}`
-}
 
 /** Connections that a user without special rights may have, by the settings of the server. */
 async function connectionsMaxOf(url: string): Promise<number> {

@@ -110,7 +110,9 @@ describe('while PostgreSQL is away', () => {
     expect(polled.status).toBe(503)
     proxy.accept()
     await giveResults(database, 'job_a', MIXED.length)
-    expect(await later).toContain('event: end')
+    let told = await later
+    while (!told.includes('event: end')) told += await next()
+    expect(told).toContain('"status":"completed"')
   })
 })
 
