@@ -22,6 +22,7 @@ import { deleteLoadingJobs } from './store/job/loading.ts'
 import { openLimits } from './store/limit/file-limits.ts'
 import { serverLimits } from './store/limit/server-limits.ts'
 import { readSecret } from './store/secret.ts'
+import { DEFAULT_TIMINGS } from './timings.ts'
 import { type Doors, wireResolver } from './wire.ts'
 import { wireDoctor } from './wire-doctor.ts'
 import { readAuthority, wirePost } from './wire-post.ts'
@@ -79,6 +80,7 @@ function serviceOn(
 ): ServiceHouse {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { dataDir } = config
+  const { timings = DEFAULT_TIMINGS } = parts
   const seal = createSeal(secret, random)
   const { database, books, engine, worker, plans } = work
   const limits =
@@ -91,6 +93,7 @@ function serviceOn(
   const deliveries = startDeliveries({
     ...{ database, queue: work.queue, post, seal, clock, log },
     version: parts.version,
+    timings: timings.deliveries,
   })
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, books, limits, seal, resolver },
@@ -104,12 +107,13 @@ function serviceOn(
       metricsToken: config.metricsToken,
     },
     isStopping: () => isStopping,
+    timings: timings.http,
   }
   const notices = startNotices({
     ...{ database, clock, log, notify: doors.notify ?? logNotify(log) },
-    ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo },
+    ...{ baseUrl: parts.baseUrl, notifyTo: config.notifyTo, timings: timings.notices },
   })
-  const janitor = startJanitor({ ...config, database, clock, log })
+  const janitor = startJanitor({ ...config, database, clock, log, everyMs: timings.janitorMs })
   const welcome = firstKeys(clock, random)
   const { databaseUrl, version } = parts
   const health = createHealth({

@@ -16,6 +16,7 @@ import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
 import { unusableServer } from './store/fault/unusable.ts'
 import { namingClient } from './store/postgres/client.ts'
+import { checkTimings, DEFAULT_TIMINGS, type Timings } from './timings.ts'
 import { type ClusterParts, type Doors, wireEngine } from './wire.ts'
 import { type Books, createBooks } from './work/books/books.ts'
 import { type Membership, startMembership } from './work/cluster/membership.ts'
@@ -31,6 +32,8 @@ export type WorkParts = {
   readonly baseUrl: string
   readonly version: string
   readonly lists: Lists
+  /** Shorter ones for tests. */
+  readonly timings?: Timings
 }
 
 /** What works on jobs by itself. */
@@ -64,7 +67,10 @@ type OwnParts = WorkParts & { readonly role: MemberRole }
 
 /** Builds from settings and doors what works on jobs. */
 export async function wireWork(config: Config, doors: Doors, parts: OwnParts): Promise<WorkHouse> {
-  const database = await openDatabase(parts.databaseUrl, doors.clock ?? systemClock)
+  const { timings = DEFAULT_TIMINGS } = parts
+  checkTimings(timings)
+  const clock = doors.clock ?? systemClock
+  const database = await openDatabase(parts.databaseUrl, clock, timings.pool)
   let shared: Shared | null = null
   try {
     // A file is worked on by one process, which has nothing in common with others.
@@ -81,7 +87,7 @@ function houseOn(
   { database, shared }: { readonly database: Database; readonly shared: Shared | null },
   config: Config,
   doors: Doors,
-  { lists, baseUrl }: OwnParts,
+  { lists, baseUrl, timings = DEFAULT_TIMINGS }: OwnParts,
 ): WorkHouse {
   const { clock = systemClock, random = systemRandom, log } = doors
   const plans = plansWith(config.plans)
@@ -96,6 +102,7 @@ function houseOn(
     concurrency: config.concurrency,
     greylistDelayMs: config.greylistDelayMs,
     wait: () => true,
+    timings: timings.crew,
   })
   let isStopping = false
   const memory: ResultMemory = {
@@ -113,16 +120,17 @@ function houseOn(
   const { fleet } = engine
   const watch =
     shared === null
-      ? watchAlone(database, worker, doors)
+      ? watchAlone(database, worker, doors, timings)
       : config.work
         ? startReconcile({
             ...{ database, queue: shared.queue, fleet, random, log },
             egresses: shared.common.egresses,
+            timings: timings.cluster,
           })
         : null
   return {
     ...{ database, plans, books, engine, worker, member },
-    queue: shared?.queue ?? memoryQueue(clock, log),
+    queue: shared?.queue ?? memoryQueue(clock, log, timings.queue),
     stopSoon() {
       isStopping = true
       void watch?.stop()
@@ -152,19 +160,23 @@ async function join(
   database: Database,
   config: Config,
   { clock = systemClock, random = systemRandom, log }: Doors,
-  { role, version, databaseUrl }: OwnParts,
+  { role, version, databaseUrl, timings = DEFAULT_TIMINGS }: OwnParts,
 ): Promise<Shared> {
   const Client = namingClient(clock)
-  const queue = await bossQueue({ url: databaseUrl, clock, log, random, Client }).catch(error => {
+  const queue = await bossQueue({
+    ...{ url: databaseUrl, clock, log, random, Client, timings: timings.queue },
+  }).catch(error => {
     throw unusableServer(databaseUrl, error)
   })
   const own = { role, version, name: `${hostname()}:${process.pid}`, egresses: askingFor(config) }
-  const cluster = await startMembership({ ...own, database, random, log }).catch(async error => {
+  const cluster = await startMembership({
+    ...{ ...own, database, random, log, timings: timings.cluster },
+  }).catch(async error => {
     await queue.close()
     throw error
   })
-  const paces = openPaces({ database, log, member: () => cluster.id })
-  const catchAll = openCatchAll({ database, log })
+  const paces = openPaces({ database, log, member: () => cluster.id, timings: timings.paces })
+  const catchAll = openCatchAll({ database, log, timings: timings.catchAll })
   return {
     ...{ queue, cluster },
     common: { paces, catchAll, egresses: () => cluster.egresses() },
@@ -178,7 +190,7 @@ async function join(
 /** Egresses that addresses of lists are asked by; single ones are asked wherever somebody waits for them. */
 const askingFor = ({ egresses, work }: Config) => (work ? egresses.map(({ name }) => name) : [])
 
-function watchAlone(database: Database, worker: JobWorker, { log }: Doors) {
-  const end = watchWithdrawals(database, worker, log)
+function watchAlone(database: Database, worker: JobWorker, { log }: Doors, timings: Timings) {
+  const end = watchWithdrawals(database, worker, log, timings.crew.withdrawalLookMs)
   return { stop: async () => end() }
 }

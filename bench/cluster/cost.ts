@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { worldOf } from '../../test/cluster/journey/list.ts'
+import { worldOf } from '../../test/support/list-world.ts'
 import { closeStand, cpuMsOf, finished, handIn, openStand } from './stand.ts'
 
 /** Processor time per 1,000 addresses: a service on SQLite, and server, worker and PostgreSQL; no distance. */

@@ -1,5 +1,5 @@
-import { worldOf } from '../../test/cluster/journey/list.ts'
-import { besiege } from '../../test/cluster/journey/siege.ts'
+import { runChaos } from '../../test/support/chaos.ts'
+import { worldOf } from '../../test/support/list-world.ts'
 import { closeStand, openStand } from './stand.ts'
 
 const EVERY_MS = 5_000
@@ -26,7 +26,7 @@ export async function siegeOf(
     ],
   })
   try {
-    const ledger = await besiege(stand.fleet, {
+    const ledger = await runChaos(stand.fleet, {
       ...{ list, lists: 1, servers: 2, workers: 3, kills, everyMs: EVERY_MS, seed: 20_261_122 },
     })
     say(`\n### ${rows.toLocaleString('en')} addresses, ${kills} kills, one every five seconds\n`)

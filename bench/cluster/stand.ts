@@ -1,17 +1,24 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Fleet, type FleetOptions, type Unit } from '../../test/cluster/journey/fleet.ts'
-import { addressesOf, type List } from '../../test/cluster/journey/list.ts'
+import { addressesOf, type List } from '../../test/support/list-world.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres-server.ts'
+import {
+  ProcessCluster,
+  type ProcessClusterOptions,
+  type Unit,
+} from '../../test/support/process-cluster.ts'
 
 /** Processes of ev on a PostgreSQL with its disk as it is in life, or on files of their own. */
-export type Stand = { readonly postgres: PostgresServer | null; readonly fleet: Fleet }
+export type Stand = { readonly postgres: PostgresServer | null; readonly fleet: ProcessCluster }
 
-export async function openStand(onPostgres: boolean, options: FleetOptions): Promise<Stand> {
-  if (!onPostgres) return { postgres: null, fleet: await Fleet.open('', options) }
+export async function openStand(
+  onPostgres: boolean,
+  options: ProcessClusterOptions,
+): Promise<Stand> {
+  if (!onPostgres) return { postgres: null, fleet: await ProcessCluster.open('', options) }
   const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '256MB' }
   const postgres = await startPostgres({ settings })
-  return { postgres, fleet: await Fleet.open(await postgres.create('ev'), options) }
+  return { postgres, fleet: await ProcessCluster.open(await postgres.create('ev'), options) }
 }
 
 export async function closeStand({ postgres, fleet }: Stand): Promise<string[]> {
@@ -21,7 +28,7 @@ export async function closeStand({ postgres, fleet }: Stand): Promise<string[]> 
 }
 
 /** Hands a list in; gives its job. */
-export async function handIn(fleet: Fleet, server: Unit, list: List): Promise<string> {
+export async function handIn(fleet: ProcessCluster, server: Unit, list: List): Promise<string> {
   const file = new Blob([['email', ...addressesOf(list)].join('\n')])
   const { job_id } = await fleet.client(server).file(file, { filename: 'list.csv' })
   return job_id
@@ -59,7 +66,7 @@ function childrenOf(pid: number): number[] {
 const MS_PER_TICK = 10
 
 /** Resolves when a job is over. */
-export async function finished(fleet: Fleet, server: Unit, job: string): Promise<void> {
+export async function finished(fleet: ProcessCluster, server: Unit, job: string): Promise<void> {
   const client = fleet.client(server)
   while ((await client.jobs.get(job)).status !== 'completed') await wait(100)
 }

@@ -11,6 +11,7 @@ import type { Books } from '../work/books/books.ts'
 import type { Deliveries } from '../work/deliver/deliveries.ts'
 import type { Post } from '../work/post/post.ts'
 import type { JobWorker } from '../work/worker.ts'
+import type { HttpTimings } from './http-timings.ts'
 
 /** What the paths of the service work with; built in `wire-service.ts`, and by tests with fakes. */
 export type Service = {
@@ -32,6 +33,7 @@ export type Service = {
   readonly settings: ServiceSettings
   /** True from the first signal to stop: nothing new is begun. */
   readonly isStopping: () => boolean
+  readonly timings?: HttpTimings
 }
 
 export type ServiceSettings = {

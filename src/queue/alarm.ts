@@ -1,31 +1,35 @@
 import type { Clock } from '../base/clock.ts'
-
-/** Times so close to one another are one: thousands that fall due within a second are some timers. */
-const SLOT_MS = 50
-/** What is due later is found by whoever looks now and then. */
-const HORIZON_MS = 2_000
+import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 
 /** Calls when something falls due soon, a little after rather than before. */
 export class Alarm {
   readonly #clock: Clock
   readonly #call: () => void
+  readonly #slotMs: number
+  readonly #horizonMs: number
   readonly #slots = new Map<number, () => void>()
 
-  constructor(clock: Clock, call: () => void) {
+  constructor(
+    clock: Clock,
+    call: () => void,
+    timings: Pick<QueueTimings, 'alarmSlotMs' | 'alarmHorizonMs'> = DEFAULT_QUEUE_TIMINGS,
+  ) {
     this.#clock = clock
     this.#call = call
+    this.#slotMs = timings.alarmSlotMs
+    this.#horizonMs = timings.alarmHorizonMs
   }
 
   set(waitMs: number): void {
-    if (waitMs > HORIZON_MS) return
+    if (waitMs > this.#horizonMs) return
     const now = this.#clock.ticks()
-    const slot = Math.ceil((now + waitMs) / SLOT_MS)
+    const slot = Math.ceil((now + waitMs) / this.#slotMs)
     if (this.#slots.has(slot)) return
     const ring = () => {
       this.#slots.delete(slot)
       this.#call()
     }
-    this.#slots.set(slot, this.#clock.after(slot * SLOT_MS - now, ring))
+    this.#slots.set(slot, this.#clock.after(slot * this.#slotMs - now, ring))
   }
 
   cancel(): void {

@@ -118,7 +118,9 @@ export class BossEntries implements Entries {
 
   /** Of those whose claim held. */
   #end(ended: readonly Ended[]): Promise<Map<string, number | null>> {
-    const sorted = ended.toSorted((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
+    const sorted = ended
+      .map((one, place) => ({ ...one, place }))
+      .toSorted((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
     return withoutConflict(async () => {
       const { rows } = await this.#boss
         .getDb()
@@ -127,6 +129,7 @@ export class BossEntries implements Entries {
           sorted.map(({ claim }) => claim.id),
           sorted.map(({ claim }) => claim.attempt),
           sorted.map(({ waitMs }) => waitMs),
+          sorted.map(({ place }) => place),
         ])
       return new Map(rows.map(({ id, attempt, wait }) => [nameOfClaim({ id, attempt }), wait]))
     })

@@ -5,6 +5,7 @@ import type { Log, LogFields } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import { BossEntries, nameOf } from './boss-entries.ts'
 import type { Queue, QueueStatus } from './queue.ts'
+import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 import { SharedKind } from './shared-kind.ts'
 import { SCHEMA } from './statements.ts'
 
@@ -16,37 +17,29 @@ export type BossQueueParts = {
   readonly random: Random
   /** The class of its connections, a `pg.Client`. */
   readonly Client: object
+  readonly timings?: QueueTimings
 }
 
 /** Beside them one listens for what others put: three connections in all. */
 const CONNECTIONS = 2
-const CONNECT_MS = 5 * SECOND
-const STATEMENT_MS = 10 * SECOND
-/** At the end of the process. */
-const LEAVE_MS = 5 * SECOND
-/** How often each kind is looked at, in the mean; what is put wakes its workers at once. */
-const BEAT_MS = SECOND
-/** How often entries are looked for whose worker died; over all processes, not for each. */
-const MONITOR_SECONDS = 2
-/** The least that pg-boss takes: an entry whose worker is not heard of for so long is another's. */
-const HEARTBEAT_SECONDS = 10
 /** Longer than anything waits here: what pg-boss gives up after a while is never given up. */
 const FOR_EVER_SECONDS = 10 * 365 * 24 * 3_600
 const INT_MAX = 2 ** 31 - 1
 
 /** Of every kind. */
-const KIND = {
-  policy: 'exclusive',
-  notify: true,
-  heartbeatSeconds: HEARTBEAT_SECONDS,
-  // The most that pg-boss takes; a run that is alive is not ended by it before.
-  expireInSeconds: (24 * HOUR) / SECOND,
-  retryLimit: INT_MAX,
-  retentionSeconds: FOR_EVER_SECONDS,
-  // Entries go when they are done with; this is for what somebody ended by hand.
-  deleteAfterSeconds: 60,
-  warningQueueSize: INT_MAX,
-} as const satisfies Omit<BossOptions, 'name'>
+const kindOf = ({ heartbeatMs }: QueueTimings) =>
+  ({
+    policy: 'exclusive',
+    notify: true,
+    heartbeatSeconds: heartbeatMs / SECOND,
+    // The most that pg-boss takes; a run that is alive is not ended by it before.
+    expireInSeconds: (24 * HOUR) / SECOND,
+    retryLimit: INT_MAX,
+    retentionSeconds: FOR_EVER_SECONDS,
+    // Entries go when they are done with; this is for what somebody ended by hand.
+    deleteAfterSeconds: 60,
+    warningQueueSize: INT_MAX,
+  }) as const satisfies Omit<BossOptions, 'name'>
 
 /** A queue that all processes share which are given the same PostgreSQL: pg-boss keeps the entries, in tables of its own. */
 export async function bossQueue(parts: BossQueueParts): Promise<Queue> {
@@ -57,6 +50,7 @@ export async function bossQueue(parts: BossQueueParts): Promise<Queue> {
 
 class BossQueue implements Queue {
   readonly #parts: BossQueueParts
+  readonly #timings: QueueTimings
   readonly #boss: PgBoss
   readonly #kinds = new Map<string, { readonly kind: SharedKind; readonly name: string }>()
   #status: QueueStatus = { waiting: 0, running: 0 }
@@ -72,7 +66,9 @@ class BossQueue implements Queue {
 
   constructor(parts: BossQueueParts) {
     this.#parts = parts
-    this.#boss = new PgBoss(optionsFor(parts))
+    this.#timings = parts.timings ?? DEFAULT_QUEUE_TIMINGS
+    checkQueueTimings(this.#timings)
+    this.#boss = new PgBoss(optionsFor(parts, this.#timings))
     this.#boss.on('error', error => {
       this.#complain('the queue has trouble with its database', { error: messageOf(error) })
     })
@@ -118,8 +114,9 @@ class BossQueue implements Queue {
     if (known !== undefined) return known.kind
     const name = nameOf(kind)
     const fresh = new SharedKind({
+      timings: this.#timings,
       entries: new BossEntries({
-        ...{ boss: this.#boss, name, options: KIND, channel: () => this.#channel },
+        ...{ boss: this.#boss, name, options: kindOf(this.#timings), channel: () => this.#channel },
       }),
       clock: this.#parts.clock,
       complain: (message, fields) => this.#complain(message, { kind, ...fields }),
@@ -150,9 +147,10 @@ class BossQueue implements Queue {
   /** Processes that were started together do not all look in the same moment. */
   #beat() {
     const { clock, random } = this.#parts
+    const { beatMs, monitorMs } = this.#timings
     for (const { kind } of this.#kinds.values()) kind.beat()
-    if (clock.ticks() - this.#supervisedAt >= MONITOR_SECONDS * SECOND) this.#supervise()
-    const waitMs = BEAT_MS * 0.9 + random.below(BEAT_MS * 0.2)
+    if (clock.ticks() - this.#supervisedAt >= monitorMs) this.#supervise()
+    const waitMs = beatMs * 0.9 + random.below(beatMs * 0.2)
     this.#cancelBeat = clock.after(waitMs, () => this.#beat())
   }
 
@@ -183,7 +181,7 @@ class BossQueue implements Queue {
   /** Where all fails, as with a database that is away, one line tells it as well as hundreds. */
   #complain(message: string, fields: LogFields) {
     const now = this.#parts.clock.ticks()
-    if (now - this.#complainedAt < SECOND) return
+    if (now - this.#complainedAt < this.#timings.complainMs) return
     this.#complainedAt = now
     this.#parts.log.error(message, fields)
   }
@@ -206,12 +204,12 @@ class BossQueue implements Queue {
         this.#complain('the queue was not left in order', { error: messageOf(error) }),
       )
       .finally(() => left.abort())
-    await Promise.race([leaving, sleep(this.#parts.clock, LEAVE_MS, left.signal)])
+    await Promise.race([leaving, sleep(this.#parts.clock, this.#timings.leaveMs, left.signal)])
   }
 }
 
 /** Only what we use runs: no schedules, no flows, no statistics kept, no rebuilding of indexes. */
-function optionsFor({ url, Client }: BossQueueParts): ConstructorOptions {
+function optionsFor({ url, Client }: BossQueueParts, timings: QueueTimings): ConstructorOptions {
   const options = {
     Client,
     connectionString: url,
@@ -221,12 +219,12 @@ function optionsFor({ url, Client }: BossQueueParts): ConstructorOptions {
     useListenNotify: true,
     // We supervise ourselves: there, flows would be looked for as well.
     ...{ supervise: false, schedule: false, reindex: false, monitorVacuum: false },
-    monitorIntervalSeconds: MONITOR_SECONDS,
+    monitorIntervalSeconds: Math.max(1, timings.monitorMs / SECOND),
     // What the pool of pg takes beyond what pg-boss names.
-    connectionTimeoutMillis: CONNECT_MS,
-    statement_timeout: STATEMENT_MS,
+    connectionTimeoutMillis: timings.connectMs,
+    statement_timeout: timings.statementMs,
     // The server may be frozen, or gone without a word: then it ends nothing by itself.
-    query_timeout: STATEMENT_MS + 2 * SECOND,
+    query_timeout: timings.statementMs + timings.silenceMs,
     keepAlive: true,
   }
   return options

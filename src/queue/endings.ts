@@ -1,4 +1,4 @@
-import { type Clock, SECOND, sleep } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { LogFields } from '../base/log.ts'
 import type { Claim, Entries } from './entries.ts'
@@ -17,13 +17,14 @@ export type EndingsParts = {
   readonly clock: Clock
   readonly complain: (message: string, fields: LogFields) => void
   readonly stopping: AbortSignal
+  /** Wait after a write failed. */
+  readonly retryMs: number
   /** An entry is due again in so many ms. */
   readonly onBack: (waitMs: number) => void
   /** Its claim did not hold any more. */
   readonly onLost: (ending: Ending) => void
 }
 
-const RETRY_MS = SECOND
 /** Written by one statement. */
 const BATCH_MAX = 500
 
@@ -50,7 +51,7 @@ export class Endings {
   }
 
   async #writeAll(): Promise<void> {
-    const { clock, complain, stopping } = this.#parts
+    const { clock, complain, stopping, retryMs } = this.#parts
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, BATCH_MAX)
       try {
@@ -62,7 +63,7 @@ export class Endings {
         // Nobody waits for the database when the process ends: the entries run elsewhere soon.
         if (stopping.aborted) continue
         this.#waiting.unshift(...batch)
-        await sleep(clock, RETRY_MS, stopping)
+        await sleep(clock, retryMs, stopping)
       }
     }
   }

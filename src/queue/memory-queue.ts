@@ -2,15 +2,17 @@ import type { Clock } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Handler, NextDue, Queue, Worker, WorkOptions } from './queue.ts'
-
-/** After a handler threw: long enough not to spin, short enough to go on when the trouble has passed. */
-const RETRY_MS = 1_000
+import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 
 /** The queue of one process. It holds nothing that the store could not tell again at the next start. */
-export function memoryQueue(clock: Clock, log: Log): Queue {
+export function memoryQueue(
+  clock: Clock,
+  log: Log,
+  timings: Pick<QueueTimings, 'retryMs'> = DEFAULT_QUEUE_TIMINGS,
+): Queue {
   const kinds = new Map<string, Kind>()
   const kindOf = (name: string) => {
-    const kind = kinds.get(name) ?? new Kind(clock, log)
+    const kind = kinds.get(name) ?? new Kind(clock, log, timings.retryMs)
     kinds.set(name, kind)
     return kind
   }
@@ -46,6 +48,7 @@ type Entry = {
 class Kind {
   readonly #clock: Clock
   readonly #log: Log
+  readonly #retryMs: number
   readonly #entries = new Map<string, Entry>()
   readonly #stopping = new AbortController()
   /** Due entries, first come first served. */
@@ -57,9 +60,10 @@ class Kind {
   #idle: (() => void)[] = []
   #complainedAt = Number.NEGATIVE_INFINITY
 
-  constructor(clock: Clock, log: Log) {
+  constructor(clock: Clock, log: Log, retryMs: number) {
     this.#clock = clock
     this.#log = log
+    this.#retryMs = retryMs
   }
 
   put(key: string, dueAt: number): void {
@@ -146,7 +150,7 @@ class Kind {
       next = await handler(entry.key, { stopping: this.#stopping.signal, lost })
     } catch (error) {
       this.#complain(entry.key, error)
-      next = { dueAt: this.#clock.now() + RETRY_MS }
+      next = { dueAt: this.#clock.now() + this.#retryMs }
     }
     entry.running = false
     this.#running--
@@ -158,7 +162,7 @@ class Kind {
   /** Where all fails, as with a disk that is full, one line tells it as well as hundreds. */
   #complain(key: string, error: unknown) {
     const now = this.#clock.ticks()
-    if (now - this.#complainedAt < RETRY_MS) return
+    if (now - this.#complainedAt < this.#retryMs) return
     this.#complainedAt = now
     this.#log.error('work failed and is tried again', { key, error: messageOf(error) })
   }

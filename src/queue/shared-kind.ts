@@ -1,4 +1,4 @@
-import { type Clock, SECOND, sleep } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { LogFields } from '../base/log.ts'
 import { Alarm } from './alarm.ts'
@@ -6,19 +6,15 @@ import { Endings } from './endings.ts'
 import type { Claim, Entries, Wanted } from './entries.ts'
 import { Gather } from './gather.ts'
 import type { Handler, NextDue, Worker, WorkOptions } from './queue.ts'
+import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 
-/** After a handler threw, or the entries could not be had: long enough not to spin. */
-const RETRY_MS = SECOND
 /** Claimed by one statement. */
 const BATCH_MAX = 500
-/** How often claims are kept. */
-const TOUCH_MS = 3 * SECOND
-/** A claim that was not kept for so long is let go of here; others may have it a second later. */
-const ALIVE_MS = 9 * SECOND
 
 export type SharedKindParts = {
   readonly entries: Entries
   readonly clock: Clock
+  readonly timings?: QueueTimings
   /** Tells of trouble; whoever does so sees to it that this is not too often. */
   readonly complain: (message: string, fields: LogFields) => void
 }
@@ -37,6 +33,7 @@ type Run = {
 export class SharedKind {
   readonly #entries: Entries
   readonly #clock: Clock
+  readonly #timings: QueueTimings
   readonly #complain: SharedKindParts['complain']
   readonly #puts: Gather<{ key: string; dueAt: number }>
   readonly #endings: Endings
@@ -54,15 +51,16 @@ export class SharedKind {
   #touchedAt = Number.NEGATIVE_INFINITY
   #stopped: Promise<void> | null = null
 
-  constructor({ entries, clock, complain }: SharedKindParts) {
+  constructor({ entries, clock, complain, timings = DEFAULT_QUEUE_TIMINGS }: SharedKindParts) {
+    this.#timings = timings
     this.#entries = entries
     this.#clock = clock
     this.#complain = complain
-    this.#alarm = new Alarm(clock, () => this.wake())
+    this.#alarm = new Alarm(clock, () => this.wake(), timings)
     this.#puts = new Gather(batch => this.#store(batch))
     const stopping = this.#stopping.signal
     this.#endings = new Endings({
-      ...{ entries, clock, complain, stopping },
+      ...{ entries, clock, complain, stopping, retryMs: timings.retryMs },
       onBack: waitMs => this.#expect(waitMs),
       onLost: ({ claim, putAt }) => putAt !== null && this.#putAgain(claim.key, putAt),
     })
@@ -102,7 +100,7 @@ export class SharedKind {
   beat(): void {
     const now = this.#clock.ticks()
     for (const run of this.#runs) if (now >= run.aliveUntil) run.lost.abort()
-    if (this.#runs.size > 0 && !this.#touching && now - this.#touchedAt >= TOUCH_MS) {
+    if (this.#runs.size > 0 && !this.#touching && now - this.#touchedAt >= this.#timings.touchMs) {
       void this.#touch()
     }
     this.wake()
@@ -155,7 +153,7 @@ export class SharedKind {
       this.#complain('work cannot be fetched now; that is tried again', {
         error: messageOf(error),
       })
-      await sleep(this.#clock, RETRY_MS, this.#stopping.signal)
+      await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
     }
   }
 
@@ -163,7 +161,7 @@ export class SharedKind {
     const before = this.#byKey.get(claim.key)
     before?.lost.abort()
     const run: Run = {
-      ...{ claim, lost: new AbortController(), aliveUntil: since + ALIVE_MS },
+      ...{ claim, lost: new AbortController(), aliveUntil: since + this.#timings.aliveMs },
       ...{ againAt: null, over: Promise.resolve() },
     }
     this.#runs.add(run)
@@ -182,7 +180,7 @@ export class SharedKind {
         next = await handler(key, signals)
       } catch (error) {
         this.#complain('work failed and is tried again', { key, error: messageOf(error) })
-        next = { dueAt: this.#clock.now() + RETRY_MS }
+        next = { dueAt: this.#clock.now() + this.#timings.retryMs }
       }
     }
     this.#runs.delete(run)
@@ -214,7 +212,8 @@ export class SharedKind {
     try {
       const held = await this.#entries.touch(runs.map(({ claim }) => claim))
       for (const run of runs) {
-        if (held.has(run.claim.id)) run.aliveUntil = Math.max(run.aliveUntil, since + ALIVE_MS)
+        if (held.has(run.claim.id))
+          run.aliveUntil = Math.max(run.aliveUntil, since + this.#timings.aliveMs)
         // What ended meanwhile is held by nobody.
         else if (this.#runs.has(run)) run.lost.abort()
       }

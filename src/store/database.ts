@@ -5,6 +5,7 @@ import { unusableFile, unusableServer } from './fault/unusable.ts'
 import { migrate } from './migration/migrate.ts'
 import { isConflict, isOutage } from './postgres/faults.ts'
 import { kyselyOn, openPool } from './postgres/pool.ts'
+import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import type { Schema } from './schema.ts'
 import { kyselyOver, openFile, openReader, Stretch } from './sqlite.ts'
 
@@ -35,8 +36,12 @@ const JOURNAL_PATIENCE_MS = 2_000
  * Opens the database of a `sqlite:FILE` or `postgres://…` URL and brings its tables up to date. A file is made if it is
  * not there.
  */
-export function openDatabase(url: string, clock: Clock): Promise<Database> {
-  return isPostgresUrl(url) ? openServer(url, clock) : openSqlite(url, clock)
+export function openDatabase(
+  url: string,
+  clock: Clock,
+  timings: PoolTimings = DEFAULT_POOL_TIMINGS,
+): Promise<Database> {
+  return isPostgresUrl(url) ? openServer(url, clock, timings) : openSqlite(url, clock)
 }
 
 /** A server that several machines may share, and not a file. */
@@ -64,11 +69,11 @@ async function openSqlite(url: string, clock: Clock): Promise<Database> {
 /** Connections of one process at the most; a server has some hundred for all. */
 const CONNECTIONS = { db: 8, reader: 4, loose: 2 } as const
 
-async function openServer(url: string, clock: Clock): Promise<Database> {
+async function openServer(url: string, clock: Clock, timings: PoolTimings): Promise<Database> {
   const pools = {
-    db: openPool(url, clock, { max: CONNECTIONS.db }),
-    reader: openPool(url, clock, { max: CONNECTIONS.reader }),
-    loose: openPool(url, clock, { max: CONNECTIONS.loose, loose: true }),
+    db: openPool(url, clock, { max: CONNECTIONS.db, timings }),
+    reader: openPool(url, clock, { max: CONNECTIONS.reader, timings }),
+    loose: openPool(url, clock, { max: CONNECTIONS.loose, loose: true, timings }),
   }
   const [db, reader, loose] = [kyselyOn(pools.db), kyselyOn(pools.reader), kyselyOn(pools.loose)]
   const close = async () => {
@@ -76,7 +81,7 @@ async function openServer(url: string, clock: Clock): Promise<Database> {
   }
   const database: Database = { db, reader, loose, dialect: 'postgres', clock, close }
   // What moves tables may take its time.
-  const patient = kyselyOn(openPool(url, clock, { max: 1, statementMs: null }))
+  const patient = kyselyOn(openPool(url, clock, { max: 1, statementMs: null, timings }))
   try {
     return await upToDate(database, { ...database, db: patient })
   } catch (error) {

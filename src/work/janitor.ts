@@ -14,6 +14,8 @@ export type JanitorParts = {
   readonly dataDir: string
   readonly keepResultsMs: number
   readonly keepHistoryMs: number
+  /** How often; an hour when left out. */
+  readonly everyMs?: number
 }
 
 export type Janitor = {
@@ -27,7 +29,7 @@ const LOADING_MS_MAX = HOUR
 
 /** Removes, every hour and at the start, what was kept long enough. */
 export function startJanitor(parts: JanitorParts): Janitor {
-  const { clock, log } = parts
+  const { clock, log, everyMs = EVERY_MS } = parts
   const stopping = new AbortController()
   const { signal } = stopping
   const run = async () => {
@@ -37,7 +39,7 @@ export function startJanitor(parts: JanitorParts): Janitor {
       } catch (error) {
         log.error('what is old could not be removed', { why: messageOf(error) })
       }
-      await sleep(clock, EVERY_MS, signal)
+      await sleep(clock, everyMs, signal)
     }
   }
   const running = run()

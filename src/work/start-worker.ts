@@ -9,6 +9,7 @@ import type { Job } from '../store/job/jobs.ts'
 import type { Books } from './books/books.ts'
 import type { Membership } from './cluster/membership.ts'
 import { Crew } from './crew/crew.ts'
+import type { CrewTimings } from './crew/crew-timings.ts'
 import type { JobWorker } from './worker.ts'
 
 export type WorkerParts = {
@@ -35,6 +36,7 @@ export type WorkerParts = {
   readonly baseUrl: string
   /** False: where results cannot be written, work on their jobs ends. Left out: that is tried until it succeeds. */
   readonly keepsTrying?: boolean
+  readonly timings?: CrewTimings
   /** The job as it stands after a commit. */
   readonly onProgress?: (job: Job) => void
   /** Work on a job ended before its time: it was cancelled or deleted, or cannot be worked on. */

@@ -1,18 +1,22 @@
-import { SECOND, sleep } from '../base/clock.ts'
+import { sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../store/database.ts'
 import { openJobs } from '../store/job/account-jobs.ts'
+import { DEFAULT_CREW_TIMINGS } from './crew/crew-timings.ts'
 import type { JobWorker } from './worker.ts'
-
-/** A job that waits for greylisting commits nothing for minutes; so it is looked at beside that. */
-const LOOK_EVERY_MS = 2 * SECOND
 
 /**
  * Tells the worker of jobs that another process has cancelled, deleted or resumed (`ev jobs cancel`). Gives the function
- * that ends the watch.
+ * that ends the watch. A job that waits for greylisting commits nothing for minutes, so jobs are
+ * looked at every `lookMs`.
  */
-export function watchWithdrawals(database: Database, worker: JobWorker, log: Log): () => void {
+export function watchWithdrawals(
+  database: Database,
+  worker: JobWorker,
+  log: Log,
+  lookMs = DEFAULT_CREW_TIMINGS.withdrawalLookMs,
+): () => void {
   const stopping = new AbortController()
   const { signal } = stopping
   let known = new Set<string>()
@@ -26,7 +30,7 @@ export function watchWithdrawals(database: Database, worker: JobWorker, log: Log
   const run = async () => {
     while (!signal.aborted) {
       await look().catch(error => log.error('jobs cannot be looked at', { why: messageOf(error) }))
-      await sleep(database.clock, LOOK_EVERY_MS, signal)
+      await sleep(database.clock, lookMs, signal)
     }
   }
   void run()

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { DAY, HOUR, MINUTE, systemClock } from '../../src/base/clock.ts'
 import { openDatabase } from '../../src/store/database.ts'
@@ -7,6 +6,7 @@ import { startJanitor } from '../../src/work/janitor.ts'
 import { tempFolder, tempPostgres } from '../support/database.ts'
 import { MIXED, seedJob } from '../support/job-rows.ts'
 import { recordingLog } from '../support/log.ts'
+import { waitUntil } from '../support/wait.ts'
 
 test('janitors of several servers remove what is old together, and leave a list that one of them is taking', async () => {
   const url = await tempPostgres()
@@ -42,7 +42,7 @@ test('janitors of several servers remove what is old together, and leave a list 
   )
   const left = async () =>
     (await database.db.selectFrom('job').select('id').orderBy('id').execute()).map(({ id }) => id)
-  while ((await left()).length > 3) await wait(20)
+  await waitUntil(async () => (await left()).length <= 3)
   await Promise.all(janitors.map(janitor => janitor.stop()))
   expect(await left()).toEqual(['job_5', 'job_open', 'job_taking'])
   const items = await database.db.selectFrom('item').select('job_id').distinct().execute()

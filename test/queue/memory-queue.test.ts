@@ -14,6 +14,7 @@ queueConformance('in memory', async () => {
   const queue = memoryQueue(clock, silentLog)
   return {
     queue,
+    waitMs: 500,
     now: () => clock.now(),
     pass: ms => clock.advance(ms),
     async until(event) {

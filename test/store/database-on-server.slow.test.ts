@@ -1,26 +1,32 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { createJob, readJob } from '../../src/store/job/jobs.ts'
 import { MIGRATIONS } from '../../src/store/migration/migrations.ts'
-import { onPostgres } from '../support/database.ts'
-import { ask, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+import { emptyDatabase } from '../support/database.ts'
+import { ask } from '../support/postgres-server.ts'
 
-describe.runIf(onPostgres)('a database of a server', () => {
-  let server: PostgresServer
-  let made = 0
-  beforeAll(async () => {
-    server = await startPostgres()
+const SRC = join(import.meta.dirname, '../../src')
+const OPENER = `
+  const { openDatabase } = await import(process.argv[1] + '/store/database.ts')
+  const { systemClock } = await import(process.argv[1] + '/base/clock.ts')
+  console.log('begun')
+  await (await openDatabase(process.argv[2], systemClock)).close()`
+
+/** A process that opens a database and ends. */
+const opener = (url: string) =>
+  spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, url], {
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  afterAll(() => server.stop())
 
-  const empty = () => server.create(`ev_${++made}`)
+const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
 
+describe('a database of a server', () => {
   test('opened for the first time by several processes at once is made once', async () => {
-    const url = await empty()
+    const url = await emptyDatabase()
     const faults = await Promise.all(
       Array.from({ length: 4 }, async () => {
         const child = opener(url)
@@ -41,7 +47,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
   })
 
   test('whose making was cut off by a kill is made by the next that comes', async () => {
-    const url = await empty()
+    const url = await emptyDatabase()
     for (let killed = 0; killed < 3; killed++) {
       const child = opener(url)
       const ended = once(child, 'close')
@@ -51,20 +57,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
     }
     const database = await openDatabase(url, systemClock)
     onTestFinished(() => database.close())
-    await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
+    await createJob(database, newJob('job_a'))
     expect(await readJob(database, 'job_a')).toMatchObject({ id: 'job_a' })
   })
 })
-
-const SRC = join(import.meta.dirname, '../../src')
-const OPENER = `
-  const { openDatabase } = await import(process.argv[1] + '/store/database.ts')
-  const { systemClock } = await import(process.argv[1] + '/base/clock.ts')
-  console.log('begun')
-  await (await openDatabase(process.argv[2], systemClock)).close()`
-
-/** A process that opens a database and ends. */
-const opener = (url: string) =>
-  spawn(process.execPath, ['--input-type=module', '-e', OPENER, SRC, url], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })

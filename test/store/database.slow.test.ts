@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { createJob } from '../../src/store/job/jobs.ts'
-import { onPostgres, tempDatabase, tempFolder } from '../support/database.ts'
+import { tempDatabase, tempFolder } from '../support/database.ts'
 
-describe.skipIf(onPostgres)('a database', () => {
+describe('a database', () => {
   test('opened for the first time by several processes at once is made once', async () => {
     const file = join(tempFolder(), 'ev.sqlite')
     const children = Array.from({ length: 4 }, () =>

@@ -98,3 +98,54 @@ const RUN_MAX = 10_000
 
 /** One turn of the event loop: every promise that can go on has gone on. */
 const settle = () => setImmediate()
+
+export type StallingClock = Clock & {
+  /** From now on no timer fires, as in a process that was stopped. */
+  stall(): void
+  /** The timers that fell due meanwhile fire. */
+  resume(): void
+}
+
+/** The clock of this machine, for a part of a test that stands still for a while. */
+export function stallingClock(clock: Clock): StallingClock {
+  let due: (() => void)[] | null = null
+  return {
+    ...clock,
+    after(delayMs, callback) {
+      let isCancelled = false
+      const fire = () => {
+        if (isCancelled) return
+        if (due === null) callback()
+        else due.push(fire)
+      }
+      const cancel = clock.after(delayMs, fire)
+      return () => {
+        isCancelled = true
+        cancel()
+      }
+    },
+    stall() {
+      due = []
+    },
+    resume() {
+      const fires = due ?? []
+      due = null
+      for (const fire of fires) fire()
+    },
+  }
+}
+
+export type ShiftedClock = Clock & { pass(ms: number): void }
+
+/** The clock of this machine, which may be set forward as if so much time had passed. */
+export function shiftedClock(clock: Clock): ShiftedClock {
+  let aheadMs = 0
+  return {
+    ...clock,
+    now: () => clock.now() + aheadMs,
+    ticks: () => clock.ticks() + aheadMs,
+    pass(ms) {
+      aheadMs += ms
+    },
+  }
+}

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { newSecret } from '../../src/account/key.ts'
 import { systemClock } from '../../src/base/clock.ts'
@@ -9,31 +8,31 @@ import { openLists } from '../../src/engine/lists.ts'
 import { toEntry } from '../../src/job/submission.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey } from '../../src/store/account/keys.ts'
-import { liveMembers } from '../../src/store/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
 import { createWebhook } from '../../src/store/event/webhooks.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
 import { resultPage } from '../../src/store/job/results.ts'
+import type { Timings } from '../../src/timings.ts'
 import type { Result } from '../../src/verdict/verdict.ts'
 import { listPlan } from '../../src/wire.ts'
-import { wireWorker } from '../../src/wire-work.ts'
+import { type WorkHouse, wireWork } from '../../src/wire-work.ts'
 import { tempFolder, tempPostgres } from './database.ts'
 import { mail } from './engine.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { type MxScript, scriptedMx } from './mx.ts'
+import { waitUntil } from './wait.ts'
 import { zone } from './zone.ts'
-
-/** How often a member looks who else is there, and a little more. */
-const LOOK_MS = 2_500
 
 export type Mail = {
   readonly script: MxScript | NonNullable<MxScript['answer']>
   /** Domains with an exchanger of their own: `d0.test`, `d1.test` … */
   readonly domains: number
+  readonly timings?: Timings
 }
 
 /** A PostgreSQL of its own, and the mail that all who work on it meet. */
-export async function cluster({ script, domains }: Mail) {
+export async function cluster({ script, domains, timings = FAST_TIMINGS }: Mail) {
   const url = await tempPostgres()
   const database = await openDatabase(url, systemClock)
   onTestFinished(() => database.close())
@@ -42,6 +41,7 @@ export async function cluster({ script, domains }: Mail) {
   const resolver = zone(Object.assign({}, ...names))
   const mx = scriptedMx(script)
   const complaints: string[] = []
+  const joined: WorkHouse[] = []
   const log: Log = {
     ...{ debug() {}, info() {}, warn() {} },
     error: (message, fields) => void complaints.push(`${message} ${JSON.stringify(fields ?? {})}`),
@@ -70,14 +70,16 @@ export async function cluster({ script, domains }: Mail) {
         return itsMx.connect(to, signal)
       },
     }
-    const house = await wireWorker(
-      config,
+    const house = await wireWork(
+      { ...config, work: true },
       { resolver, dial, log },
       {
         ...{ databaseUrl: url, baseUrl: 'https://ev.test', version: '0.0.0' },
+        ...{ timings, role: 'worker' as const },
         lists: openLists(listPlan(config)),
       },
     )
+    joined.push(house)
     let closed: Promise<void> | null = null
     const close = () => {
       closed ??= house.close()
@@ -102,18 +104,17 @@ export async function cluster({ script, domains }: Mail) {
 
   /** Waits until the job is so far. */
   async function until(id: string, isSo: (job: Job) => boolean): Promise<Job> {
-    for (;;) {
-      const job = await readJob(database, id)
-      if (isSo(job)) return job
-      await wait(50)
-    }
+    let job = await readJob(database, id)
+    await waitUntil(async () => {
+      job = await readJob(database, id)
+      return isSo(job)
+    })
+    return job
   }
 
-  /** Waits until as many are there, and have had the time to hear of each other. */
-  async function known(members: number): Promise<void> {
-    const count = async () => (await liveMembers(database)).length
-    while ((await count()) < members) await wait(50)
-    await wait(LOOK_MS)
+  /** Waits until each that joined knows the egresses of all. */
+  async function known(egresses: number): Promise<void> {
+    await waitUntil(() => joined.every(({ engine }) => engine.fleet.all.length === egresses))
   }
 
   return {

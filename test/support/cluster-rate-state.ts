@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { Pace, type PaceRow } from '../../src/probe/pace.ts'
 import type { Answer } from '../../src/smtp/answer.ts'
@@ -8,6 +8,7 @@ import { openPaces, type Paces } from '../../src/store/cluster/pace/paces.ts'
 import type { StoredPace } from '../../src/store/cluster/pace/stored.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { tempPostgres } from './database.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { waitUntil } from './wait.ts'
 
 export const ROW: PaceRow = {
@@ -34,6 +35,8 @@ export type Process = {
   readonly pace: (operator?: string, row?: Partial<PaceRow>, egress?: string) => Pace
   /** Joins anew under another ID, as who was buried does. */
   join(id: string): Promise<void>
+  /** Resolves when it has looked `times` more times for what others changed. */
+  looked(times: number): Promise<void>
   /** Somebody buries it; it does not know. */
   die(): Promise<void>
 }
@@ -49,20 +52,34 @@ export async function processes(count: number, given?: string, prefix = 'm'): Pr
 type Several = Process[] & { readonly 0: Process; readonly 1: Process }
 
 async function process(url: string, first: string): Promise<Process> {
-  const database = await openDatabase(url, systemClock)
+  const { lookMs, lookSoonMs } = FAST_TIMINGS.paces
+  let looks = 0
+  const after: Clock['after'] = (delayMs, callback) =>
+    systemClock.after(delayMs, () => {
+      // A look sleeps for one of these.
+      if (delayMs === lookMs || delayMs === lookSoonMs) looks++
+      callback()
+    })
+  const database = await openDatabase(url, { ...systemClock, after })
   let member = first
   const join = async (id: string) => {
     await joinCluster(database, { id, role: 'worker', name: id, version: '1', egresses: [] })
     member = id
   }
   await join(first)
-  const paces = openPaces({ database, log: silentLog, member: () => member })
+  const paces = openPaces({
+    ...{ database, log: silentLog, member: () => member, timings: FAST_TIMINGS.paces },
+  })
   onTestFinished(async () => {
     await paces.close()
     await database.close()
   })
   return {
     ...{ url, database, paces, join },
+    async looked(times) {
+      const wanted = looks + times + 1
+      await waitUntil(() => looks >= wanted)
+    },
     die: () => leaveCluster(database, member),
     pace(operator = 'mx.test', row = {}, egress = 'a') {
       const whole = { ...ROW, ...row }

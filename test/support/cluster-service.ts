@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { newSecret } from '../../src/account/key.ts'
 import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
@@ -14,10 +14,12 @@ import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey, type NewKey } from '../../src/store/account/keys.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
 import { serverLimits } from '../../src/store/limit/server-limits.ts'
+import type { PoolTimings } from '../../src/store/postgres/pool-timings.ts'
 import { createBooks } from '../../src/work/books/books.ts'
 import { underContract } from '../http/contract/contract.ts'
 import { tempFolder } from './database.ts'
 import { createTestEngine } from './engine.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { idleHealth } from './idle-health.ts'
 import { recordingLog } from './log.ts'
 import { idleDeliveries, idleWorker, type RequestOptions, unlimitedKey } from './service.ts'
@@ -29,12 +31,15 @@ type ServerOptions = {
   /** What stands in for parts of the service. */
   readonly parts?: (database: Database) => Partial<Service>
   readonly health?: Partial<HealthSource>
+  readonly clock?: Clock
+  readonly pool?: PoolTimings
 }
 
 /** One `ev serve` without a port, on a PostgreSQL and by the time of this machine. Nobody works on its jobs unless that is handed in. */
 export async function createClusterService(url: string, given: ServerOptions = {}) {
-  const [clock, random] = [systemClock, systemRandom]
-  const database = await openDatabase(url, clock)
+  const { clock = systemClock } = given
+  const random = systemRandom
+  const database = await openDatabase(url, clock, given.pool)
   const { log, lines } = recordingLog()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const { engine, zone } = createTestEngine({
@@ -55,6 +60,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
       ...given.settings,
     },
     isStopping: () => false,
+    timings: FAST_TIMINGS.http,
     ...given.parts?.(database),
   }
   const pages = createDashboard({

@@ -57,6 +57,17 @@ export async function tempPostgres(): Promise<string> {
   return url
 }
 
+/** The URL of a database without tables, in the server of this run. */
+export async function emptyDatabase(): Promise<string> {
+  const server = inject('postgres')
+  const name = `ev_empty_${randomUUID().replaceAll('-', '')}`
+  await ask(`${server}postgres`, `create database ${name}`)
+  onTestFinished(async () => {
+    await ask(`${server}postgres`, `drop database ${name} with (force)`)
+  })
+  return `${server}${name}`
+}
+
 async function createPostgres(): Promise<string> {
   const server = inject('postgres')
   const name = `ev_${randomUUID().replaceAll('-', '')}`

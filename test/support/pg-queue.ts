@@ -1,31 +1,52 @@
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, HOUR, systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { bossQueue } from '../../src/queue/boss-queue.ts'
 import type { Queue } from '../../src/queue/queue.ts'
+import type { QueueTimings } from '../../src/queue/queue-timings.ts'
 import { namingClient } from '../../src/store/postgres/client.ts'
 import { tempPostgres } from './database.ts'
+import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
 
 /** The URL of a PostgreSQL database in which nobody has put anything yet. */
 export async function emptyPostgres(): Promise<string> {
   const url = await tempPostgres()
-  onTestFinished(() => ask(url, 'drop schema if exists ev_boss cascade').then(() => {}))
+  onTestFinished(async () => {
+    const [row] = await ask<{ made: boolean }>(
+      url,
+      `select to_regclass('ev_boss.job') is not null as made`,
+    )
+    // Another test of this file may have this database: to make the tables takes long.
+    if (row?.made === true) await ask(url, EMPTY_BOSS)
+  })
   return url
 }
 
+const EMPTY_BOSS = 'truncate ev_boss.job; delete from ev_boss.queue'
+
+type OpenOptions = {
+  readonly log?: Log
+  readonly timings?: QueueTimings
+  readonly clock?: Clock
+}
+
 /** A queue as a process of its own would have it; closed with the test. */
-export async function openQueue(url: string, log: Log = silentLog): Promise<Queue> {
-  const queue = await bossQueue({
-    url,
-    clock: systemClock,
-    random: systemRandom,
-    log,
-    Client: namingClient(systemClock),
-  })
+export async function openQueue(
+  url: string,
+  { log = silentLog, timings = FAST_TIMINGS.queue, clock = systemClock }: OpenOptions = {},
+): Promise<Queue> {
+  const Client = namingClient(systemClock)
+  const queue = await bossQueue({ url, clock, random: systemRandom, log, timings, Client })
   onTestFinished(() => queue.close())
   return queue
+}
+
+/** With these a queue looks for entries only when a put wakes it. */
+export const NEVER_LOOKING: QueueTimings = {
+  ...FAST_TIMINGS.queue,
+  ...{ beatMs: HOUR, alarmHorizonMs: HOUR },
 }
 
 /** All that pg-boss keeps of entries. */
@@ -33,4 +54,16 @@ export const entriesIn = (url: string) =>
   ask<{ id: string; name: string; singleton_key: string; state: string; retry_count: number }>(
     url,
     'select * from ev_boss.job',
+  )
+
+/**
+ * Makes pg-boss take the worker of an entry for dead at its next monitoring: its last heartbeat was
+ * long ago. Ours cannot be shorter than the 10 s that pg-boss requires.
+ */
+export const loseHeartbeat = (url: string, key: string) =>
+  ask(
+    url,
+    `update ev_boss.job set heartbeat_on = now() - interval '1 minute'
+    where singleton_key = $1 and state = 'active'`,
+    [key],
   )

@@ -2,7 +2,7 @@ import { liveMembers, type Member } from '../../store/cluster/members.ts'
 import type { MemberRole } from '../../store/cluster/tables.ts'
 import type { Database } from '../../store/database.ts'
 import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
-import { DEAD_MS } from '../../work/cluster/membership.ts'
+import { DEFAULT_CLUSTER_TIMINGS } from '../../work/cluster/cluster-timings.ts'
 
 /**
  * Whether an `ev serve` is at work on a database: for a file, in its data directory; on a server, anywhere. There each
@@ -19,5 +19,7 @@ export async function isServed(
 
 /** Those that were heard of lately. */
 export async function membersAtWork(database: Database): Promise<Member[]> {
-  return (await liveMembers(database)).filter(({ quietMs }) => quietMs < DEAD_MS)
+  return (await liveMembers(database)).filter(
+    ({ quietMs }) => quietMs < DEFAULT_CLUSTER_TIMINGS.deadMs,
+  )
 }

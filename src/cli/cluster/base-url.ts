@@ -41,13 +41,14 @@ export async function agreeOnBaseUrl(
 /** The address that services agreed upon; waits for the first of them. Null: told to stop before. */
 export async function baseUrlOfService(
   database: Database,
-  { clock, log, stopping }: { clock: Clock; log: Log; stopping: AbortSignal },
+  o: { clock: Clock; log: Log; stopping: AbortSignal; lookMs?: number },
 ): Promise<string | null> {
+  const { clock, log, stopping, lookMs = LOOK_MS } = o
   for (let looks = 0; !stopping.aborted; looks++) {
     const held = await heldAddress(database, log)
     if (held !== null) return held
     if (looks === 0) log.info('no “ev serve” has used this database yet: waiting for the first one')
-    await sleep(clock, LOOK_EVERY_MS, stopping)
+    await sleep(clock, lookMs, stopping)
   }
   return null
 }
@@ -65,4 +66,5 @@ async function heldAddress(database: Database, log: Log): Promise<string | null>
   }
 }
 
-const LOOK_EVERY_MS = SECOND
+/** How often is looked for the address of the first service. */
+const LOOK_MS = SECOND

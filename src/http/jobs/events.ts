@@ -1,10 +1,11 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { SECOND, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/clock.ts'
 import { isOfStorage } from '../../store/database.ts'
 import { accountJob } from '../../store/job/account-jobs.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import { guard } from '../guard/guard.ts'
+import { DEFAULT_HTTP_TIMINGS } from '../http-timings.ts'
 import { newRouter } from '../router.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JobProgress, PROGRESS_EXAMPLE } from '../schema/job.ts'
@@ -12,7 +13,7 @@ import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { foundJob } from './found-job.ts'
 import { createProgress } from './progress.ts'
-import { LOOK_EVERY_MS, nextCommit } from './wait.ts'
+import { nextCommit } from './wait.ts'
 
 /** How a job stands, told as it happens. */
 export function jobEventRoutes(service: Service) {
@@ -52,9 +53,6 @@ const EVENTS = {
   },
 }
 
-/** Two a second are as many as anybody can read. */
-const TELL_EVERY_MS = SECOND / 2
-
 /** How the job stands, whenever that is another than what was told last, to its end or until it is over. */
 async function* course(
   service: Service,
@@ -86,8 +84,8 @@ const unlessAway = <T>(read: Promise<T>): Promise<T | undefined> =>
   })
 
 async function nextChange(service: Service, jobId: string, over: AbortSignal): Promise<void> {
-  const { clock } = service
-  const notBefore = clock.ticks() + TELL_EVERY_MS
-  await nextCommit(service, jobId, LOOK_EVERY_MS, over)
+  const { clock, timings = DEFAULT_HTTP_TIMINGS } = service
+  const notBefore = clock.ticks() + timings.tellMs
+  await nextCommit(service, jobId, timings.lookMs, over)
   await sleep(clock, Math.max(0, notBefore - clock.ticks()), over)
 }

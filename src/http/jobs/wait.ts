@@ -1,13 +1,11 @@
 import { SECOND, sleep } from '../../base/clock.ts'
 import { accountJob } from '../../store/job/account-jobs.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
+import { DEFAULT_HTTP_TIMINGS } from '../http-timings.ts'
 import type { Service } from '../service.ts'
 
 /** Longer ones are cut off by many a proxy. */
 export const WAIT_S_MAX = 60
-
-/** Other processes (`ev jobs cancel`) and the end of the service are noticed so late. */
-export const LOOK_EVERY_MS = SECOND
 
 /**
  * The job as it stands when its state or its progress has changed, or when the time is over, the client is gone or the
@@ -18,12 +16,12 @@ export async function waitForChange(
   job: Job,
   o: { readonly waitS: number; readonly client: AbortSignal },
 ): Promise<Job | null> {
-  const { clock, database, isStopping } = service
+  const { clock, database, isStopping, timings = DEFAULT_HTTP_TIMINGS } = service
   const end = clock.ticks() + o.waitS * SECOND
   let now: Job | null = job
   while (now !== null && isAsBefore(now, job) && clock.ticks() < end) {
     if (now.finished_at !== null || o.client.aborted || isStopping()) break
-    await nextCommit(service, job.id, Math.min(LOOK_EVERY_MS, end - clock.ticks()), o.client)
+    await nextCommit(service, job.id, Math.min(timings.lookMs, end - clock.ticks()), o.client)
     now = await accountJob(database, job.account_id ?? '', job.id)
   }
   return now

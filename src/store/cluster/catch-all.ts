@@ -1,17 +1,14 @@
 import { sql } from 'kysely'
-import { MINUTE, SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { CatchAllStore, KnownCatchAll } from '../../probe/catch-all-share.ts'
 import { type Database, writeLoosely } from '../database.ts'
 import { anyOf, each } from '../dialect.ts'
+import { type CatchAllTimings, DEFAULT_CATCH_ALL_TIMINGS } from './catch-all-timings.ts'
 import { serverTime } from './server-time.ts'
 
-/** What is found is written together with what comes in this time. */
-const GATHER_MS = SECOND
 /** What waits to be written; beyond it a domain that was found is asked again by others. */
 const WAITING_MAX = 5_000
-const FORGET_EVERY_MS = 10 * MINUTE
 const FORGET_MAX = 10_000
 
 /** Which domains take mail for everybody, as all members of a cluster found it, in the table `catch_all`. */
@@ -20,7 +17,14 @@ export interface SharedCatchAll extends CatchAllStore {
   close(): Promise<void>
 }
 
-export function openCatchAll({ database, log }: { database: Database; log: Log }): SharedCatchAll {
+type CatchAllParts = {
+  readonly database: Database
+  readonly log: Log
+  readonly timings?: CatchAllTimings
+}
+
+export function openCatchAll(parts: CatchAllParts): SharedCatchAll {
+  const { database, log, timings = DEFAULT_CATCH_ALL_TIMINGS } = parts
   const { clock } = database
   const waiting = new Map<string, KnownCatchAll>()
   let writing: Promise<void> = Promise.resolve()
@@ -31,7 +35,7 @@ export function openCatchAll({ database, log }: { database: Database; log: Log }
     waiting.clear()
     try {
       await keepDomains(database, found)
-      if (clock.ticks() - forgotAt < FORGET_EVERY_MS) return
+      if (clock.ticks() - forgotAt < timings.forgetEveryMs) return
       forgotAt = clock.ticks()
       await forgetDomains(database)
     } catch (error) {
@@ -49,7 +53,7 @@ export function openCatchAll({ database, log }: { database: Database; log: Log }
     remember(domain, known) {
       if (waiting.size >= WAITING_MAX) return
       waiting.set(domain, known)
-      cancel ??= clock.after(GATHER_MS, () => void flush())
+      cancel ??= clock.after(timings.gatherMs, () => void flush())
     },
     close: flush,
   }

@@ -38,10 +38,14 @@ const PATIENCE_MS = 5 * SECOND
 const COMMITS = 5
 
 /** Looks at the database of a `postgres://…` URL and changes nothing: its tables are neither made nor brought up to date. */
-export async function lookAtServer(url: string, clock: Clock): Promise<ServerLook> {
+export async function lookAtServer(
+  url: string,
+  clock: Clock,
+  patienceMs = PATIENCE_MS,
+): Promise<ServerLook> {
   const client = new pg.Client({
     ...{ connectionString: url, application_name: 'ev doctor' },
-    ...{ connectionTimeoutMillis: PATIENCE_MS, query_timeout: PATIENCE_MS },
+    ...{ connectionTimeoutMillis: patienceMs, query_timeout: patienceMs },
   })
   // What ends a connection that nobody asks anything of is told by the next question.
   client.on('error', () => {})

@@ -1,23 +1,12 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
-import { type Clock, SECOND } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { codeOf } from '../fault/code.ts'
 import type { Schema } from '../schema.ts'
 import { cutOff, namingClient } from './client.ts'
 import { isOutage } from './faults.ts'
+import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './pool-timings.ts'
 import { decodeText, encodeText } from './text-codec.ts'
-
-/** A database that does not let anybody in within this time is told as one that cannot be had. */
-const CONNECT_MS = 5 * SECOND
-/** No statement of ours takes longer but for those that make or move tables; a frozen server is noticed by it. */
-const STATEMENT_MS = 10 * SECOND
-/** The server may be frozen, or gone without a word: it ends nothing by itself then, and we do, so much later. */
-const SILENCE_MS = 2 * SECOND
-/**
- * A transaction of ours waits for nobody: one that stands still is that of a process which was stopped, and holds what
- * others wait for, such as the items that are taken from it.
- */
-const IDLE_IN_TRANSACTION_MS = 10 * SECOND
 
 export type PoolOptions = {
   /** Connections at the same time. */
@@ -28,24 +17,26 @@ export type PoolOptions = {
   readonly statementMs?: number | null
   /** How much longer we wait for a server that does not end it by itself, ms. */
   readonly silenceMs?: number
+  readonly timings?: PoolTimings
 }
 
 /** Connections to a PostgreSQL server. One that is lost is replaced by the next that is needed. */
 export function openPool(
   url: string,
   clock: Clock,
-  { max, loose = false, statementMs = STATEMENT_MS, silenceMs = SILENCE_MS }: PoolOptions,
+  { max, loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
 ): pg.Pool {
+  const { statementMs, silenceMs } = { ...timings, ...own }
   const pool = new pg.Pool({
     Client: namingClient(clock),
     connectionString: url,
     max,
     application_name: 'ev',
-    connectionTimeoutMillis: CONNECT_MS,
-    idleTimeoutMillis: 30 * SECOND,
+    connectionTimeoutMillis: timings.connectMs,
+    idleTimeoutMillis: timings.idleMs,
     statement_timeout: statementMs ?? 0,
     ...(statementMs === null ? {} : { query_timeout: statementMs + silenceMs }),
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    idle_in_transaction_session_timeout: timings.idleInTransactionMs,
     keepAlive: true,
     types: { getTypeParser },
     ...(loose ? { options: '-c synchronous_commit=off' } : {}),

@@ -1,4 +1,4 @@
-import { type Clock, SECOND, sleep } from '../../base/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
@@ -13,30 +13,17 @@ import {
   returnOrphans,
 } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
-
-/** So often a member is heard of. */
-export const BEAT_MS = 3 * SECOND
-/** Who was not heard of for so long is dead. */
-export const DEAD_MS = 10 * SECOND
-/** Who was not heard of for so long should have ended what it has in hand: in a moment others may begin with it. */
-export const SILENT_MS = DEAD_MS - SECOND / 2
-/** So often each looks for those who are. */
-const LOOK_MS = 2 * SECOND
-/** What is not done after this time is tried again beside it: its connection may be dead, and another alive. */
-const PATIENCE_MS = 2 * SECOND
-/** What failed is tried again soon: after an outage nobody is to be taken for dead for want of a beat. */
-const RETRY_MS = SECOND / 2
-/**
- * A member that was itself heard of less often than this cannot tell who is dead: the database may have heard of nobody.
- * With a beat this is less than DEAD_MS, so that whoever beats as it should is not taken for dead for what shorter trouble
- * there was.
- */
-const TOUCH_MS = 5 * SECOND
+import {
+  type ClusterTimings,
+  checkClusterTimings,
+  DEFAULT_CLUSTER_TIMINGS,
+} from './cluster-timings.ts'
 
 export type MembershipParts = Omit<NewMember, 'id'> & {
   readonly database: Database
   readonly random: Random
   readonly log: Log
+  readonly timings?: ClusterTimings
 }
 
 /** This process as one of those that share a database. */
@@ -69,6 +56,7 @@ const ID_LENGTH = 20
 class LivingMember {
   readonly #parts: MembershipParts
   readonly #clock: Clock
+  readonly #timings: ClusterTimings
   readonly #stopping = new AbortController()
   readonly #listeners = { lost: new Set<() => void>(), silent: new Set<() => void>() }
   #id = ''
@@ -87,6 +75,8 @@ class LivingMember {
   constructor(parts: MembershipParts) {
     this.#parts = parts
     this.#clock = parts.database.clock
+    this.#timings = parts.timings ?? DEFAULT_CLUSTER_TIMINGS
+    checkClusterTimings(this.#timings)
     this.#egresses = parts.egresses.toSorted()
   }
 
@@ -106,8 +96,8 @@ class LivingMember {
 
   live(): Membership {
     const running = Promise.all([
-      this.#often('beat', BEAT_MS, () => this.#beat()),
-      this.#often('look', LOOK_MS, () => this.#look()),
+      this.#often('beat', this.#timings.beatMs, () => this.#beat()),
+      this.#often('look', this.#timings.lookMs, () => this.#look()),
     ])
     const id = () => this.#id
     let stopped: Promise<void> | null = null
@@ -133,7 +123,7 @@ class LivingMember {
     // One that was sent before may be answered later.
     if (id !== this.#id || this.#isLost || this.#stopping.signal.aborted) return
     if (at === null) return this.#lose()
-    if (at < this.#heardAt || at - this.#heardAt > TOUCH_MS) this.#since = at
+    if (at < this.#heardAt || at - this.#heardAt > this.#timings.touchMs) this.#since = at
     this.#heardAt = at
     this.#setAlarm(begunAt)
   }
@@ -143,7 +133,7 @@ class LivingMember {
     if (begunAt < this.#begunAt) return
     this.#begunAt = begunAt
     this.#cancelAlarm?.()
-    const leftMs = begunAt + SILENT_MS - this.#clock.ticks()
+    const leftMs = begunAt + this.#timings.silentMs - this.#clock.ticks()
     this.#cancelAlarm = this.#clock.after(leftMs, () => tell(this.#listeners.silent))
   }
 
@@ -156,13 +146,14 @@ class LivingMember {
 
   async #look(): Promise<void> {
     const { database, log, egresses } = this.#parts
+    const { deadMs, touchMs } = this.#timings
     const members = await liveMembers(database)
     const names = new Set([...egresses, ...members.flatMap(member => member.egresses)])
     this.#egresses = [...names].sort()
     if (members.some(({ quietMs }) => quietMs < 0)) await clampMembers(database)
-    if (members.some(({ quietMs }) => quietMs > DEAD_MS)) {
+    if (members.some(({ quietMs }) => quietMs > deadMs)) {
       const own = { by: this.#id, since: this.#since, heardAt: this.#heardAt }
-      const o = { ...own, deadMs: DEAD_MS, freshMs: TOUCH_MS }
+      const o = { ...own, deadMs, freshMs: touchMs }
       for (const member of await buryDead(database, o)) log.warn('a member is dead', { member })
     }
     await returnOrphans(database)
@@ -172,7 +163,7 @@ class LivingMember {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const isDone = await this.#soon(this.#telling(what, run))
-      await sleep(this.#clock, isDone ? everyMs : RETRY_MS, signal)
+      await sleep(this.#clock, isDone ? everyMs : this.#timings.retryMs, signal)
     }
   }
 
@@ -180,7 +171,7 @@ class LivingMember {
   async #soon(done: Promise<boolean>): Promise<boolean> {
     const either = new AbortController()
     const signal = AbortSignal.any([either.signal, this.#stopping.signal])
-    const late = sleep(this.#clock, PATIENCE_MS, signal)
+    const late = sleep(this.#clock, this.#timings.patienceMs, signal)
     try {
       return await Promise.race([done, late.then(() => false)])
     } finally {

@@ -1,4 +1,4 @@
-import { breathe, type Clock, MINUTE, SECOND, sleep } from '../../base/clock.ts'
+import { breathe, type Clock, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
@@ -14,6 +14,7 @@ import {
 import type { Database } from '../../store/database.ts'
 import { freeItems, type Waiting } from '../../store/job/claims.ts'
 import { probeKind, type Slot, slotKey } from '../probe/entries.ts'
+import { type ClusterTimings, DEFAULT_CLUSTER_TIMINGS } from './cluster-timings.ts'
 import { EgressAbsence } from './egress-absence.ts'
 
 export type ReconcileParts = {
@@ -24,15 +25,9 @@ export type ReconcileParts = {
   readonly egresses: () => readonly string[]
   readonly random: Random
   readonly log: Log
+  readonly timings?: ClusterTimings
 }
 
-/** How often each member looks, in the mean 12.5 s; one of them does so in ten seconds. */
-const LOOK_MIN_MS = 10 * SECOND
-const LOOK_SPREAD_MS = 5 * SECOND
-/** What has been due for longer should have been taken by somebody. */
-const OVERDUE_MS = 10 * SECOND
-/** Items of an egress that nobody has had for so long are anybody's. */
-const ABSENT_MS = 5 * MINUTE
 /** Pairs of operator and job that are read together, and in one round; the next one goes on behind them. */
 const PAGE_MAX = 1_000
 const PAGES_MAX = 10
@@ -42,7 +37,8 @@ const PAGES_MAX = 10
  * process that was about to put it.
  */
 export function startReconcile(parts: ReconcileParts): { stop(): Promise<void> } {
-  const { database, random, log } = parts
+  const { database, random, log, timings = DEFAULT_CLUSTER_TIMINGS } = parts
+  const { reconcileMinMs, reconcileSpreadMs } = timings
   const { clock } = database
   const stopping = new AbortController()
   const { signal } = stopping
@@ -54,7 +50,7 @@ export function startReconcile(parts: ReconcileParts): { stop(): Promise<void> }
         .catch(error =>
           log.error('what is missing cannot be looked for', { why: messageOf(error) }),
         )
-      await sleep(clock, LOOK_MIN_MS + random.below(LOOK_SPREAD_MS), signal)
+      await sleep(clock, reconcileMinMs + random.below(reconcileSpreadMs), signal)
     }
   }
   const running = run()
@@ -69,6 +65,7 @@ export function startReconcile(parts: ReconcileParts): { stop(): Promise<void> }
 class Round {
   readonly #parts: ReconcileParts
   readonly #clock: Clock
+  readonly #timings: ClusterTimings
   readonly #absence: EgressAbsence
   /** Where the last round ended. */
   #after: Waiting = BEGINNING
@@ -76,13 +73,14 @@ class Round {
   constructor(parts: ReconcileParts) {
     this.#parts = parts
     this.#clock = parts.database.clock
+    this.#timings = parts.timings ?? DEFAULT_CLUSTER_TIMINGS
     this.#absence = new EgressAbsence(this.#clock)
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { database, queue, egresses } = this.#parts
     this.#absence.note(egresses())
-    if (!(await isOurRound(database, LOOK_MIN_MS))) return
+    if (!(await isOurRound(database, this.#timings.reconcileMinMs))) return
     await queue.putAll('route', await unroutedJobs(database))
     await this.#putOperators(signal)
     await this.#putBound()
@@ -115,7 +113,7 @@ class Round {
   #isFree({ operator, egress }: Bound): boolean {
     if (this.#absence.isPresent(egress))
       return !this.#parts.fleet.inOrder(operator).includes(egress)
-    return this.#absence.ofMs(egress) >= ABSENT_MS
+    return this.#absence.ofMs(egress) >= this.#timings.absentMs
   }
 
   #isAsked(bound: Bound): boolean {
@@ -123,7 +121,7 @@ class Round {
   }
 
   get #dueBefore(): number {
-    return this.#clock.now() - OVERDUE_MS
+    return this.#clock.now() - this.#timings.overdueMs
   }
 
   async #put(slots: readonly Slot[]): Promise<void> {

@@ -1,12 +1,8 @@
-import { SECOND } from '../../base/clock.ts'
 import { Places } from '../../probe/places.ts'
 import type { Lease, NextDue } from '../../queue/queue.ts'
 import type { Slot } from '../probe/entries.ts'
 import { type ProbeWork, probeItems } from '../probe/probe-items.ts'
 import type { CrewMembership } from '../start-worker.ts'
-
-/** Until we are a member again. */
-const REJOIN_MS = SECOND / 2
 
 export type ConversationParts = Omit<ProbeWork, 'lost' | 'holder'> & {
   readonly concurrency: number
@@ -41,12 +37,12 @@ export class Conversations {
    * which was measured to cost nothing beside what a conversation takes.
    */
   async serve(slot: Slot, lease: Lease): Promise<NextDue> {
-    const { stopping, database } = this.#parts
+    const { stopping, database, timings } = this.#parts
     const handBack = await this.#places.take()
     try {
       // It may have waited for its place until now.
       if (stopping.aborted || lease.lost.aborted) return { dueAt: database.clock.now() }
-      if (this.#isLost) return { dueAt: database.clock.now() + REJOIN_MS }
+      if (this.#isLost) return { dueAt: database.clock.now() + timings.rejoinMs }
       return await this.#converse(slot, lease)
     } finally {
       handBack()

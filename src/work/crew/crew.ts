@@ -8,12 +8,12 @@ import { refuseCancelled, startJob } from '../../store/job/course.ts'
 import { findJob, type Job } from '../../store/job/jobs.ts'
 import { Claims } from '../probe/claim.ts'
 import { directEntries, gatheredEntries, operatorOf, probeKind } from '../probe/entries.ts'
-import { DRAIN_MS } from '../probe/farewell.ts'
 import { Slots } from '../probe/slots.ts'
 import { Recorder } from '../record/recorder.ts'
 import { routeItems } from '../route/route-items.ts'
 import type { CrewMembership, WorkerParts } from '../start-worker.ts'
 import { Conversations } from './conversations.ts'
+import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './crew-timings.ts'
 import { type List, Lists } from './lists.ts'
 import { Looks } from './looks.ts'
 import { Resumption } from './resumption.ts'
@@ -30,6 +30,7 @@ const ROUTE_FAULTS_MAX = 3
 export class Crew {
   readonly #parts: WorkerParts
   readonly #cluster: CrewMembership | null
+  readonly #timings: CrewTimings
   readonly #lists: Lists
   readonly #waiters = new Waiters<Job>()
   readonly #queue: Queue
@@ -49,36 +50,37 @@ export class Crew {
 
   constructor(parts: WorkerParts) {
     const { database, log, keepsTrying = true, cluster = null } = parts
+    const { timings = DEFAULT_CREW_TIMINGS } = parts
     const { clock } = database
     const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
     this.#parts = parts
     this.#cluster = cluster
+    this.#timings = timings
     this.#queue = parts.queue ?? memoryQueue(clock, log)
     const find = (ids: readonly string[]) => openAmong(database, ids)
-    this.#lists = new Lists({ ...parts, clock, find: cluster === null ? null : find })
+    this.#lists = new Lists({ ...parts, timings, clock, find: cluster === null ? null : find })
     const entries =
-      cluster === null ? directEntries(this.#queue) : gatheredEntries(this.#queue, clock)
-    this.#slots = new Slots(entries, clock, cluster !== null)
+      cluster === null ? directEntries(this.#queue) : gatheredEntries(this.#queue, clock, timings)
+    this.#slots = new Slots(entries, clock, cluster !== null, timings)
     this.#recorder = new Recorder({
-      ...parts,
-      keepsTrying,
+      ...{ ...parts, keepsTrying, timings },
       onProgress: job => this.#onProgress(job),
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
     })
     this.#resumption = new Resumption(database, this.#slots)
     this.#taking = new Taking({
-      ...{ database, log, keepsTrying, stopping },
+      ...{ database, log, keepsTrying, stopping, retryMs: timings.retryMs },
       begin: (jobId, isOver) => this.#begin(jobId, isOver),
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
     })
     this.#conversations = new Conversations({
-      ...{ ...parts, cluster, stopping, abort },
+      ...{ ...parts, cluster, stopping, abort, timings },
       ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
       claims: new Claims(database, this.#lists),
-      strays: cluster === null ? null : new Strays({ database, log, cluster, stopping }),
+      strays: cluster === null ? null : new Strays({ database, log, cluster, stopping, timings }),
     })
-    const look = { database, log, lists: this.#lists, waiters: this.#waiters, stopping }
+    const look = { database, log, lists: this.#lists, waiters: this.#waiters, stopping, timings }
     const onEnded = (jobId: string) => this.drop(jobId)
     this.#looks = cluster === null ? null : new Looks({ ...look, onEnded })
     this.#workers = this.#work()
@@ -221,7 +223,7 @@ export class Crew {
         ? this.#queue.close()
         : Promise.all(this.#workers.map(worker => worker.stop()))
     const closing = close().finally(() => quiet.abort())
-    await sleep(database.clock, DRAIN_MS, quiet.signal)
+    await sleep(database.clock, this.#timings.drainMs, quiet.signal)
     this.#abort.abort()
     await closing
     this.#conversations.end()

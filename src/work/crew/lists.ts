@@ -1,7 +1,8 @@
-import { type Clock, SECOND } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Job } from '../../store/job/jobs.ts'
+import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './crew-timings.ts'
 
 /** A list that the worker has. */
 export type List = {
@@ -25,10 +26,9 @@ export type ListsParts = {
   readonly wait: (job: Job) => boolean
   /** Looks up those of these jobs that are worked on; null: only what is added here is. */
   readonly find: ((ids: readonly string[]) => Promise<readonly Job[]>) | null
+  readonly timings?: Pick<CrewTimings, 'absentMs'>
 }
 
-/** Of a job that is not worked on, as one that was cancelled; it may be resumed. */
-const ABSENT_MS = 2 * SECOND
 const ABSENT_MAX = 20_000
 
 /** The lists of a worker. */
@@ -56,11 +56,11 @@ export class Lists {
 
   /** Those of these that are worked on, in their order: where others work too, one that is met first is looked up. */
   async meet(ids: readonly string[]): Promise<List[]> {
-    const { find } = this.#parts
+    const { find, timings = DEFAULT_CREW_TIMINGS } = this.#parts
     const unknown = ids.filter(id => !this.#lists.has(id) && this.#absent.get(id) === undefined)
     if (find !== null && unknown.length > 0) {
       for (const job of await find(unknown)) this.add(job)
-      for (const id of unknown) if (!this.#lists.has(id)) this.#absent.set(id, {}, ABSENT_MS)
+      for (const id of unknown) if (!this.#lists.has(id)) this.#absent.set(id, {}, timings.absentMs)
     }
     return ids.flatMap(id => this.get(id) ?? [])
   }

@@ -1,16 +1,12 @@
-import { SECOND, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { jobsAmong, openAmong } from '../../store/cluster/shared-jobs.ts'
 import type { Database } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
+import type { CrewTimings } from './crew-timings.ts'
 import type { Lists } from './lists.ts'
 import type { Waiters } from './waiters.ts'
-
-/** How often is looked at jobs that somebody waits for. */
-const AWAITED_MS = SECOND / 2
-/** How soon it is noticed that a job ended elsewhere. */
-const ENDED_MS = 2 * SECOND
 
 export type LookParts = {
   readonly database: Database
@@ -20,6 +16,7 @@ export type LookParts = {
   /** Called for a job that is not worked on any more. */
   readonly onEnded: (jobId: string) => void
   readonly stopping: AbortSignal
+  readonly timings: Pick<CrewTimings, 'awaitedMs' | 'endedMs'>
 }
 
 /** Looks for what other members wrote: jobs that ended, and changes that somebody waits for. */
@@ -31,7 +28,7 @@ export class Looks {
 
   constructor(parts: LookParts) {
     this.#parts = parts
-    void this.#every(ENDED_MS, () => this.#lookForEnded())
+    void this.#every(parts.timings.endedMs, () => this.#lookForEnded())
   }
 
   /** Somebody waits for the next change of a job that stands so. */
@@ -41,10 +38,10 @@ export class Looks {
   }
 
   async #followAll(): Promise<void> {
-    const { database, waiters, log, stopping } = this.#parts
+    const { database, waiters, log, stopping, timings } = this.#parts
     this.#isFollowing = true
     while (waiters.keys.length > 0 && !stopping.aborted) {
-      await sleep(database.clock, AWAITED_MS, stopping)
+      await sleep(database.clock, timings.awaitedMs, stopping)
       await this.#lookForAwaited().catch(error => complain(log, error))
     }
     this.#stands.clear()

@@ -1,18 +1,17 @@
-import { SECOND, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { giveBack, type HeldItem, itemsHeldBy } from '../../store/cluster/held-items.ts'
 import type { Database } from '../../store/database.ts'
 import type { CrewMembership } from '../start-worker.ts'
-
-/** Longer than any statement takes: what nobody here knows of in two looks is in nobody's hand. */
-const LOOK_MS = 15 * SECOND
+import type { CrewTimings } from './crew-timings.ts'
 
 export type StrayParts = {
   readonly database: Database
   readonly log: Log
   readonly cluster: CrewMembership
   readonly stopping: AbortSignal
+  readonly timings: Pick<CrewTimings, 'strayLookMs'>
 }
 
 /**
@@ -50,9 +49,9 @@ export class Strays {
   }
 
   async #run(): Promise<void> {
-    const { database, log, stopping } = this.#parts
+    const { database, log, stopping, timings } = this.#parts
     for (;;) {
-      await sleep(database.clock, LOOK_MS, stopping)
+      await sleep(database.clock, timings.strayLookMs, stopping)
       if (stopping.aborted) return
       if (!this.#isSuspected) continue
       await this.#look().catch(error =>

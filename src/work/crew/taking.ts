@@ -1,10 +1,7 @@
-import { SECOND, sleep } from '../../base/clock.ts'
+import { sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { type Database, isOfStorage } from '../../store/database.ts'
-
-/** After a job could not be taken up because of the disk. */
-const RETRY_MS = SECOND
 
 export type TakingParts = {
   readonly database: Database
@@ -15,6 +12,8 @@ export type TakingParts = {
   readonly begin: (jobId: string, isOver: () => boolean) => Promise<void>
   readonly onFailure: (jobId: string, error: unknown) => void
   readonly stopping: AbortSignal
+  /** Wait after a job could not be taken up because of the disk. */
+  readonly retryMs: number
 }
 
 /** Jobs that are being taken up, each once at a time. */
@@ -48,14 +47,14 @@ export class Taking {
 
   /** Runs one step of it, again and again while that cannot be stored. */
   async patiently<T>(run: () => Promise<T>, isOver: () => boolean): Promise<T> {
-    const { keepsTrying, database, log, stopping } = this.#parts
+    const { keepsTrying, database, log, stopping, retryMs } = this.#parts
     for (;;) {
       try {
         return await run()
       } catch (error) {
         if (!keepsTrying || isOver() || !isOfStorage(error)) throw error
         log.error('a job cannot be taken up now; that is tried again', { error: messageOf(error) })
-        await sleep(database.clock, RETRY_MS, stopping)
+        await sleep(database.clock, retryMs, stopping)
       }
     }
   }

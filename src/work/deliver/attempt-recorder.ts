@@ -1,8 +1,9 @@
-import { breathe, type Clock, SECOND, sleep } from '../../base/clock.ts'
+import { breathe, type Clock, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { type Database, isOfStorage, writeBeside } from '../../store/database.ts'
 import { type NewAttempt, recordAttempts } from '../../store/event/deliveries.ts'
+import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 
 export type AttemptRecorder = {
   /** Resolves when it is durable: true; false: it was given up, as this has been stopped. Rejects where it cannot be written ever. */
@@ -15,19 +16,18 @@ export type RecorderParts = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
+  readonly timings?: Pick<DeliveryTimings, 'retryMs'>
 }
 
 /** More in one transaction would keep others waiting. */
 const GROUP_MAX = 200
-/** After a commit failed: also how often the log is told of it. */
-const RETRY_MS = SECOND
 
 /**
  * Writes down what came of attempts, together for as long as each turn of the event loop brings more: a commit of many
  * costs little more than one of one.
  */
 export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
-  const { database, clock, log } = parts
+  const { database, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = parts
   const gathered: Entry[] = []
   const stopping = new AbortController()
   const { signal } = stopping
@@ -71,7 +71,7 @@ export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
         const fields = { attempts: group.length, why: messageOf(error) }
         log.error('deliveries: not written, tried again', fields)
         isGivenUp = signal.aborted
-        await sleep(clock, RETRY_MS, signal)
+        await sleep(clock, timings.retryMs, signal)
       }
     }
     return false

@@ -10,6 +10,7 @@ import type { Post } from '../post/post.ts'
 import { attemptLog } from './attempt-log.ts'
 import { attemptRecorder } from './attempt-recorder.ts'
 import type { Deliveries } from './deliveries.ts'
+import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
 import { endpointMemory } from './endpoints.ts'
 import { Turn } from './turn.ts'
 import { turnPlaces } from './turn-places.ts'
@@ -23,6 +24,7 @@ export type DeliveryParts = {
   readonly log: Log
   /** Of ev, for receivers to see. */
   readonly version: string
+  readonly timings?: DeliveryTimings
 }
 
 const KIND = 'deliver'
@@ -30,16 +32,10 @@ const KIND = 'deliver'
 const ENTRIES_MAX = 10_000
 /** The same where other servers would have places for them. */
 const SHARED_ENTRIES_MAX = 500
-/** How often is looked for what has become due. */
-const DUE_LOOK_MS = SECOND / 2
-/** After a look failed: also how often the log is told of it. */
-const RETRY_MS = SECOND
-/** At the end, what is under way may take so long; then it is left, and sent again after the next start. */
-const GRACE_MS = 5 * SECOND
 
 /** Carries events to webhooks from now on, those first that were due before. */
 export function startDeliveries(parts: DeliveryParts): Deliveries {
-  const { database, queue, clock, log } = parts
+  const { database, queue, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = parts
   const stopping = new AbortController()
   const abandoned = new AbortController()
   const turns = new Map<string, Turn>()
@@ -48,7 +44,7 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
   const tally = { underWay: 0, delivered: 0, retried: 0, failed: 0 }
   const work = {
     ...parts,
-    ...{ recorder, endpoints, tally, tell: attemptLog(parts) },
+    ...{ recorder, endpoints, tally, timings, tell: attemptLog(parts) },
     ...{ stopping: stopping.signal, abandoned: abandoned.signal },
   }
   const places = turnPlaces(endpoints)
@@ -69,14 +65,14 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
     for (const id of ids) turns.get(id)?.nudge()
     if (ids.length > 0) await queue.putAll(KIND, ids)
   }
-  const watch = watchDue(look, { clock, log })
+  const watch = watchDue(look, { clock, log, timings })
   const concurrency = isShared(database) ? SHARED_ENTRIES_MAX : ENTRIES_MAX
   const worker = queue.work(KIND, serve, { concurrency })
   const stop = async () => {
     stopping.abort()
     const quiet = new AbortController()
     const ended = Promise.all([watch.stop(), worker.stop()]).finally(() => quiet.abort())
-    await sleep(clock, GRACE_MS, quiet.signal)
+    await sleep(clock, timings.graceMs, quiet.signal)
     const { underWay: requests } = tally
     if (requests > 0)
       log.info('deliveries: not answered, sent again after the next start', { requests })
@@ -122,17 +118,20 @@ const SET_BACK_MIN_MS = SECOND
 type Watch = { readonly wake: () => void; readonly stop: () => Promise<void> }
 
 /** Looks at once, and again and again: events are written by other parts, and other processes, which need not tell. */
-function watchDue(look: () => Promise<void>, o: { clock: Clock; log: Log }): Watch {
+function watchDue(
+  look: () => Promise<void>,
+  o: { clock: Clock; log: Log; timings: DeliveryTimings },
+): Watch {
   let isOver = false
   let alarm = new AbortController()
   const run = async () => {
     while (!isOver) {
       alarm = new AbortController()
       const waitMs = await look().then(
-        () => DUE_LOOK_MS,
+        () => o.timings.dueLookMs,
         error => {
           o.log.error('deliveries: cannot be looked at', { why: messageOf(error) })
-          return RETRY_MS
+          return o.timings.retryMs
         },
       )
       // Woken during the look, it looks once more.

@@ -1,4 +1,3 @@
-import { MINUTE, SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { disabledReason, TOLD_TO_WAIT } from '../../hook/delivery.ts'
@@ -8,6 +7,7 @@ import { type DueDelivery, nextDeliveries, nextDueAt } from '../../store/event/d
 import { type Attempt, type AttemptParts, makeAttempt } from './attempt.ts'
 import type { AttemptLog } from './attempt-log.ts'
 import type { AttemptRecorder } from './attempt-recorder.ts'
+import type { DeliveryTimings } from './delivery-timings.ts'
 import type { Endpoints } from './endpoints.ts'
 
 export type TurnWork = AttemptParts & {
@@ -23,6 +23,7 @@ export type TurnWork = AttemptParts & {
   readonly abandoned: AbortSignal
   /** The webhook may be another server's now: nothing is begun, and nothing waited for. */
   readonly lost: AbortSignal
+  readonly timings: DeliveryTimings
   /** Whether other webhooks wait for a turn. */
   readonly isCrowded: () => boolean
 }
@@ -32,11 +33,6 @@ export type Tally = { underWay: number; delivered: number; retried: number; fail
 
 /** Requests to one webhook at the same time. */
 export const CONNECTIONS_MAX = 4
-/** While others wait for a turn, no request is begun after this: what is left waits for the next turn. */
-const TURN_MS = 2 * SECOND
-/** After something went wrong inside ev: else the same event would be sent again and again. */
-const TROUBLE_REST_MS = MINUTE
-
 /** One turn of a webhook: sends what is due, a few at a time, until nothing is. */
 export class Turn {
   readonly #work: TurnWork
@@ -76,8 +72,8 @@ export class Turn {
    * secret.
    */
   async #sendDue(): Promise<void> {
-    const { clock, database } = this.#work
-    const endAt = clock.ticks() + TURN_MS
+    const { clock, database, timings } = this.#work
+    const endAt = clock.ticks() + timings.turnMs
     while (this.#mayBegin(endAt)) {
       // Taken before the look, so that nothing is missed that happens during it.
       const news = this.#news.promise
@@ -109,7 +105,7 @@ export class Turn {
 
   /** Sends one, and waits until what came of it is durable: a crash sends again what was under way, and nothing else. */
   async #carry(due: DueDelivery): Promise<void> {
-    const { endpoints, recorder, log, tally, tell } = this.#work
+    const { endpoints, recorder, log, tally, tell, timings } = this.#work
     try {
       const attempt = await this.#attempt(due)
       const reason = this.#learn(due, attempt)
@@ -122,7 +118,7 @@ export class Turn {
       tally[COUNTED[attempt.next.state]]++
       tell(due, attempt, reason)
     } catch (error) {
-      endpoints.rest(this.#webhookId, TROUBLE_REST_MS, due.webhook.url)
+      endpoints.rest(this.#webhookId, timings.troubleRestMs, due.webhook.url)
       const fields = { webhook: this.#webhookId, event: due.eventId, why: messageOf(error) }
       log.error('deliveries: an attempt failed inside ev', fields)
     }

@@ -1,7 +1,6 @@
-import { type Clock, MINUTE, SECOND, sleep } from '../../base/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { KEPT_MS } from '../../hook/delivery.ts'
 import { type Database, isOfStorage, write } from '../../store/database.ts'
 import {
   type DueNotice,
@@ -12,6 +11,7 @@ import {
 } from '../../store/event/notices.ts'
 import { logNotify } from './log-notify.ts'
 import { noticeMail } from './notice-text.ts'
+import { DEFAULT_NOTICE_TIMINGS, type NoticeTimings } from './notice-timings.ts'
 import type { Notify } from './notify.ts'
 
 export type NoticeParts = {
@@ -23,6 +23,7 @@ export type NoticeParts = {
   readonly baseUrl: string
   /** Who is told where an account has no address of its own; null: the log. */
   readonly notifyTo: string | null
+  readonly timings?: NoticeTimings
 }
 
 export type Notices = {
@@ -30,22 +31,12 @@ export type Notices = {
   stop(): Promise<void>
 }
 
-/** Nobody sits and waits for a notice. */
-export const LOOK_MS = 10 * SECOND
-/** After this a server that did not take a notice is asked again, … */
-export const NOTICE_RETRY_MS = 5 * MINUTE
-/** … and after this no more: the events that it tells of are gone by then. */
-export const GIVE_UP_MS = KEPT_MS
-
-/** How often is tried to write down that one went out. */
-const NOTE_RETRY_MS = SECOND
-
 /** Tells the owners of webhooks what could not be delivered, and what was switched off. */
 export function startNotices(parts: NoticeParts): Notices {
-  const { clock, log, notify } = parts
+  const { clock, log, notify, timings = DEFAULT_NOTICE_TIMINGS } = parts
   const stopping = new AbortController()
   const { signal } = stopping
-  const desk = { ...parts, signal, troubledSince: new Map<string, number>() }
+  const desk = { ...parts, timings, signal, troubledSince: new Map<string, number>() }
   const run = async () => {
     while (!signal.aborted) {
       try {
@@ -53,7 +44,7 @@ export function startNotices(parts: NoticeParts): Notices {
       } catch (error) {
         log.error('notices about webhooks could not be looked after', { why: messageOf(error) })
       }
-      await sleep(clock, LOOK_MS, signal)
+      await sleep(clock, timings.lookMs, signal)
     }
   }
   const running = run()
@@ -68,6 +59,7 @@ export function startNotices(parts: NoticeParts): Notices {
 
 type Desk = NoticeParts & {
   readonly signal: AbortSignal
+  readonly timings: NoticeTimings
   /** By webhook: since when its notice has not been taken, in ticks of the clock. */
   readonly troubledSince: Map<string, number>
 }
@@ -86,7 +78,7 @@ async function sendDue(desk: Desk): Promise<void> {
 async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
   const { database, clock, log } = desk
   const { webhookId, accountId, failedEvents } = notice
-  const claim = { webhookId, dueAt: clock.now() + NOTICE_RETRY_MS }
+  const claim = { webhookId, dueAt: clock.now() + desk.timings.retryMs }
   if (!(await write(database, trx => postponeNotice(trx, notice, claim.dueAt)))) return
   try {
     await hand(desk, notice)
@@ -100,15 +92,15 @@ async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
 
 /** Tried again where the database is away for a moment: when the claim is over, the same mail would go out once more. */
 async function noteSent(desk: Desk, told: DueNotice, claim: NoticeAt): Promise<void> {
-  const { database, clock, signal } = desk
-  const giveUpAt = clock.ticks() + NOTICE_RETRY_MS
+  const { database, clock, signal, timings } = desk
+  const giveUpAt = clock.ticks() + timings.retryMs
   for (;;) {
     try {
       await write(database, trx => noticeSent(trx, claim, told, clock.now()))
       return
     } catch (error) {
       if (!isOfStorage(error) || signal.aborted || clock.ticks() > giveUpAt) throw error
-      await sleep(clock, NOTE_RETRY_MS, signal)
+      await sleep(clock, timings.noteRetryMs, signal)
     }
   }
 }
@@ -120,11 +112,15 @@ function hand({ notify, log, baseUrl, notifyTo, clock }: Desk, notice: DueNotice
   return way.send(noticeMail(notice, to ?? '', { baseUrl, now: clock.now() }))
 }
 
-function mayTryAgain({ clock, log, troubledSince }: Desk, notice: DueNotice, error: unknown) {
+function mayTryAgain(
+  { clock, log, troubledSince, timings }: Desk,
+  notice: DueNotice,
+  error: unknown,
+) {
   const { webhookId, accountId } = notice
   const since = troubledSince.get(webhookId) ?? clock.ticks()
   troubledSince.set(webhookId, since)
-  const mayTry = clock.ticks() - since < GIVE_UP_MS
+  const mayTry = clock.ticks() - since < timings.giveUpMs
   const then = mayTry ? 'it is tried again' : 'it is given up'
   log.warn(`a notice about a webhook could not be sent: ${then}`, {
     ...{ webhookId, accountId, why: messageOf(error) },

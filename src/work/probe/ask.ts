@@ -1,4 +1,3 @@
-import { SECOND } from '../../base/clock.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
 import type { Inquiry } from '../../engine/inquiry/prepare.ts'
@@ -13,8 +12,6 @@ import type { Slot } from './slots.ts'
 
 /** So often something inside ev may fail over an item before that is its result; after the first time it is asked by itself. */
 const FAULTS_MAX = 3
-/** What failed inside ev may do so for a passing reason. */
-const FAULT_DELAY_MS = SECOND
 
 /** Asks one operator about claimed items, and has recorded what becomes of them. */
 export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]): Promise<void> {
@@ -117,10 +114,11 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
   const { position, copies, list } = item
   const { engine, wait } = list
   const now = work.database.clock.now()
+  const { faultDelayMs, roundMs } = work.timings
   const refusedBy = item.refused_by?.split(' ') ?? []
   const { tries, egress } = item
   if (isFailure(outcome.result.verdict) && failsAgain(item)) {
-    const dueAt = dueTogether(now, FAULT_DELAY_MS)
+    const dueAt = dueTogether(now, faultDelayMs, roundMs)
     return { postponed: [{ position, dueAt, tries, egress, refusedBy }] }
   }
   const past = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
@@ -130,7 +128,7 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
   const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs })
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again
-  return { postponed: [{ position, dueAt: dueTogether(now, delayMs), ...been }] }
+  return { postponed: [{ position, dueAt: dueTogether(now, delayMs, roundMs), ...been }] }
 }
 
 /** Counts a failure inside ev; false when it is one too many. */
@@ -141,5 +139,5 @@ function failsAgain({ list, position }: Claimed): boolean {
 }
 
 /** To the full second: what was put off by one conversation comes due together, and shares a connection again. */
-const dueTogether = (now: number, delayMs: number) =>
-  delayMs === 0 ? now : Math.ceil((now + delayMs) / SECOND) * SECOND
+const dueTogether = (now: number, delayMs: number, roundMs: number) =>
+  delayMs === 0 ? now : Math.ceil((now + delayMs) / roundMs) * roundMs

@@ -1,5 +1,6 @@
-import { type Clock, SECOND } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Queue } from '../../queue/queue.ts'
+import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
 
 /** One connection that an operator allows to one egress. */
 export type Slot = { readonly operator: string; readonly egress: string }
@@ -30,11 +31,17 @@ export function directEntries(queue: Queue): Entries {
   }
 }
 
-/** What comes within so much time goes together: an entry costs a way to the database and back. */
-const GATHER_MS = 20
+type EntryTimings = Pick<CrewTimings, 'entriesMs' | 'roundMs'>
 
-/** Puts them in groups, those of the same second together. */
-export function gatheredEntries(queue: Queue, clock: Clock): Entries {
+/**
+ * Puts them in groups, those of the same second together: each statement costs a round trip to the
+ * database.
+ */
+export function gatheredEntries(
+  queue: Queue,
+  clock: Clock,
+  { entriesMs, roundMs }: EntryTimings = DEFAULT_CREW_TIMINGS,
+): Entries {
   let groups = new Map<string, EntryGroup>()
   let flushed: Promise<void> | null = null
   const flush = async () => {
@@ -50,12 +57,12 @@ export function gatheredEntries(queue: Queue, clock: Clock): Entries {
     const group = groups.get(name) ?? { kind, dueAt, keys: new Set() }
     groups.set(name, group)
     for (const key of keys) group.keys.add(key)
-    flushed ??= new Promise(resolve => clock.after(GATHER_MS, () => resolve(flush())))
+    flushed ??= new Promise(resolve => clock.after(entriesMs, () => resolve(flush())))
     return flushed
   }
   return {
     put({ operator, egress }, dueAt = 0) {
-      const due = dueAt > clock.now() ? Math.ceil(dueAt / SECOND) * SECOND : undefined
+      const due = dueAt > clock.now() ? Math.ceil(dueAt / roundMs) * roundMs : undefined
       return add(probeKind(egress), [slotKey(operator, 0)], due)
     },
     putAll: ({ operator, egress }, count) => add(probeKind(egress), keysOf(operator, count)),

@@ -1,8 +1,6 @@
-import { type Clock, SECOND } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { CrewTimings } from '../crew/crew-timings.ts'
 import type { List } from '../crew/lists.ts'
-
-/** After a stop, how long conversations may take to come to their end. */
-export const DRAIN_MS = 5 * SECOND
 
 /** How a conversation is ended before its time: asked to come to its end, and cut off. */
 export type Farewell = {
@@ -14,6 +12,7 @@ export type Farewell = {
 
 type Ends = {
   readonly database: { readonly clock: Clock }
+  readonly timings: Pick<CrewTimings, 'drainMs'>
   readonly stopping: AbortSignal
   readonly abort: AbortSignal
   readonly lost: AbortSignal
@@ -21,7 +20,7 @@ type Ends = {
 
 /** A conversation ends with the worker, at once when others have what it asks about, or when nobody wants to know any more: all whose items it has are over. */
 export function farewell(
-  { database, stopping, abort, lost }: Ends,
+  { database, stopping, abort, lost, timings }: Ends,
   lists: ReadonlySet<List>,
 ): Farewell {
   const drain = new AbortController()
@@ -32,7 +31,7 @@ export function farewell(
   const onOver = () => {
     if (drain.signal.aborted || [...lists].some(({ over }) => !over.aborted)) return
     drain.abort()
-    cancelTimer = database.clock.after(DRAIN_MS, onAbort)
+    cancelTimer = database.clock.after(timings.drainMs, onAbort)
   }
   const heard: [AbortSignal, () => void][] = [
     [stopping, onStop],

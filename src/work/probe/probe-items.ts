@@ -3,6 +3,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { NextDue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { nextDueAt } from '../../store/job/claims.ts'
+import type { CrewTimings } from '../crew/crew-timings.ts'
 import type { List, Lists } from '../crew/lists.ts'
 import type { Strays } from '../crew/strays.ts'
 import type { Recorder } from '../record/recorder.ts'
@@ -28,6 +29,7 @@ export type ProbeWork = {
   /** Null: there is no cluster. */
   readonly strays: Strays | null
   readonly greylistDelayMs: number | null
+  readonly timings: CrewTimings
 }
 
 /** A pace that wants a longer wait than this gives its place to another operator. */

@@ -1,27 +1,15 @@
-import { type Clock, SECOND } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Fleet } from '../../probe/egress/fleet.ts'
+import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
 import type { List } from '../crew/lists.ts'
 import type { Entries, Slot } from './entries.ts'
 
 export type { Slot } from './entries.ts'
 
-/**
- * How long items of an operator gather before a connection is opened for fewer than it takes, while a list is
- * being routed: a list in the order of its customers names each domain now and then.
- */
-const GATHER_MS = 5 * SECOND
 /** Operators that may gather at the same time; beyond it they are asked as they are. */
 const COUNTED_MAX = 20_000
-/** Where others take the entries away, one that is there is put again so often, and no oftener. */
-const AGAIN_MS = SECOND
-/**
- * While there is more to do again and again all come to be there: they are put ever more seldom, and so often in the end,
- * as others may have given theirs up in a moment without anything to do.
- */
-const AGAIN_MAX_MS = 8 * SECOND
-
 /** Egresses that one calls when it has too much to do. */
 const BRANCHES = 4
 
@@ -30,11 +18,18 @@ type Call = { readonly at: number; waitMs: number; readonly among: readonly stri
 
 type Gathering = { count: number; readonly since: number; putAt: number }
 
+/**
+ * How long items gather, how often an entry is put again where others take entries away, and up to
+ * which interval that doubles while there is more to do: others may have given up theirs meanwhile.
+ */
+type SlotTimings = Pick<CrewTimings, 'gatherMs' | 'againMs' | 'againMaxMs'>
+
 /** Which entries of the queue there must be for operators: one for each connection that they allow to an egress. */
 export class Slots {
   readonly #entries: Entries
   readonly #clock: Clock
   readonly #isShared: boolean
+  readonly #timings: SlotTimings
   /** Operators with fewer items filed since they were last asked than fill a connection, and since when. */
   readonly #gathering = new Map<string, Gathering>()
   /** By operator. */
@@ -42,7 +37,13 @@ export class Slots {
   #turn = 0
 
   /** `isShared`: others work on the entries too, and putting one takes time. */
-  constructor(entries: Entries, clock: Clock, isShared: boolean) {
+  constructor(
+    entries: Entries,
+    clock: Clock,
+    isShared: boolean,
+    timings: SlotTimings = DEFAULT_CREW_TIMINGS,
+  ) {
+    this.#timings = timings
     this.#entries = entries
     this.#clock = clock
     this.#isShared = isShared
@@ -59,15 +60,19 @@ export class Slots {
     gathered.count++
     const isFull = gathered.count >= engine.fleet.row(operator).recipientsPerSession
     if (isFull) this.#gathering.delete(operator)
-    else if (this.#isShared && now - gathered.putAt < AGAIN_MS) return
+    else if (this.#isShared && now - gathered.putAt < this.#timings.againMs) return
     gathered.putAt = now
-    await this.put({ operator, egress }, isFull ? undefined : gathered.since + GATHER_MS)
+    await this.put(
+      { operator, egress },
+      isFull ? undefined : gathered.since + this.#timings.gatherMs,
+    )
   }
 
   #gatheringOf(operator: string, now: number): Gathering {
     const known = this.#gathering.get(operator)
     // Where others may have asked for it, nobody here does, and notices that it has gathered for long enough.
-    if (known !== undefined && !(this.#isShared && known.since + GATHER_MS <= now)) return known
+    if (known !== undefined && !(this.#isShared && known.since + this.#timings.gatherMs <= now))
+      return known
     const begun = { count: 0, since: now, putAt: Number.NEGATIVE_INFINITY }
     this.#gathering.set(operator, begun)
     return begun
@@ -77,7 +82,7 @@ export class Slots {
   ripeAt(operator: string): number {
     // An entry that others may have put is due when it says so.
     if (this.#isShared) return Number.NEGATIVE_INFINITY
-    const ripeAt = (this.#gathering.get(operator)?.since ?? 0) + GATHER_MS
+    const ripeAt = (this.#gathering.get(operator)?.since ?? 0) + this.#timings.gatherMs
     if (ripeAt <= this.#clock.now()) this.#gathering.delete(operator)
     return ripeAt
   }
@@ -106,7 +111,7 @@ export class Slots {
   /** An operator had less to do than a connection takes: whoever found nothing gave its entry up. */
   ranDry(operator: string): void {
     const call = this.#calls.get(operator)
-    if (call !== undefined) call.waitMs = AGAIN_MS
+    if (call !== undefined) call.waitMs = this.#timings.againMs
   }
 
   #shouldCall(operator: string, among: readonly string[]): boolean {
@@ -114,8 +119,10 @@ export class Slots {
     const last = this.#calls.get(operator)
     const isSame = last?.among === among
     if (isSame && now - last.at < last.waitMs) return false
-    const waitMs = isSame ? Math.min(last.waitMs * 2, AGAIN_MAX_MS) : AGAIN_MS
-    this.#calls.set(operator, { at: now, waitMs, among }, 2 * AGAIN_MAX_MS)
+    const waitMs = isSame
+      ? Math.min(last.waitMs * 2, this.#timings.againMaxMs)
+      : this.#timings.againMs
+    this.#calls.set(operator, { at: now, waitMs, among }, 2 * this.#timings.againMaxMs)
     return true
   }
 

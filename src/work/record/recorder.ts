@@ -1,9 +1,10 @@
-import { breathe, SECOND, sleep } from '../../base/clock.ts'
+import { breathe, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Remembered } from '../../engine/memory.ts'
 import { isOfStorage } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
+import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
 import { Group } from './group.ts'
 import {
   type Change,
@@ -16,18 +17,16 @@ import {
 
 export type { Change } from './write-group.ts'
 
-/** Committed together: when so many changes are there, or after so much time. A crash asks these again. */
+/** Committed together: when so many changes are there, or after `groupMs`. A crash asks these again. */
 const GROUP_MIN = 50
-const GROUP_MS = 50
 /** More are never committed together: nothing else runs while they are written. */
 const GROUP_MAX = 200
-/** After a commit failed: also how often the log is told of it. */
-const RETRY_MS = SECOND
 
 export type RecorderParts = WriteParts & {
   readonly log: Log
   /** False: a commit that fails is not tried again; whoever works on its jobs ends. */
   readonly keepsTrying: boolean
+  readonly timings?: Pick<CrewTimings, 'groupMs' | 'retryMs'>
   /** A job as it stands after a commit. */
   readonly onProgress: (job: Job) => void
   /** A job takes no more changes: it was cancelled or deleted, or is finished. */
@@ -39,6 +38,7 @@ export type RecorderParts = WriteParts & {
 /** Writes what happens to items of all jobs, in groups: a durable commit costs as much for fifty rows as for one. */
 export class Recorder {
   readonly #parts: RecorderParts
+  readonly #timings: Pick<CrewTimings, 'groupMs' | 'retryMs'>
   /** What is not being written yet; only the last one takes more. */
   readonly #groups: Group[] = []
   readonly #stopping = new AbortController()
@@ -50,6 +50,7 @@ export class Recorder {
 
   constructor(parts: RecorderParts) {
     this.#parts = parts
+    this.#timings = parts.timings ?? DEFAULT_CREW_TIMINGS
   }
 
   /** Takes a change of a job's items; the promise resolves when it is durable. */
@@ -103,7 +104,9 @@ export class Recorder {
     if (last !== undefined && last.size < GROUP_MAX) return last
     const group = new Group()
     this.#groups.push(group)
-    group.cancelTimer = this.#parts.database.clock.after(GROUP_MS, () => this.#ripen(group))
+    group.cancelTimer = this.#parts.database.clock.after(this.#timings.groupMs, () =>
+      this.#ripen(group),
+    )
     return group
   }
 
@@ -166,7 +169,7 @@ export class Recorder {
         if (isOver || !isOfStorage(error)) throw error
         this.#inTrouble = true
         log.error('results cannot be written now; that is tried again', { error: messageOf(error) })
-        await sleep(database.clock, RETRY_MS, this.#stopping.signal)
+        await sleep(database.clock, this.#timings.retryMs, this.#stopping.signal)
       }
     }
   }

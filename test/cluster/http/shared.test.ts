@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { type Clock, SECOND, systemClock } from '../../../src/base/clock.ts'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { write } from '../../../src/store/database.ts'
 import { emit } from '../../../src/store/event/events.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
+import { shiftedClock } from '../../support/clock.ts'
 import {
   account,
   type ClusterService,
@@ -15,9 +17,12 @@ import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 /** Two servers behind a load balancer that sends nobody to the same one twice. */
-async function pair() {
+async function pair(clock: Clock = systemClock) {
   const url = await tempPostgres()
-  const [one, other] = [await createClusterService(url), await createClusterService(url)]
+  const [one, other] = [
+    await createClusterService(url, { clock }),
+    await createClusterService(url, { clock }),
+  ]
   return { url, one, other, key: await account(one.database) }
 }
 
@@ -49,15 +54,14 @@ test('all servers tell how a limit stands', async () => {
 })
 
 test('a key that was revoked elsewhere is refused within a second', async () => {
-  const { url, one, key } = await pair()
+  const clock = shiftedClock(systemClock)
+  const { url, one, key } = await pair(clock)
   expect((await one.request('/v1/jobs', { key })).status).toBe(200)
   // As another process does it, of which this one hears nothing.
   await ask(url, 'update api_key set revoked_at = 1')
   await ask(url, 'delete from key_secret')
-  const revokedAt = performance.now()
-  while ((await one.request('/v1/jobs', { key })).status !== 401) {
-    expect(performance.now() - revokedAt).toBeLessThan(1_500)
-  }
+  clock.pass(SECOND)
+  expect((await one.request('/v1/jobs', { key })).status).toBe(401)
 })
 
 test('who signs in at one server is signed in at all, and signs out of all', async () => {
@@ -90,13 +94,16 @@ test('a list that is looked at lies on the server that took it, and another one 
 test('who waits at one server for a job hears of what another one did with it', async () => {
   const { one, other, key } = await pair()
   await seedJob(one.database, { texts: MIXED, done: 0 })
-  const waiting = other.request('/v1/jobs/job_a?wait=30', { key })
+  const wait = async () =>
+    (await other.request('/v1/jobs/job_a?wait=30', { key })).json() as Promise<{ status: string }>
+  const waiting = wait()
   const stream = await other.request('/v1/jobs/job_a/events', { key })
-  const begun = performance.now()
   await giveResults(one.database, 'job_a', MIXED.length)
-  expect(await (await waiting).json()).toMatchObject({ status: 'completed', progress: 100 })
+  // It is told each change, of which the end is the last.
+  let told = await waiting
+  while (told.status !== 'completed') told = await wait()
+  expect(told).toMatchObject({ status: 'completed', progress: 100 })
   expect(await stream.text()).toMatch(/event: end\ndata: .*"status":"completed"/)
-  expect(performance.now() - begun).toBeLessThan(5_000)
 })
 
 test('metrics of each server tell how many members there are, by what they do', async () => {

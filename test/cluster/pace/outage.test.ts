@@ -4,7 +4,6 @@ import { MINUTE } from '../../../src/base/clock.ts'
 import { isOfStorage } from '../../../src/store/database.ts'
 import {
   never,
-  pause,
   permitOf,
   processes,
   storedOf,
@@ -37,7 +36,7 @@ test('while the database is away no list opens a connection, and whoever waits f
   expect(isOfStorage(fault)).toBe(true)
   // What ends meanwhile is told later.
   held.release()
-  await pause(1_500)
+  await near.looked(8)
   expect(isIn).toBe(false)
   expect((await storedOf(near))?.held).toEqual({ far0: 1 })
   pace.throttled(MINUTE)
@@ -53,7 +52,7 @@ test('a list goes on by itself when the database is back', async () => {
   const pace = far.pace()
   proxy.refuse()
   const list = permitOf(pace.start(0, never))
-  await pause(500)
+  await near.looked(4)
   proxy.accept()
   ;(await list).release()
   await untilFree(near)
@@ -94,17 +93,17 @@ test('the end of a long connection that could not be noted is noted when it can,
   const other = await permitOf(busy.start(0, never))
   const giveUp = new AbortController()
   const waiting = busy.start(0, giveUp.signal, true)
-  await pause(3_500)
+  await one.looked(12)
   giveUp.abort()
   await waiting
   other.release()
-  await pause(1_200)
+  await one.looked(2)
   await sql`
     create function no() returns trigger language plpgsql as $$
       begin raise exception 'not now'; end $$`.execute(one.database.db)
   await sql`create trigger no before update on pace execute function no()`.execute(one.database.db)
   permit.release()
-  await pause(2_500)
+  await one.looked(4)
   await sql`drop trigger no on pace`.execute(one.database.db)
   await untilFree(one)
 })
@@ -116,7 +115,7 @@ test('a wish for less speed that was heard while the database is away is told wh
   await untilFree(near)
   proxy.refuse()
   pace.throttled(null)
-  await pause(300)
+  await near.looked(4)
   proxy.accept()
   await waitUntil(async () => ((await storedOf(near))?.state.throttledUntil ?? 0) > 0)
 })

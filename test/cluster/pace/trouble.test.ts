@@ -11,20 +11,12 @@ import {
 } from '../../support/cluster-rate-state.ts'
 import { waitUntil } from '../../support/wait.ts'
 
-/** How long it takes until something holds, ms. */
-async function timeUntil(holds: () => boolean): Promise<number> {
-  const begun = performance.now()
-  await waitUntil(holds)
-  return performance.now() - begun
-}
-
-test('a wish for less speed that one hears pauses all within about a second', async () => {
+test('a wish for less speed that one hears pauses all at their next look', async () => {
   const many = await processes(4)
   const paces = many.map(one => one.pace())
   for (const pace of paces) (await permitOf(pace.start(0, never))).release()
   paces[0]?.throttled(null)
-  const tookMs = await timeUntil(() => paces.every(({ readyInMs }) => readyInMs > 4 * MINUTE))
-  expect(tookMs).toBeLessThan(1_800)
+  await waitUntil(() => paces.every(({ readyInMs }) => readyInMs > 4 * MINUTE))
   for (const pace of paces) {
     expect(await pace.start(0, never)).toMatchObject({ paused: true })
     const status = pace.status('mx.test')
@@ -42,15 +34,14 @@ test('one that never asked an operator hears of a pause before it opens a connec
   expect(await other.pace().start(0, never)).toMatchObject({ paused: true })
 })
 
-test('a refusal is known to all within about a second, also to who never asked there', async () => {
+test('a refusal is known to all at their next look, also to who never asked there', async () => {
   const many = await processes(3)
   const [one, two] = many
   const pace = two.pace()
   ;(await permitOf(pace.start(0, never))).release()
   one.pace().refused(REFUSAL)
   const key = { operator: 'mx.test', egress: 'a' }
-  const tookMs = await timeUntil(() => many.every(({ paces }) => paces.isRefused(key)))
-  expect(tookMs).toBeLessThan(1_800)
+  await waitUntil(() => many.every(({ paces }) => paces.isRefused(key)))
   // Word for word, whatever the server said.
   expect(await pace.start(0, never)).toEqual({ refusal: REFUSAL })
   expect(pace.status('mx.test').refusal?.answer).toEqual(REFUSAL)

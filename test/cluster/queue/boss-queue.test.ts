@@ -1,22 +1,30 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { SECOND } from '../../../src/base/clock.ts'
 import { END } from '../../../src/queue/statements.ts'
 import { Desk, queueConformance } from '../../queue/conformance.ts'
-import { emptyPostgres, entriesIn, openQueue } from '../../support/pg-queue.ts'
+import { FAST_TIMINGS } from '../../support/fast-timings.ts'
+import { emptyPostgres, entriesIn, NEVER_LOOKING, openQueue } from '../../support/pg-queue.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
 queueConformance('on PostgreSQL', async () => {
-  const queue = await openQueue(await emptyPostgres())
+  // What failed is tried again only after the others have had their turn, however slow they are.
+  const timings = { ...FAST_TIMINGS.queue, retryMs: SECOND }
+  const queue = await openQueue(await emptyPostgres(), { timings })
   return {
     queue,
+    waitMs: 6 * FAST_TIMINGS.queue.beatMs,
     now: () => Date.now(),
     pass: async ms => void (await wait(ms)),
     until: event => event,
     dispose: async () => {},
   }
 })
+
+/** Entries that wait. */
+const MANY = process.env.EV_TEST_ALL === '1' ? 20_000 : 4_000
 
 describe('the queue on PostgreSQL', () => {
   test('what is done with leaves nothing behind', async () => {
@@ -30,22 +38,23 @@ describe('the queue on PostgreSQL', () => {
     await waitUntil(async () => (await entriesIn(url)).length === 0)
   })
 
-  test('twenty thousand that wait for later hold up nobody, and are counted', async () => {
-    const queue = await openQueue(await emptyPostgres())
-    const keys = Array.from({ length: 20_000 }, (_, n) => `operator${n}.example#0`)
+  test('thousands that wait for later hold up nobody, and are counted', async () => {
+    const url = await emptyPostgres()
+    const queue = await openQueue(url, { timings: NEVER_LOOKING })
+    const watching = await openQueue(url)
+    const keys = Array.from({ length: MANY }, (_, n) => `operator${n}.example#0`)
     await queue.putAll('k', keys, Date.now() + 3_600_000)
     const desk = new Desk()
     queue.work('k', desk.handler, { concurrency: 1 })
-    const putAt = performance.now()
-    for (const key of ['new', 'operator7.example#0', 'operator19999.example#0']) {
+    // A put alone wakes the worker, and it finds what is due now.
+    for (const key of ['new', 'operator7.example#0', `operator${MANY - 1}.example#0`]) {
       await queue.put('k', key)
       await desk.begun(key)
       desk.end(key, 'done')
     }
-    expect(performance.now() - putAt).toBeLessThan(2_000)
-    await waitUntil(() => queue.status().waiting === 19_998 && queue.status().running === 0)
+    await waitUntil(() => watching.status().waiting === MANY - 2 && watching.status().running === 0)
     await queue.put('k', 'runs')
-    await waitUntil(() => queue.status().running === 1)
+    await waitUntil(() => watching.status().running === 1)
     desk.endAll()
   })
 
@@ -99,7 +108,7 @@ describe('the queue on PostgreSQL', () => {
     desk.end('a', { dueAt: Date.now() })
     await desk.begun('a', 2)
     const [entry] = await entriesIn(url)
-    const end = (attempt: number) => ask(url, END, ['k', [entry?.id], [attempt], [null]])
+    const end = (attempt: number) => ask(url, END, ['k', [entry?.id], [attempt], [null], [0]])
     expect(await end(0)).toEqual([])
     expect(await entriesIn(url)).toMatchObject([{ state: 'active', retry_count: 1 }])
     await (await openQueue(url)).put('k', 'a')

@@ -5,17 +5,14 @@ import type { Log } from '../../../src/base/log.ts'
 import { joinCluster, liveMembers } from '../../../src/store/cluster/members.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
-import {
-  BEAT_MS,
-  DEAD_MS,
-  type Membership,
-  SILENT_MS,
-  startMembership,
-} from '../../../src/work/cluster/membership.ts'
+import { DEFAULT_CLUSTER_TIMINGS } from '../../../src/work/cluster/cluster-timings.ts'
+import { type Membership, startMembership } from '../../../src/work/cluster/membership.ts'
 import { type FakeClock, fakeClock } from '../../support/clock.ts'
 import { addJob, fileAll, tempDatabase, tempFolder } from '../../support/database.ts'
 import { countedRandom } from '../../support/random.ts'
 import { drainEventLoop } from '../../support/wait.ts'
+
+const { beatMs: BEAT_MS, deadMs: DEAD_MS, silentMs: SILENT_MS } = DEFAULT_CLUSTER_TIMINGS
 
 type Process = {
   readonly membership: Membership

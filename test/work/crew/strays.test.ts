@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { SECOND } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { claimItems } from '../../../src/store/job/claims.ts'
+import { DEFAULT_CREW_TIMINGS } from '../../../src/work/crew/crew-timings.ts'
 import { Strays } from '../../../src/work/crew/strays.ts'
 import { fileAll, queuedJob } from '../../support/database.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
-const LOOK_MS = 15 * SECOND
+const { strayLookMs: LOOK_MS } = DEFAULT_CREW_TIMINGS
 
 /** Three items that member `mem_1` has claimed. */
 async function claimed() {
@@ -20,7 +20,7 @@ async function claimed() {
   const stopping = new AbortController()
   onTestFinished(() => stopping.abort())
   const strays = new Strays({
-    ...{ database, log: silentLog, stopping: stopping.signal },
+    ...{ database, log: silentLog, stopping: stopping.signal, timings: DEFAULT_CREW_TIMINGS },
     cluster: { id: 'mem_1', onLost: () => () => {}, onSilent: () => () => {} },
   })
   const pass = async (ms: number) => {

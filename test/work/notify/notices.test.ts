@@ -6,17 +6,15 @@ import { setEmail } from '../../../src/store/account/accounts.ts'
 import { write } from '../../../src/store/database.ts'
 import { enterDisabled, enterFailure } from '../../../src/store/event/notices.ts'
 import { createWebhook, deleteWebhook } from '../../../src/store/event/webhooks.ts'
-import {
-  GIVE_UP_MS,
-  LOOK_MS,
-  NOTICE_RETRY_MS,
-  startNotices,
-} from '../../../src/work/notify/notices.ts'
+import { DEFAULT_NOTICE_TIMINGS } from '../../../src/work/notify/notice-timings.ts'
+import { startNotices } from '../../../src/work/notify/notices.ts'
 import { addAccount } from '../../support/account-rows.ts'
 import { fakeClock } from '../../support/clock.ts'
 import { tempDatabase } from '../../support/database.ts'
 import { fakeNotify } from '../../support/notify.ts'
 import { drainEventLoop } from '../../support/wait.ts'
+
+const { giveUpMs: GIVE_UP_MS, lookMs: LOOK_MS, retryMs: NOTICE_RETRY_MS } = DEFAULT_NOTICE_TIMINGS
 
 const OPERATOR = 'ops@example.com'
 const OWNER = 'owner@shop.example'

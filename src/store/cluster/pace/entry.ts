@@ -9,6 +9,7 @@ import {
 } from '../../../probe/pace/rules.ts'
 import type { PaceRow } from '../../../probe/pace.ts'
 import type { PaceKey } from '../../../probe/pace-share.ts'
+import { DEFAULT_PACE_TIMINGS } from './pace-timings.ts'
 import type { PaceWrite } from './rows.ts'
 import { ofMembers, type StoredPace, withOwn } from './stored.ts'
 import {
@@ -48,6 +49,7 @@ type Known = StoredPace & {
 export class Entry {
   readonly key: PaceKey
   readonly #row: PaceRow
+  readonly #ticketMs: number
   /** Null: to be read before anything is decided. */
   #known: Known | null = null
   #state: PaceState
@@ -63,9 +65,10 @@ export class Entry {
   /** Rounds since it was last used. */
   idle = 0
 
-  constructor(key: PaceKey, row: PaceRow) {
+  constructor(key: PaceKey, row: PaceRow, ticketMs = DEFAULT_PACE_TIMINGS.ticketMs) {
     this.key = key
     this.#row = row
+    this.#ticketMs = ticketMs
     this.#state = newState(row)
   }
 
@@ -168,7 +171,8 @@ export class Entry {
   renewTicket(now: number): void {
     if (this.#known === null) return
     const place = this.#placeOf([...this.#wants], now)
-    if (!isCurrent(this.#known.waiting[this.#member] ?? null, place, now)) this.#isPressing = true
+    if (!isCurrent(this.#known.waiting[this.#member] ?? null, place, now, this.#ticketMs))
+      this.#isPressing = true
   }
 
   #placeOf(asking: readonly Want[], now: number): Place | null {
@@ -234,8 +238,10 @@ export class Entry {
   #ticket(isServed: boolean, refused: readonly Want[], now: number): Ticket | null {
     const place = this.#placeOf(refused, now)
     const before = this.#known?.waiting[this.#member] ?? null
-    if (isServed) return place && newTicket({ ...place, since: now }, now)
-    return isCurrent(before, place, now) ? before : place && newTicket(place, now)
+    if (isServed) return place && newTicket({ ...place, since: now }, now, this.#ticketMs)
+    return isCurrent(before, place, now, this.#ticketMs)
+      ? before
+      : place && newTicket(place, now, this.#ticketMs)
   }
 
   #admit(changed: PaceState, now: number, isMember: boolean) {

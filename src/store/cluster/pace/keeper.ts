@@ -9,13 +9,14 @@ import type { PaceRow } from '../../../probe/pace.ts'
 import type { End, PaceKeeper, PaceKey } from '../../../probe/pace-share.ts'
 import { Entry } from './entry.ts'
 
-/** How often it is looked what others changed while somebody waits for an answer. */
-export const LOOK_SOON_MS = 250
-
 /** Where the entries are that are in use. */
 export interface EntryHouse {
   /** The ID that this process has as a member at present. */
   readonly member: string
+  /** How often it is looked what others changed while a client waits for an answer. */
+  readonly lookSoonMs: number
+  /** How long a ticket holds. */
+  readonly ticketMs: number
   now(): number
   active(key: PaceKey): Entry | undefined
   /** The entry of a pace that is used now: the one that is in use, or this one from now on. */
@@ -26,7 +27,6 @@ export interface EntryHouse {
 
 /** A pace of the cluster, for whoever goes by it. It has an entry once it is used. */
 export class SharedPace implements PaceKeeper {
-  readonly lookMs = LOOK_SOON_MS
   readonly #house: EntryHouse
   readonly #key: PaceKey
   readonly #row: PaceRow
@@ -39,6 +39,10 @@ export class SharedPace implements PaceKeeper {
     this.#key = key
     this.#row = row
     this.#first = newState(row)
+  }
+
+  get lookMs(): number {
+    return this.#house.lookSoonMs
   }
 
   get state(): PaceState {
@@ -119,7 +123,9 @@ export class SharedPace implements PaceKeeper {
   }
 
   #use(): Entry {
-    this.#last = this.#house.use(this.#last ?? new Entry(this.#key, this.#row))
+    this.#last = this.#house.use(
+      this.#last ?? new Entry(this.#key, this.#row, this.#house.ticketMs),
+    )
     return this.#last
   }
 }

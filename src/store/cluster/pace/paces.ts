@@ -1,4 +1,4 @@
-import { breathe, type Clock, MINUTE, SECOND, sleep } from '../../../base/clock.ts'
+import { breathe, type Clock, sleep } from '../../../base/clock.ts'
 import { messageOf } from '../../../base/error.ts'
 import type { Log } from '../../../base/log.ts'
 import { isRefused, REFUSAL_MS } from '../../../probe/pace/rules.ts'
@@ -7,7 +7,8 @@ import type { PaceKeeper, PaceKey, PaceShare } from '../../../probe/pace-share.t
 import type { Database } from '../../database.ts'
 import { isConflict } from '../../postgres/faults.ts'
 import type { Entry, Plan } from './entry.ts'
-import { type EntryHouse, LOOK_SOON_MS, SharedPace } from './keeper.ts'
+import { type EntryHouse, SharedPace } from './keeper.ts'
+import { checkPaceTimings, DEFAULT_PACE_TIMINGS, type PaceTimings } from './pace-timings.ts'
 import { Refusals, textOf } from './refusals.ts'
 import { changePaces, forgetPaces, lookAtPaces, type PaceLook, type PaceRecord } from './rows.ts'
 import { ServerClock } from './server-clock.ts'
@@ -17,17 +18,13 @@ export type PacesParts = {
   readonly log: Log
   /** The ID that this process has as a member at present; permits are held by it, and void when it is buried. */
   readonly member: () => string
+  readonly timings?: PaceTimings
 }
 
-/** How often it is looked what others changed. */
-const LOOK_MS = SECOND
 /** Rounds for which a pace is looked at after it was used. */
 const IDLE_MAX = 10
 /** Paces that are written together. */
 const TURN_MAX = 500
-/** A row that became visible late, as its writer waited for the disk, is still seen. */
-const OVERLAP_MS = 10 * SECOND
-const FORGET_EVERY_MS = 10 * MINUTE
 
 /** The paces that all members of a cluster go by, in the table `pace`. */
 export interface Paces extends PaceShare {
@@ -44,6 +41,7 @@ export function openPaces(parts: PacesParts): Paces {
 class SharedPaces implements Paces, EntryHouse {
   readonly #parts: PacesParts
   readonly #clock: Clock
+  readonly #timings: PaceTimings
   readonly #server: ServerClock
   /** Those that are in use. */
   readonly #active = new Map<string, Entry>()
@@ -61,6 +59,8 @@ class SharedPaces implements Paces, EntryHouse {
   constructor(parts: PacesParts) {
     this.#parts = parts
     this.#clock = parts.database.clock
+    this.#timings = parts.timings ?? DEFAULT_PACE_TIMINGS
+    checkPaceTimings(this.#timings)
     this.#server = new ServerClock(this.#clock)
     this.#forgotAt = this.#clock.ticks()
   }
@@ -90,6 +90,14 @@ class SharedPaces implements Paces, EntryHouse {
 
   get member(): string {
     return this.#parts.member()
+  }
+
+  get lookSoonMs(): number {
+    return this.#timings.lookSoonMs
+  }
+
+  get ticketMs(): number {
+    return this.#timings.ticketMs
   }
 
   now(): number {
@@ -205,6 +213,7 @@ class SharedPaces implements Paces, EntryHouse {
 
   async #lookOn(): Promise<void> {
     const { signal } = this.#closing
+    const { lookMs, lookSoonMs } = this.#timings
     while (!signal.aborted) {
       try {
         await this.#look()
@@ -214,7 +223,7 @@ class SharedPaces implements Paces, EntryHouse {
         this.#away(error)
       }
       const isSoon = [...this.#active.values()].some(({ hasSingle }) => hasSingle)
-      await sleep(this.#clock, isSoon ? LOOK_SOON_MS : LOOK_MS, signal)
+      await sleep(this.#clock, isSoon ? lookSoonMs : lookMs, signal)
     }
   }
 
@@ -228,7 +237,7 @@ class SharedPaces implements Paces, EntryHouse {
         ...known.map(({ key, version }) => ({ ...key, version })),
         ...this.#refusals.versions(key => !this.#active.has(textOf(key))),
       ],
-      refusedSince: Math.floor(Math.max(this.#lastLookAt ?? 0, oldest) - OVERLAP_MS),
+      refusedSince: Math.floor(Math.max(this.#lastLookAt ?? 0, oldest) - this.#timings.overlapMs),
     })
     this.#lastLookAt = look.now
     this.#heard(look)
@@ -254,7 +263,7 @@ class SharedPaces implements Paces, EntryHouse {
 
   async #forget(): Promise<void> {
     const now = this.#clock.ticks()
-    if (now - this.#forgotAt < FORGET_EVERY_MS) return
+    if (now - this.#forgotAt < this.#timings.forgetEveryMs) return
     this.#forgotAt = now
     await forgetPaces(this.#parts.database)
   }

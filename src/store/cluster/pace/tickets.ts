@@ -1,4 +1,5 @@
 import { SECOND } from '../../../base/clock.ts'
+import { DEFAULT_PACE_TIMINGS } from './pace-timings.ts'
 
 /** A member waits for a connection that others hold. Times are of the database's clock, epoch ms. */
 export type Ticket = {
@@ -14,22 +15,27 @@ export type Tickets = Readonly<Record<string, Ticket>>
 /** Who waits, and since when. */
 export type Place = Pick<Ticket, 'since' | 'single'>
 
-const KEEP_MS = 4 * SECOND
+const { ticketMs: TICKET_MS } = DEFAULT_PACE_TIMINGS
 /** What somebody waits for goes before a list, but for one that waited so much longer. */
 const SINGLE_FIRST_MS = 5 * SECOND
 /** So much longer a list must have waited than another: where two go on in turns a connection stands idle at each change. */
 const LIST_GRACE_MS = 5 * SECOND
 
-export const newTicket = ({ since, single }: Place, now: number): Ticket => ({
+export const newTicket = ({ since, single }: Place, now: number, ticketMs = TICKET_MS): Ticket => ({
   since,
   single,
-  until: now + KEEP_MS,
+  until: now + ticketMs,
 })
 
 /** Whether a ticket says what it should, and will do so for a while. */
-export function isCurrent(ticket: Ticket | null, place: Place | null, now: number): boolean {
+export function isCurrent(
+  ticket: Ticket | null,
+  place: Place | null,
+  now: number,
+  ticketMs = TICKET_MS,
+): boolean {
   if (ticket === null || place === null) return ticket === place
-  return ticket.single === place.single && ticket.until > now + KEEP_MS / 2
+  return ticket.single === place.single && ticket.until > now + ticketMs / 2
 }
 
 /** How many connections are kept for other members, who come before this place. */

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { runChaos } from '../../support/chaos.ts'
 import { tempPostgres } from '../../support/database.ts'
-import { Fleet } from './fleet.ts'
-import { worldOf } from './list.ts'
-import { besiege } from './siege.ts'
+import { worldOf } from '../../support/list-world.ts'
+import { ProcessCluster } from '../../support/process-cluster.ts'
 
 /** More show more, and take longer. */
 const KILLS = Number(process.env.EV_KILLS ?? 4)
@@ -15,7 +15,7 @@ const UNDER_WAY_MAX = 20 * 10 + 200
 test('servers and workers on one PostgreSQL that are killed with -9 one after the other lose nothing and do nothing twice', {
   timeout: 180_000,
 }, async () => {
-  const fleet = await Fleet.open(await tempPostgres(), {
+  const fleet = await ProcessCluster.open(await tempPostgres(), {
     scenario: worldOf(LIST, 30),
     config: CONFIG,
     serverArgs: ['--plan', 'team', '--webhook-allow-ranges', '127.0.0.0/8'],
@@ -31,7 +31,7 @@ test('servers and workers on one PostgreSQL that are killed with -9 one after th
       seconds: _,
       askedAgain,
       ...ledger
-    } = await besiege(fleet, {
+    } = await runChaos(fleet, {
       ...{ list: LIST, lists: LISTS, servers: 2, workers: 2 },
       ...{ kills: KILLS, everyMs: 4_000, seed: SEED },
     })

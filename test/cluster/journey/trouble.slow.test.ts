@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { handIn, type Ledger, ledgerOf, untilFinished } from '../../support/chaos.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { tempPostgres } from '../../support/database.ts'
+import { type List, worldOf } from '../../support/list-world.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
-import { Fleet, type FleetOptions } from './fleet.ts'
-import { type List, worldOf } from './list.ts'
-import { handIn, type Ledger, ledgerOf, untilFinished } from './siege.ts'
+import { ProcessCluster, type ProcessClusterOptions } from '../../support/process-cluster.ts'
 
-// Each of these is one trouble that the siege does not have.
+// Each of these is one trouble that the chaos test does not have.
 
 const LIST = { rows: 800, domains: 20 }
 const TIMEOUT = { timeout: 120_000 }
@@ -19,7 +19,7 @@ const SLOWLY = [
 ]
 const AT_ONCE = [...SLOWLY.slice(0, -4), '--sessions-per-second', '100', '--greylist-delay', '3']
 
-const open: Fleet[] = []
+const open: ProcessCluster[] = []
 let server: PostgresServer | null = null
 afterEach(async () => {
   const faults = await Promise.all(open.splice(0).map(fleet => fleet.close()))
@@ -28,8 +28,8 @@ afterEach(async () => {
   expect(faults.flat()).toEqual([])
 })
 
-async function openFleet(url: string, options: FleetOptions): Promise<Fleet> {
-  const fleet = await Fleet.open(url, {
+async function openFleet(url: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
+  const fleet = await ProcessCluster.open(url, {
     serverArgs: ['--limits', 'off', '--plan', 'enterprise', ...HOOKS],
     ...options,
   })

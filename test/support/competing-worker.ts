@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
-import { systemClock } from '../../../src/base/clock.ts'
-import { silentLog } from '../../../src/base/log.ts'
-import { systemRandom } from '../../../src/base/random.ts'
-import { bossQueue } from '../../../src/queue/boss-queue.ts'
-import { namingClient } from '../../../src/store/postgres/client.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { bossQueue } from '../../src/queue/boss-queue.ts'
+import { namingClient } from '../../src/store/postgres/client.ts'
 
 // A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
 // hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.

@@ -2,10 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { emptyPostgres } from '../../support/pg-queue.ts'
-import { ask } from '../../support/postgres-server.ts'
+import { emptyPostgres } from './pg-queue.ts'
+import { ask } from './postgres-server.ts'
 
-export type Clerk = {
+export type CompetingWorker = {
   readonly child: ChildProcess
   /** Keys whose lease it knows to be lost. */
   readonly lost: string[]
@@ -25,12 +25,12 @@ export async function emptyLedger(): Promise<string> {
   return url
 }
 
-/** A process of its own that works on kind `k`; it has begun when this resolves. */
-export async function startClerk(
+/** Starts a process that works on kind `k`; it has begun when this resolves. */
+export async function startCompetingWorker(
   url: string,
   { concurrency, runMs }: { concurrency: number; runMs: number },
-): Promise<Clerk> {
-  const file = join(import.meta.dirname, 'clerk.ts')
+): Promise<CompetingWorker> {
+  const file = join(import.meta.dirname, 'competing-worker.ts')
   const child = fork(file, [url, String(concurrency), String(runMs)], { execArgv: [] })
   const lost: string[] = []
   child.on('message', (message: { lost?: string }) => {

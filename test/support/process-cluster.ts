@@ -4,15 +4,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { EvClient } from '../../../src/client/client.ts'
-import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { ask } from '../../support/postgres-server.ts'
+import { EvClient } from '../../src/client/client.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
+import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { ask } from './postgres-server.ts'
 
 /** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
 const PROGRAM = join(
   import.meta.dirname,
-  process.env.EV_SOURCES === '1' ? '../../../src/cli/main.ts' : '../../../bin/ev.js',
+  process.env.EV_SOURCES === '1' ? '../../src/cli/main.ts' : '../../bin/ev.js',
 )
 
 export type Role = 'serve' | 'worker'
@@ -30,7 +30,7 @@ export type Unit = {
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
-export type FleetOptions = {
+export type ProcessClusterOptions = {
   readonly scenario: Scenario
   /** Settings that all have. */
   readonly args?: readonly string[]
@@ -41,11 +41,11 @@ export type FleetOptions = {
 }
 
 /** Servers and workers of ev that share one database, in front of one mail world. */
-export class Fleet {
+export class ProcessCluster {
   readonly databaseUrl: string
   readonly world: WorldProcess
   readonly home: string
-  readonly #options: FleetOptions
+  readonly #options: ProcessClusterOptions
   readonly #units = new Set<Unit>()
   #key = ''
 
@@ -53,7 +53,7 @@ export class Fleet {
     databaseUrl: string,
     world: WorldProcess,
     home: string,
-    options: FleetOptions,
+    options: ProcessClusterOptions,
   ) {
     this.databaseUrl = databaseUrl
     this.world = world
@@ -62,13 +62,13 @@ export class Fleet {
   }
 
   /** An empty URL: each server has a file of its own, as without a cluster. */
-  static async open(databaseUrl: string, options: FleetOptions): Promise<Fleet> {
+  static async open(databaseUrl: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
     const { scenario, config = {} } = options
-    const home = mkdtempSync(join(tmpdir(), 'ev-fleet-'))
+    const home = mkdtempSync(join(tmpdir(), 'ev-cluster-'))
     const file = join(home, 'world.json')
     writeFileSync(file, JSON.stringify(scenario))
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(config))
-    return new Fleet(databaseUrl, await startWorldProcess(file), home, options)
+    return new ProcessCluster(databaseUrl, await startWorldProcess(file), home, options)
   }
 
   /** The first key of the service: that of the server which started first. */

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { xorshift } from '../../support/random.ts'
-import type { Fleet, Role, Unit } from './fleet.ts'
-import { addressesOf, type List, reasonOf } from './list.ts'
+import { addressesOf, type List, reasonOf } from './list-world.ts'
+import type { ProcessCluster, Role, Unit } from './process-cluster.ts'
+import { xorshift } from './random.ts'
 
-export type Siege = {
+export type ChaosPlan = {
   readonly list: List
   /** Lists of that kind, one after the other. */
   readonly lists: number
@@ -37,7 +37,7 @@ export type Ledger = {
 }
 
 /** Has lists worked on while one process after the other is killed with -9 and started again. */
-export async function besiege(fleet: Fleet, plan: Siege): Promise<Ledger> {
+export async function runChaos(fleet: ProcessCluster, plan: ChaosPlan): Promise<Ledger> {
   const begunAt = performance.now()
   const units: Unit[] = []
   for (let n = 0; n < plan.servers; n++) units.push(await fleet.start('serve', `server${n}`))
@@ -59,7 +59,7 @@ export async function besiege(fleet: Fleet, plan: Siege): Promise<Ledger> {
 }
 
 /** Hands a list in, and subscribes to the end of it; gives its job. */
-export async function handIn(fleet: Fleet, server: Unit, list: List): Promise<string> {
+export async function handIn(fleet: ProcessCluster, server: Unit, list: List): Promise<string> {
   const client = fleet.client(server)
   await client.webhooks.create(HOOK)
   const [job] = await submit(fleet, server, { list, lists: 1 })
@@ -67,9 +67,9 @@ export async function handIn(fleet: Fleet, server: Unit, list: List): Promise<st
 }
 
 async function submit(
-  fleet: Fleet,
+  fleet: ProcessCluster,
   server: Unit,
-  { list, lists }: Pick<Siege, 'list' | 'lists'>,
+  { list, lists }: Pick<ChaosPlan, 'list' | 'lists'>,
 ): Promise<string[]> {
   const jobs: string[] = []
   for (let n = 0; n < lists; n++) {
@@ -80,7 +80,7 @@ async function submit(
   return jobs
 }
 
-export async function untilFinished(fleet: Fleet, jobs: readonly string[]): Promise<void> {
+export async function untilFinished(fleet: ProcessCluster, jobs: readonly string[]): Promise<void> {
   for (;;) {
     const [row] = await fleet.ask<{ open: string }>(
       'select count(*) as open from job where finished_at is null and id = any($1)',
@@ -92,7 +92,7 @@ export async function untilFinished(fleet: Fleet, jobs: readonly string[]): Prom
 }
 
 /** What was set aside for a single verification goes back when its process is found to be dead. */
-async function untilSettled(fleet: Fleet): Promise<void> {
+async function untilSettled(fleet: ProcessCluster): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     const [row] = await fleet.ask<{ held: string }>(
       'select coalesce(sum(held), 0) as held from credit',
@@ -103,8 +103,8 @@ async function untilSettled(fleet: Fleet): Promise<void> {
 }
 
 export async function ledgerOf(
-  fleet: Fleet,
-  { list }: Pick<Siege, 'list'>,
+  fleet: ProcessCluster,
+  { list }: Pick<ChaosPlan, 'list'>,
 ): Promise<Omit<Ledger, 'seconds'>> {
   const jobs = await fleet.ask<{ state: string; done: string; total: string }>(
     'select state, done, total from job order by created_at',

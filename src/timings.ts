@@ -1,0 +1,60 @@
+import { HOUR } from './base/clock.ts'
+import { DEFAULT_HTTP_TIMINGS, type HttpTimings } from './http/http-timings.ts'
+import {
+  checkQueueTimings,
+  DEFAULT_QUEUE_TIMINGS,
+  type QueueTimings,
+} from './queue/queue-timings.ts'
+import {
+  type CatchAllTimings,
+  DEFAULT_CATCH_ALL_TIMINGS,
+} from './store/cluster/catch-all-timings.ts'
+import {
+  checkPaceTimings,
+  DEFAULT_PACE_TIMINGS,
+  type PaceTimings,
+} from './store/cluster/pace/pace-timings.ts'
+import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './store/postgres/pool-timings.ts'
+import {
+  type ClusterTimings,
+  checkClusterTimings,
+  DEFAULT_CLUSTER_TIMINGS,
+} from './work/cluster/cluster-timings.ts'
+import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './work/crew/crew-timings.ts'
+import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './work/deliver/delivery-timings.ts'
+import { DEFAULT_NOTICE_TIMINGS, type NoticeTimings } from './work/notify/notice-timings.ts'
+
+/** Intervals and timeouts of a service, by module. They are no settings: only tests change them. */
+export type Timings = {
+  readonly queue: QueueTimings
+  readonly cluster: ClusterTimings
+  readonly paces: PaceTimings
+  readonly catchAll: CatchAllTimings
+  readonly pool: PoolTimings
+  readonly crew: CrewTimings
+  readonly deliveries: DeliveryTimings
+  readonly notices: NoticeTimings
+  readonly http: HttpTimings
+  /** How often what was kept for long enough is deleted, ms. */
+  readonly janitorMs: number
+}
+
+export const DEFAULT_TIMINGS: Timings = {
+  queue: DEFAULT_QUEUE_TIMINGS,
+  cluster: DEFAULT_CLUSTER_TIMINGS,
+  paces: DEFAULT_PACE_TIMINGS,
+  catchAll: DEFAULT_CATCH_ALL_TIMINGS,
+  pool: DEFAULT_POOL_TIMINGS,
+  crew: DEFAULT_CREW_TIMINGS,
+  deliveries: DEFAULT_DELIVERY_TIMINGS,
+  notices: DEFAULT_NOTICE_TIMINGS,
+  http: DEFAULT_HTTP_TIMINGS,
+  janitorMs: HOUR,
+}
+
+/** Throws where intervals contradict one another. */
+export function checkTimings({ queue, cluster, paces }: Timings): void {
+  checkQueueTimings(queue)
+  checkClusterTimings(cluster)
+  checkPaceTimings(paces)
+}

@@ -1,0 +1,21 @@
+import { MINUTE, SECOND } from '../../base/clock.ts'
+import { KEPT_MS } from '../../hook/delivery.ts'
+
+/** Intervals of the notices about webhooks, in ms. */
+export type NoticeTimings = {
+  /** How often due notices are looked for; a notice is not urgent. */
+  readonly lookMs: number
+  /** Wait before a mail server that did not take a notice is asked again. */
+  readonly retryMs: number
+  /** After this a notice is not tried again: the events that it tells of are deleted by then. */
+  readonly giveUpMs: number
+  /** Wait before it is tried again to write that a notice went out. */
+  readonly noteRetryMs: number
+}
+
+export const DEFAULT_NOTICE_TIMINGS: NoticeTimings = {
+  lookMs: 10 * SECOND,
+  retryMs: 5 * MINUTE,
+  giveUpMs: KEPT_MS,
+  noteRetryMs: SECOND,
+}

@@ -1,0 +1,38 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { account, createClusterService } from '../../support/cluster-service.ts'
+import { startPostgres } from '../../support/postgres-server.ts'
+
+/** Longer than a connection is waited for: no client should wait longer for an answer. */
+const PATIENCE_MS = 6_000
+
+test('a restart under load is answered by 503 alone, in time, and then all is as before', async () => {
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.stop())
+  const one = await createClusterService(await postgres.create('ev'), {
+    settings: { ipLimits: { singlePerMinute: 1_000_000, bulkPerHour: 1_000_000 } },
+  })
+  const key = await account(one.database)
+  const statuses = new Map<number, number>()
+  let isOver = false
+  let longestMs = 0
+  const client = async () => {
+    while (!isOver) {
+      const begun = performance.now()
+      const { status } = await one.request('/v1/verify/single', {
+        key,
+        body: { email: 'ann@a.test' },
+      })
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      longestMs = Math.max(longestMs, performance.now() - begun)
+    }
+  }
+  const clients = Array.from({ length: 8 }, client)
+  for (let n = 0; n < 3; n++) await postgres.restart()
+  isOver = true
+  await Promise.all(clients)
+  expect([...statuses.keys()].filter(status => ![200, 429, 503].includes(status))).toEqual([])
+  expect(statuses.get(503)).toBeGreaterThan(0)
+  expect(longestMs).toBeLessThan(PATIENCE_MS)
+  const after = await one.request('/v1/jobs', { key })
+  expect(after.status).toBe(200)
+})

@@ -1,0 +1,36 @@
+import { DEFAULT_TIMINGS, type Timings } from '../../src/timings.ts'
+
+/**
+ * Intervals of tens of milliseconds. The ones that tell a dead member or connection from a slow one
+ * stay long: on a busy machine a member that lives must never be taken for dead. Tests that wait
+ * for such an end shorten them themselves. `monitorMs` and `heartbeatMs` are the least that pg-boss
+ * takes: 1 s and 10 s.
+ */
+export const FAST_TIMINGS: Timings = {
+  queue: {
+    ...DEFAULT_TIMINGS.queue,
+    beatMs: 20,
+    retryMs: 40,
+    alarmSlotMs: 5,
+    complainMs: 100,
+    monitorMs: 1_000,
+  },
+  cluster: {
+    ...DEFAULT_TIMINGS.cluster,
+    ...{ beatMs: 30, lookMs: 30, retryMs: 30, overdueMs: 500 },
+    ...{ reconcileMinMs: 50, reconcileSpreadMs: 20 },
+  },
+  paces: { ...DEFAULT_TIMINGS.paces, lookMs: 40, lookSoonMs: 15, ticketMs: 400 },
+  catchAll: { ...DEFAULT_TIMINGS.catchAll, gatherMs: 20 },
+  pool: DEFAULT_TIMINGS.pool,
+  crew: {
+    ...DEFAULT_TIMINGS.crew,
+    ...{ awaitedMs: 20, endedMs: 30, absentMs: 50, rejoinMs: 20, retryMs: 40, groupMs: 20 },
+    ...{ gatherMs: 100, entriesMs: 5, againMs: 50, againMaxMs: 200, faultDelayMs: 20 },
+    ...{ roundMs: 20, withdrawalLookMs: 30 },
+  },
+  deliveries: { ...DEFAULT_TIMINGS.deliveries, dueLookMs: 20, retryMs: 40 },
+  notices: DEFAULT_TIMINGS.notices,
+  http: { lookMs: 20, tellMs: 20 },
+  janitorMs: DEFAULT_TIMINGS.janitorMs,
+}
