@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { inject, onTestFinished } from 'vitest'
-import type { Clock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type Database, openDatabase, write } from '../../src/store/database.ts'
 import { startJob } from '../../src/store/job/course.ts'
 import { fileItems, queuedItems } from '../../src/store/job/items.ts'
@@ -24,19 +25,31 @@ export function tempFolder(): string {
 /** The tests of what is stored run twice: on SQLite, and on a real PostgreSQL. */
 export const onPostgres = process.env.EV_TEST_DATABASE === 'postgres'
 
-/** A database of its own, closed and gone with the test: in the file that is named, else wherever this run has them. */
+/** An empty database for one test: in `file`, or in a temporary file, or on PostgreSQL where this run uses it. */
 export async function tempDatabase(
   options: { clock?: Clock; file?: string } = {},
 ): Promise<Database> {
   const { clock = fakeClock(), file } = options
-  const url =
-    file === undefined && onPostgres
-      ? await tempPostgres()
-      : tempSqlite(file ?? join(tempFolder(), 'ev.sqlite'))
-  const database = await openDatabase(url, clock)
+  if (file === undefined && onPostgres) return pooledDatabase(clock)
+  const database = await openDatabase(tempSqlite(file ?? join(tempFolder(), 'ev.sqlite')), clock)
   onTestFinished(() => database.close().catch(() => {}))
   return database
 }
+
+/** Open databases on PostgreSQL that no test uses now. */
+const idleDatabases: Database[] = []
+
+/** A database on PostgreSQL whose connections outlive the test: to open them takes longer than most tests. */
+async function pooledDatabase(clock: Clock): Promise<Database> {
+  const database = idleDatabases.pop() ?? (await openDatabase(await createPostgres(), systemClock))
+  onTestFinished(async () => {
+    await sql.raw(TRUNCATE).execute(database.db)
+    idleDatabases.push(database)
+  })
+  return { ...database, clock, close: async () => {} }
+}
+
+const TRUNCATE = `truncate ${TABLES.map(name => `"${name}"`).join(', ')}`
 
 /** The URL of a SQLite database in `file`: a copy of the migrated template unless the file exists. */
 export function tempSqlite(file: string): string {
@@ -51,7 +64,7 @@ const idle: string[] = []
 export async function tempPostgres(): Promise<string> {
   const url = idle.pop() ?? (await createPostgres())
   onTestFinished(async () => {
-    await ask(url, `truncate ${TABLES.map(name => `"${name}"`).join(', ')}`)
+    await ask(url, TRUNCATE)
     idle.push(url)
   })
   return url
