@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
 import { SERVE_SETTINGS } from '../../src/config/serve-settings.ts'
 import { ENGINE_SETTINGS } from '../../src/config/settings.ts'
+import { memoryContext } from '../support/cli.ts'
 import { EV, emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
 
 /** What people see of a fault: sentences, no stack, nothing on stdout. */
@@ -146,16 +148,20 @@ describe.concurrent('help', () => {
   )
 
   test('tells the usual values in the units in which they are written', () => {
-    const purge = program().commands.find(command => command.name() === 'purge')
+    const purge = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.find(
+      command => command.name() === 'purge',
+    )
     expect(purge?.helpInformation()).toMatch(/--keep-results <D> [^-]*\(default: 30\)/)
   })
 
   test('is there for every command and those below it, with an example that is one', async () => {
     const home = emptyFolder()
-    const below = program().commands.flatMap(command => [
-      ['help', command.name()],
-      ...command.commands.map(one => [command.name(), one.name(), '--help']),
-    ])
+    const below = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.flatMap(
+      command => [
+        ['help', command.name()],
+        ...command.commands.map(one => [command.name(), one.name(), '--help']),
+      ],
+    )
     expect(below.length).toBeGreaterThan(10)
     for (const args of below) {
       const { code, stdout, stderr } = await runEv(args, { home, offline: true })

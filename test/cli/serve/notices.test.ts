@@ -5,7 +5,7 @@ import { createAccount } from '../../../src/store/account/accounts.ts'
 import { openDatabase, write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { emptyFolder, runEv, startEv } from '../../support/ev-process.ts'
+import { emptyFolder, runEv, startEv } from '../../support/cli.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
 /** A data directory in which a webhook has failed of which nobody was told yet. */

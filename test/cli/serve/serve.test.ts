@@ -8,11 +8,11 @@ import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isWellFormed } from '../../../src/account/key.ts'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
-import { emptyFolder, type Running, runEv, startEv } from '../../support/ev-process.ts'
+import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
 
-type Serving = Running & {
+type Serving = RunningCli & {
   readonly home: string
   readonly url: string
   /** What was printed on stdout. */
@@ -74,7 +74,7 @@ describe.concurrent('the first start', () => {
     expect(await (await first.ask('/v1/credits')).json()).toMatchObject({
       data: { plan: 'enterprise' },
     })
-    first.child.kill('SIGTERM')
+    first.signal('SIGTERM')
     const { code, stdout, stderr } = await first.ended
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${first.key}\n` })
     expect(stderr).not.toContain(first.key)

@@ -10,11 +10,15 @@ import { addressJudge } from '../../../src/smtp/public-address.ts'
 import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
 import type { Post } from '../../../src/work/post/post.ts'
+import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
-import { emptyFolder, type Running, runEv, startEv } from '../../support/ev-process.ts'
 import { zone } from '../../support/zone.ts'
 
-type Listener = Running & { readonly url: string; readonly caFile: string; readonly told: string }
+type Listener = RunningCli & {
+  readonly url: string
+  readonly caFile: string
+  readonly told: string
+}
 
 const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
 
@@ -71,7 +75,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     ])
     const receipt = await postTo(listener).send(letterTo(listener, await secretIn(home)))
     expect(receipt).toMatchObject({ fault: null, answer: { status: 200 } })
-    listener.child.kill('SIGINT')
+    listener.signal('SIGINT')
     const { code, stdout } = await listener.ended
     expect(stdout).toMatch(
       /^\d\d:\d\d:\d\d {2}batch\.completed {2}evt_one {2}sandbox {2}both signatures hold\n/,
@@ -94,7 +98,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     for (const letter of [good, rotated, foreign]) {
       expect(await post.send(letter)).toMatchObject({ answer: { status: 503 } })
     }
-    listener.child.kill('SIGTERM')
+    listener.signal('SIGTERM')
     const { code, stdout } = await listener.ended
     const lines = stdout
       .trim()
@@ -141,7 +145,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const listener = await listenerIn(home, command, secrets)
     expect(listener.told).not.toContain('whsec_')
     await postTo(listener).send(letterTo(listener, 'whsec_dHdv'))
-    listener.child.kill('SIGTERM')
+    listener.signal('SIGTERM')
     expect(JSON.parse((await listener.ended).stdout)).toMatchObject({ fault: null })
     const { code, stderr } = await runEv([...LISTEN, '0', '--no-register'], { home })
     expect([code, stderr]).toEqual([64, expect.stringContaining('EV_WEBHOOK_SECRET=whsec_…')])
@@ -151,7 +155,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const home = await homeWith('acc_a')
     const killed = await listenerIn(home)
     const other = await listenerIn(home)
-    killed.child.kill('SIGKILL')
+    killed.signal('SIGKILL')
     await killed.ended
     const [left, kept] = await webhooksIn(home)
     const { port } = new URL(killed.url)
@@ -173,7 +177,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect(long.answer?.status ?? 413).toBe(413)
     const whole = await post.send({ ...letterTo(listener, 'whsec_b25l'), body: body.slice(1) })
     expect(whole.answer?.status).toBe(200)
-    listener.child.kill('SIGTERM')
+    listener.signal('SIGTERM')
     expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
   })
 
