@@ -178,7 +178,7 @@ describe.concurrent('ev verify for programs', () => {
       stdinOpen: true,
     })
     await running.printed('"email":"ann@good.test"')
-    running.child.stdin?.end('gone@good.test\n')
+    running.stdin.end('gone@good.test\n')
     const { code, stdout } = await running.ended
     expect({ code, lines: stdout.trimEnd().split('\n').length }).toEqual({ code: 1, lines: 2 })
   })
