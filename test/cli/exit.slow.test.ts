@@ -3,15 +3,7 @@ import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorld, type World } from '../../src/world/world.ts'
-import {
-  EV,
-  type EvOptions,
-  emptyFolder,
-  type Ran,
-  runEv,
-  startEv,
-  towards,
-} from '../support/ev-process.ts'
+import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
 
@@ -35,10 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const _BROKEN_CLOCK = { NODE_OPTIONS: `--import=${join(import.meta.dirname, 'broken-clock.mjs')}` }
 const hasFull = existsSync('/dev/full')
-
-type Case = [code: number, when: string, args: readonly string[], options?: Partial<EvOptions>]
 
 /** Runs ev towards the world, in a folder with a list, and one without addresses. */
 async function run(args: readonly string[], options: Partial<EvOptions> = {}): Promise<Ran> {
@@ -66,20 +55,6 @@ function intoClosedPipe(args: string): string {
     encoding: 'utf8',
   })
   return stdout.trim()
-}
-
-/** The exit code of a run that is stopped while a server keeps it waiting. */
-async function _stopped(name: string, args: readonly string[]): Promise<number | null> {
-  const home = emptyFolder()
-  writeFileSync(join(home, 'list.csv'), `user1@${name}\n`)
-  const running = startEv([...args, ...towards(world), '--greeting-timeout', '2000'], {
-    ...{ home, environment: { EV_DATA_DIR: 'data' } },
-  })
-  while ((world.counters().hosts[`mx.${name}`]?.connections ?? 0) === 0) {
-    await new Promise(resolve => setImmediate(resolve))
-  }
-  running.child.kill('SIGINT')
-  return (await running.ended).code
 }
 
 describe.concurrent('ev verify', { timeout: 60_000 }, () => {

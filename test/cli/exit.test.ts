@@ -1,19 +1,10 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import {
-  type CliOptions,
-  EV,
-  emptyFolder,
-  type Ran,
-  runEv,
-  startEv,
-  towards,
-} from '../support/cli.ts'
+import { type CliOptions, emptyFolder, type Ran, runEv, startEv, towards } from '../support/cli.ts'
 
 // Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
 
@@ -43,8 +34,6 @@ const BROKEN_CLOCK: Clock = {
     throw new Error('a fault of ours')
   },
 }
-const _hasFull = existsSync('/dev/full')
-
 type Case = [code: number, when: string, args: readonly string[], options?: Partial<CliOptions>]
 
 /** Runs ev towards the world, in a folder with a list, and one without addresses. */
@@ -57,22 +46,6 @@ async function run(args: readonly string[], options: Partial<CliOptions> = {}): 
     ...options,
     environment: { EV_DATA_DIR: 'data', ...options.environment },
   })
-}
-
-/** The exit code behind a pipe whose reader leaves at once. */
-function _intoClosedPipe(args: string): string {
-  const home = emptyFolder()
-  writeFileSync(
-    join(home, 'list.csv'),
-    Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`).join('\n'),
-  )
-  const script = `"$0" "$1" ${args} --sandbox | head -1 >/dev/null; echo "\${PIPESTATUS[0]}"`
-  const { stdout } = spawnSync('bash', ['-c', script, process.execPath, EV], {
-    cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, EV_DATA_DIR: 'data' },
-    encoding: 'utf8',
-  })
-  return stdout.trim()
 }
 
 /** The exit code of a run that is stopped while a server keeps it waiting. */

@@ -6,8 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import { rowsIn } from '../support/csv.ts'
-import { EV, emptyFolder, type Ran, runEv, startEv, towards } from '../support/ev-process.ts'
+import { EV, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
 
 /** Domains with a host each: polite ones, and ones that ask to come back after a second. */
 const POLITE = ['good', 'listed', 'run']
@@ -36,51 +35,19 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** Verifies one address in a folder with these files. */
-async function _verify(address: string, args: readonly string[], files: Record<string, string>) {
-  const home = homeWith(files)
-  const all = ['verify', address, '--json', '--include', 'flags,evidence', ...args]
-  const ran = await runEv([...all, ...towards(world)], { home })
-  return { ...ran, result: ran.stdout === '' ? null : JSON.parse(ran.stdout) }
-}
-
 function homeWith(files: Record<string, string>): string {
   const home = emptyFolder()
   for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
   return home
 }
 
-// Each test waits for a process of its own, so they run side by side.
-describe.concurrent('operators in the config file', () => {
-  const _config = (operators: object) => ({ 'ev.config.json': JSON.stringify({ operators }) })
-})
-
 const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
-
-/** Starts a list of one row that its server asks to come back for, with an own list of disposable domains. */
-async function _startedList(domain: string, files: Record<string, string> = {}) {
-  const home = homeWith({
-    ...{ 'list.csv': `email\nuser1@${domain}\n`, 'own.txt': '# none yet\n' },
-    ...files,
-  })
-  // Time enough for what a test does meanwhile, which takes milliseconds.
-  const args = [...BULK, ...towards(world), '--greylist-delay', '3']
-  const running = startEv([...args, '--disposable-file', 'own.txt'], { home })
-  await askedOnce(domain)
-  return { home, ...running }
-}
 
 const timesAsked = (domain: string) =>
   world.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
 
 async function askedOnce(domain: string): Promise<void> {
   while (timesAsked(domain) < 1) await setTimeout(5)
-}
-
-async function _reasonsOf({ ended, home }: { ended: Promise<Ran>; home: string }) {
-  const { code, stderr } = await ended
-  expect(code, stderr).toBe(0)
-  return rowsIn(join(home, 'out.csv')).map(row => row.ev_reason)
 }
 
 describe.concurrent('ev bulk', () => {

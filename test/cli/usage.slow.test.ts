@@ -93,9 +93,6 @@ describe.concurrent('the launcher', () => {
   })
 })
 
-const _nameOf = (args: readonly string[]) =>
-  args.filter(word => !/^(help|--help)$/.test(word)).join(' ')
-
 function lonelyLauncher() {
   const root = emptyFolder()
   mkdirSync(join(root, 'bin'))

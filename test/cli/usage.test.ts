@@ -1,12 +1,11 @@
-import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
 import { SERVE_SETTINGS } from '../../src/config/serve-settings.ts'
 import { ENGINE_SETTINGS } from '../../src/config/settings.ts'
-import { EV, emptyFolder, memoryContext, type Ran, runEv } from '../support/cli.ts'
+import { emptyFolder, memoryContext, type Ran, runEv } from '../support/cli.ts'
 
 /** What people see of a fault: sentences, no stack, nothing on stdout. */
 function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
@@ -177,24 +176,7 @@ describe.concurrent('help', () => {
   })
 })
 
-describe.concurrent('the launcher', () => {
-  const _old = ['/usr/bin/node', '/usr/local/bin/node'].find(path => majorOf(path) < 22)
-})
+describe.concurrent('the launcher', () => {})
 
 const nameOf = (args: readonly string[]) =>
   args.filter(word => !/^(help|--help)$/.test(word)).join(' ')
-
-function _lonelyLauncher() {
-  const root = emptyFolder()
-  mkdirSync(join(root, 'bin'))
-  writeFileSync(join(root, 'package.json'), '{"type":"module"}')
-  const launcher = join(root, 'bin/ev.js')
-  copyFileSync(EV, launcher)
-  return { launcher, dist: join(root, 'dist/cli') }
-}
-
-function majorOf(node: string): number {
-  if (!existsSync(node)) return Number.POSITIVE_INFINITY
-  const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' })
-  return Number(/^v(\d+)/.exec(stdout)?.[1] ?? Number.POSITIVE_INFINITY)
-}

@@ -3,17 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../../src/world/world.ts'
-import {
-  emptyFolder,
-  type Ran,
-  type Running,
-  runEv,
-  startEv,
-  towards,
-} from '../../support/ev-process.ts'
-
-const _LIST = 'email\nvalid1@x.example\ninvalid1@x.example\ninvalid1@x.example\n'
-const _BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--quiet', '--data-dir', 'data']
+import { emptyFolder, type Ran, runEv, startEv, towards } from '../../support/ev-process.ts'
 
 /** A folder with a list in it. */
 function homeWith(list: string): string {
@@ -108,24 +98,6 @@ describe.concurrent('a list at work', { timeout: 60_000 }, () => {
     expect(readFileSync(join(home, 'data/ev.sqlite')).includes('@delete.test')).toBe(false)
   })
 })
-
-async function _expectCancelled(running: Running, jobId: string): Promise<void> {
-  const { code, stdout, stderr } = await running.ended
-  expect({ code, stdout }).toEqual({ code: 130, stdout: '' })
-  expect(stderr).toMatch(new RegExp(`The list was cancelled by “ev jobs cancel ${jobId}”`))
-  expect(stderr).not.toMatch(/^ +at /m)
-}
-
-/** The job, once all its items wait. */
-async function _waiting(home: string): Promise<JobObject> {
-  for (;;) {
-    const [job] = await listed(home)
-    const { stdout } = await jobs(home, 'show', job?.job_id ?? 'none', '--json')
-    const rest = stdout === '' ? null : JSON.parse(stdout)
-    const due = Date.parse(rest?.waiting?.[0]?.due_at)
-    if (rest?.waiting?.[0]?.items === 2 && due > Date.now() + 5_000) return job as JobObject
-  }
-}
 
 const SCENARIO: Scenario = {
   roundTripMs: 20,

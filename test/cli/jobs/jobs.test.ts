@@ -264,9 +264,6 @@ const SLOW = [
   ...['--recipients-per-session', '5'],
 ]
 
-/** Every tenth is unknown there. */
-const _GONE = 30
-
 function far(domain: string, rows: number): string {
   const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
   return names.map(name => `${name}@${domain}\n`).join('')

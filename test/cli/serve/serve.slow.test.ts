@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { emptyFolder, type Running, runEv, startEv } from '../../support/ev-process.ts'
+import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
 
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--helo', 'probe.example.com']
 
@@ -44,19 +44,6 @@ const verify = (headers: Record<string, string> = {}): RequestInit => ({
   headers: { 'content-type': 'application/json', 'x-ev-sandbox': 'true', ...headers },
   body: JSON.stringify({ email: 'valid@example.com' }),
 })
-
-async function _sentence(
-  args: readonly string[],
-  options: { home?: string; environment?: Record<string, string> } = {},
-) {
-  const { home = emptyFolder(), environment = {} } = options
-  const { code, stdout, stderr } = await runEv(['serve', '--data-dir', 'data', ...args], {
-    ...{ home, environment },
-  })
-  expect(stdout).toBe('')
-  expect(stderr).toMatch(/^ev: .+\.\n$/)
-  return { code, said: stderr }
-}
 
 describe.concurrent('a service that is told to stop', () => {
   test('ends at once when it is told twice', async () => {
