@@ -7,7 +7,7 @@ const CLI = join(import.meta.dirname, '../../src/cli')
 /** The two files that join the command line to its process. */
 const OF_PROCESS = ['main.ts', 'process-context.ts']
 const TAKEN =
-  /\bprocess\.(?:stdin|stdout|stderr|env|on|off|once|exit|exitCode|argv|cwd|kill)\b|\bsystem(?:Clock|Random)\b/
+  /(?<!`)\bprocess\.(?:stdin|stdout|stderr|env|on|off|once|exit|exitCode|argv|cwd|kill)\b|\bsystem(?:Clock|Random)\b/
 
 describe('the sources of the command line', () => {
   test('take nothing of the process but from the context', () => {

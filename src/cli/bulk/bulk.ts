@@ -82,6 +82,26 @@ async function bulk(
   const wayOut = wayOutHint(stderrLog(context, config), config)
   const lists = openLists(listPlan(config))
   const endReloads = reloadOnHangup(context, lists, flags, wayOut.log)
+  try {
+    return await workOnList(context, { file, flags, resumed, config, wayOut, lists })
+  } finally {
+    endReloads()
+  }
+}
+
+type Order = {
+  readonly file: string
+  readonly flags: BulkFlags
+  readonly resumed: Job | null
+  readonly config: Config
+  readonly wayOut: WayOutHint
+  readonly lists: Lists
+}
+
+async function workOnList(
+  context: CliContext,
+  { file, flags, resumed, config, wayOut, lists }: Order,
+): Promise<number> {
   const say = (text: string) => void (flags.quiet || context.stderr.write(`${text}\n`))
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
@@ -102,7 +122,6 @@ async function bulk(
     const job = await takeJob(context, database, { sourceKey, list, flags, resumed, say })
     return await finish(context, database, config, { list, lists, files, flags, job, wayOut, say })
   } finally {
-    endReloads()
     for (const lock of locks) lock.release()
     await database.close()
   }

@@ -53,18 +53,32 @@ export async function serveCommand(context: CliContext, flags: ServeFlags): Prom
   const lock = lockOrThrow(config)
   const log = serveLog(context, config)
   const endFaults = endOnFault(context, log)
+  const ending = untilTold(context, log, 'what was asked is answered first')
   try {
     catchPrints(context, log)
-    await serve({ context, config, door, mailWay, certificate, lists, flags, log })
+    await serve({
+      told: ending.told,
+      context,
+      config,
+      door,
+      mailWay,
+      certificate,
+      lists,
+      flags,
+      log,
+    })
     return 0
   } finally {
     lock.release()
     log.flush()
+    ending.dispose()
     endFaults()
   }
 }
 
 type Parts = {
+  /** Resolves when the service is told to end. */
+  readonly told: Promise<void>
   readonly context: CliContext
   readonly config: Config
   readonly door: Door
@@ -76,8 +90,7 @@ type Parts = {
 }
 
 async function serve(parts: Parts): Promise<void> {
-  const { context, config, door, mailWay, certificate, flags, lists, log } = parts
-  const { told, dispose } = untilTold(context, log, 'what was asked is answered first')
+  const { told, context, config, door, mailWay, certificate, flags, lists, log } = parts
   let house: ServiceHouse | null = null
   const server = await startServer({
     ...serverParts(parts, () => house, 'app'),
@@ -124,7 +137,6 @@ async function serve(parts: Parts): Promise<void> {
     renewal?.stop()
     await stop(house, servers)
     callOff()
-    dispose()
   }
   log.info('stopped')
 }

@@ -1,7 +1,9 @@
+import type { Random } from '../../base/random.ts'
+import type { Config } from '../../config/settings.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { readConfig } from '../settings/settings.ts'
-import { certificateFor, keptAuthority } from './listener/authority.ts'
+import { type Authority, certificateFor, keptAuthority } from './listener/authority.ts'
 import { eventLine, eventText } from './listener/event-text.ts'
 import { register, unregister } from './listener/registration.ts'
 import { type Arrival, startReceiver } from './listener/server.ts'
@@ -15,7 +17,27 @@ export async function listenCommand(context: CliContext, flags: ListenFlags): Pr
   const wish = wishOf(flags, context.env)
   const when = { now: context.clock.now(), random: context.random }
   const authority = keptAuthority(config.dataDir, when)
-  const ended = untilEnded(context)
+  const { ended, dispose } = untilEnded(context)
+  try {
+    return await listen(context, { config, flags, wish, authority, when }, ended)
+  } finally {
+    dispose()
+  }
+}
+
+type Parts = {
+  readonly config: Config
+  readonly flags: ListenFlags
+  readonly wish: ListenWish
+  readonly authority: Authority
+  readonly when: { readonly now: number; readonly random: Random }
+}
+
+async function listen(
+  context: CliContext,
+  { config, flags, wish, authority, when }: Parts,
+  ended: Promise<number>,
+): Promise<number> {
   const secrets = [...(wish.secrets ?? [])]
   const receiver = await startReceiver({
     ...{ host: wish.host, port: wish.port, status: wish.status },
@@ -48,21 +70,26 @@ async function show(
   context.stdout.write(isJson ? eventLine(taken) : eventText(taken))
 }
 
+type Ending = { readonly ended: Promise<number>; readonly dispose: () => void }
+
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
  * Resolves with the code to exit with at the first signal, as ending it is how it is used, or when nobody reads what
  * is shown. A second signal ends the process at once.
  */
-function untilEnded(context: CliContext): Promise<number> {
+function untilEnded({ signals, stdout }: CliContext): Ending {
   // Otherwise the process would end there and then, and leave its webhook.
-  context.stdout.removeAllListeners('error')
-  return new Promise(resolve => {
-    const hear = () => {
-      for (const signal of SIGNALS) context.signals.off(signal, hear)
-      resolve(0)
-    }
-    for (const signal of SIGNALS) context.signals.on(signal, hear)
-    context.stdout.on('error', () => resolve(EXIT_CODES.io))
-  })
+  stdout.removeAllListeners('error')
+  const { promise: ended, resolve } = Promise.withResolvers<number>()
+  const dispose = () => {
+    for (const signal of SIGNALS) signals.off(signal, hear)
+  }
+  const hear = () => {
+    dispose()
+    resolve(0)
+  }
+  for (const signal of SIGNALS) signals.on(signal, hear)
+  stdout.on('error', () => resolve(EXIT_CODES.io))
+  return { ended, dispose }
 }

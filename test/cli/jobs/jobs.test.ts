@@ -49,7 +49,7 @@ describe.concurrent('ev jobs', { timeout: 60_000 }, () => {
     const home = emptyFolder()
     const { code, stdout } = await jobs(home)
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^No lists in data\. “ev bulk” makes one\.\n$/)
+    expect(stdout).toMatch(/^No lists in \S+\/data\. “ev bulk” makes one\.\n$/)
     expect(JSON.parse((await jobs(home, '--json')).stdout)).toEqual([])
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
