@@ -15,8 +15,8 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { resumeBulk } from '../../src/cli/bulk/bulk.ts'
 import { openDatabase } from '../../src/store/database.ts'
-import { rowsIn, rowsOf } from '../support/csv.ts'
 import { memoryContext } from '../support/cli.ts'
+import { rowsIn, rowsOf } from '../support/csv.ts'
 import { emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
 
 const LIST = [
