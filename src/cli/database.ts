@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemClock } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import { withoutPassword } from '../config/password.ts'
 import type { Config } from '../config/settings.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../store/database.ts'
+import type { CliContext } from './context.ts'
 
 type Place = Pick<Config, 'database' | 'dataDir'>
 
@@ -29,22 +29,22 @@ export const placeName = (place: Place) =>
   isShared(place) ? `the database ${withoutPassword(databaseUrl(place))}` : place.dataDir
 
 /** Opens the database if there is one: who only looks makes none. That of a server is there. */
-export function openKept(place: Place): Promise<Database | null> {
-  return openIfThere(databaseUrl(place))
+export function openKept(context: CliContext, place: Place): Promise<Database | null> {
+  return openIfThere(context, databaseUrl(place))
 }
 
 /** Opens the file that lists of the command line are kept in, if there is one. */
-export function openLists(place: Place): Promise<Database | null> {
-  return openIfThere(listsUrl(place))
+export function openLists(context: CliContext, place: Place): Promise<Database | null> {
+  return openIfThere(context, listsUrl(place))
 }
 
 /** Opens what `openKept` and `openLists` do, once where they are the same; the lists come last. */
-export async function openAll(place: Place): Promise<Database[]> {
+export async function openAll(context: CliContext, place: Place): Promise<Database[]> {
   const urls = [...new Set([databaseUrl(place), listsUrl(place)])]
   const opened: Database[] = []
   try {
     for (const url of urls) {
-      const database = await openIfThere(url)
+      const database = await openIfThere(context, url)
       if (database !== null) opened.push(database)
     }
     return opened
@@ -58,8 +58,8 @@ export async function closeAll(databases: readonly Database[]): Promise<void> {
   await Promise.all(databases.map(database => database.close()))
 }
 
-async function openIfThere(url: string): Promise<Database | null> {
-  return isPostgresUrl(url) || isThere(fileOf(url)) ? openDatabase(url, systemClock) : null
+async function openIfThere(context: CliContext, url: string): Promise<Database | null> {
+  return isPostgresUrl(url) || isThere(fileOf(url)) ? openDatabase(url, context.clock) : null
 }
 
 /** What may not be looked at is not told as if it were not there: that of a service is for its user alone. */

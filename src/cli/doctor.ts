@@ -5,6 +5,7 @@ import { type Check, examine } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { parseIp } from '../doctor/identity/ip.ts'
 import { wireDoctor } from '../wire-doctor.ts'
+import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
 import { readConfig } from './settings/settings.ts'
@@ -17,24 +18,26 @@ export type DoctorFlags = {
 }
 
 /** `ev doctor`: gives the code to exit with. */
-export async function doctorCommand(flags: DoctorFlags): Promise<number> {
-  const config = readConfig(flags)
+export async function doctorCommand(context: CliContext, flags: DoctorFlags): Promise<number> {
+  const config = readConfig(context, flags)
   const exchangers = flags.ask === undefined ? null : hostsOf(flags.ask)
-  const world = wireDoctor(config, { databaseUrl: databaseUrl(config), exchangers })
-  const stop = () => process.exit(EXIT_CODES.interrupted)
-  process.once('SIGINT', stop)
+  const { clock, random, doors } = context
+  const parts = { databaseUrl: databaseUrl(config), exchangers }
+  const world = wireDoctor(config, parts, { clock, random, ...doors })
+  const stop = () => context.exit(EXIT_CODES.interrupted)
+  context.signals.once('SIGINT', stop)
   try {
     const checks: Check[] = []
     for await (const check of examine(world)) {
       checks.push(check)
-      if (!flags.json) process.stdout.write(`${printed(check)}\n`)
+      if (!flags.json) context.stdout.write(`${printed(context, check)}\n`)
     }
     const fit = checks.every(({ state }) => state !== 'fail')
     const end = flags.json ? JSON.stringify({ ok: fit, checks }, null, 2) : `\n${summary(checks)}`
-    process.stdout.write(`${end}\n`)
+    context.stdout.write(`${end}\n`)
     return fit ? 0 : 1
   } finally {
-    process.off('SIGINT', stop)
+    context.signals.off('SIGINT', stop)
     world.close()
   }
 }
@@ -59,9 +62,9 @@ const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies 
 /** Room for the longest name of a check. */
 const NAME_WIDTH = 15
 
-function printed({ check, egress, state, says, todo }: Check): string {
+function printed({ stdout }: CliContext, { check, egress, state, says, todo }: Check): string {
   const name = check.replace('-', ' ').padEnd(NAME_WIDTH)
-  const line = `${styleText(COLOURS[state], MARKS[state])} ${name} ${egress === null ? '' : `${egress}: `}${says}`
+  const line = `${styleText(COLOURS[state], MARKS[state], { stream: stdout })} ${name} ${egress === null ? '' : `${egress}: `}${says}`
   return todo === null ? line : `${line}\n${' '.repeat(NAME_WIDTH + 3)}to do: ${todo}`
 }
 

@@ -1,5 +1,6 @@
 import { type ErrorCode, EvError, messageOf } from '../base/error.ts'
 import { isOutage } from '../store/postgres/faults.ts'
+import type { CliContext } from './context.ts'
 
 /** What ev exits with, after sysexits.h where that has a word for it. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
@@ -15,13 +16,13 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
 }
 
 /** Says an error as a sentence on stderr and gives the code to exit with; the stack only when debugging. */
-export function reportError(thrown: unknown, debug: boolean): number {
+export function reportError(context: CliContext, thrown: unknown, debug: boolean): number {
   const error =
     thrown instanceof EvError ? thrown : (databaseFault(thrown) ?? internalFault(thrown))
-  process.stderr.write(`ev: ${error.message}\n`)
+  context.stderr.write(`ev: ${error.message}\n`)
   if (debug) {
-    process.stderr.write(`${error.stack}\n`)
-    if (error.cause !== undefined) process.stderr.write(`caused by: ${stackOf(error.cause)}\n`)
+    context.stderr.write(`${error.stack}\n`)
+    if (error.cause !== undefined) context.stderr.write(`caused by: ${stackOf(error.cause)}\n`)
   }
   return EXIT_CODES[error.code]
 }
@@ -50,14 +51,25 @@ const internalFault = (cause: unknown) =>
 
 const stackOf = (cause: unknown) => (cause instanceof Error ? cause.stack : String(cause))
 
-/** Output that cannot be written ends the run: its reader has left, or the disk is full. */
-export function watchOutput(debug: boolean): void {
-  process.stdout.on('error', (cause: NodeJS.ErrnoException) => {
+/** Output that cannot be written ends the run: its reader has left, or the disk is full. Gives what ends the watch, also that of a command. */
+export function watchOutput(context: CliContext, debug: boolean): () => void {
+  const { stdout, stderr } = context
+  const before = new Set([...stdout.listeners('error'), ...stderr.listeners('error')])
+  const endRun = (cause: NodeJS.ErrnoException) => {
     // `ev … | head -1`: who reads has had enough, and nobody needs to be told.
-    if (cause.code === 'EPIPE') process.exit(EXIT_CODES.io)
+    if (cause.code === 'EPIPE') context.exit(EXIT_CODES.io)
     const sentence = `The output cannot be written: ${cause.message}. Send it elsewhere; what was found out of a list is kept.`
-    process.exit(reportError(new EvError('cannot_write', sentence, { cause }), debug))
-  })
+    context.exit(reportError(context, new EvError('cannot_write', sentence, { cause }), debug))
+  }
   // Progress that nobody reads is no reason to stop.
-  process.stderr.on('error', () => {})
+  const ignore = () => {}
+  stdout.on('error', endRun)
+  stderr.on('error', ignore)
+  return () => {
+    for (const output of [stdout, stderr]) {
+      for (const listener of output.listeners('error')) {
+        if (!before.has(listener)) output.off('error', listener as (cause: Error) => void)
+      }
+    }
+  }
 }

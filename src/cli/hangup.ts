@@ -1,9 +1,8 @@
-import { closeSync, openSync } from 'node:fs'
-import { isatty } from 'node:tty'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Lists } from '../engine/lists.ts'
 import { listPlan } from '../wire.ts'
+import type { CliContext } from './context.ts'
 import { readConfig } from './settings/settings.ts'
 
 /**
@@ -11,43 +10,39 @@ import { readConfig } from './settings/settings.ts'
  * them stay as they were. Then does what there is to do `also`. Gives what ends that.
  */
 export function reloadOnHangup(
+  context: CliContext,
   lists: Lists,
   flags: Readonly<Record<string, unknown>>,
   log: Log,
   also: () => void = () => {},
 ): () => void {
-  const hadTerminal = [0, 1, 2].some(descriptor => isatty(descriptor))
+  const hadTerminal = context.terminal.isAttached()
   let isEnding = false
   const hear = () => {
-    if (!hadTerminal || hasTerminal()) {
-      reload(lists, flags, log)
+    if (!hadTerminal || context.terminal.isOpen()) {
+      reload(context, lists, flags, log)
       also()
       return
     }
     // A terminal that goes away sends the same signal, and means that what ran in it is to end. Once: a second
     // SIGTERM would mean "at once".
-    if (!isEnding) process.kill(process.pid, 'SIGTERM')
+    if (!isEnding) context.signals.raise('SIGTERM')
     isEnding = true
   }
-  process.on('SIGHUP', hear)
-  return () => void process.off('SIGHUP', hear)
+  context.signals.on('SIGHUP', hear)
+  return () => void context.signals.off('SIGHUP', hear)
 }
 
-function reload(lists: Lists, flags: Readonly<Record<string, unknown>>, log: Log): void {
+function reload(
+  context: CliContext,
+  lists: Lists,
+  flags: Readonly<Record<string, unknown>>,
+  log: Log,
+): void {
   try {
-    lists.reload(listPlan(readConfig(flags)))
+    lists.reload(listPlan(readConfig(context, flags)))
     log.info('own lists and operators were read again')
   } catch (error) {
     log.error(`own lists and operators stay as they were. ${messageOf(error)}`)
-  }
-}
-
-/** The kernel takes it from a whole session when it is hung up. */
-function hasTerminal(): boolean {
-  try {
-    closeSync(openSync('/dev/tty', 'r'))
-    return true
-  } catch {
-    return false
   }
 }

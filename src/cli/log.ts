@@ -1,25 +1,30 @@
-import { systemClock } from '../base/clock.ts'
 import { type Log, type LogFields, silentLog } from '../base/log.ts'
 import type { Config, LogLevel } from '../config/settings.ts'
+import type { CliContext } from './context.ts'
 
 const ORDER: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
 
 /** A log of one line an event on stderr, from the configured level up. */
-export function stderrLog(config: Pick<Config, 'log' | 'logFormat'>): Log {
+export function stderrLog(
+  context: Pick<CliContext, 'stderr' | 'clock'>,
+  config: Pick<Config, 'log' | 'logFormat'>,
+): Log {
   if (config.log === 'silent') return silentLog
   const json = config.logFormat === 'json'
   const at =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}) => {
       if (ORDER.indexOf(level) < ORDER.indexOf(config.log)) return
-      const line = json ? jsonLine(level, message, fields) : plainLine(level, message, fields)
-      process.stderr.write(`${line}\n`)
+      const line = json
+        ? jsonLine(context.clock.now(), level, message, fields)
+        : plainLine(level, message, fields)
+      context.stderr.write(`${line}\n`)
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-function jsonLine(level: LogLevel, message: string, fields: LogFields): string {
-  return JSON.stringify({ time: systemClock.now(), level, message, ...fields })
+function jsonLine(time: number, level: LogLevel, message: string, fields: LogFields): string {
+  return JSON.stringify({ time, level, message, ...fields })
 }
 
 function plainLine(level: LogLevel, message: string, fields: LogFields): string {

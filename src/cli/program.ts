@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import { Command, type OutputConfiguration } from 'commander'
 import { addAccounts } from './command/accounts.ts'
 import { addBackup } from './command/backup.ts'
 import { addBulk } from './command/bulk.ts'
@@ -14,17 +14,19 @@ import { addVerify } from './command/verify.ts'
 import { addWebhooks } from './command/webhooks.ts'
 import { addWorker } from './command/worker.ts'
 import { addWorld } from './command/world.ts'
+import type { CliContext, CliOutput, EndWith } from './context.ts'
 import { hintAtPassword } from './settings/password-hint.ts'
 import { version } from './version.ts'
 
 /** All commands with their options; each loads what it needs only when it runs. */
-export function program(): Command {
+export function program(context: CliContext, end: EndWith): Command {
   const ev = new Command('ev')
     .description('Finds out whether an email address can receive mail, before anyone sends to it.')
     .version(version())
     .showHelpAfterError('(ev help shows what there is)')
     .exitOverride()
-    .hook('preAction', (_, action) => hintAtPassword(action.opts()))
+    .configureOutput(outputOf(context))
+    .hook('preAction', (_, action) => hintAtPassword(context, action.opts()))
   // A command takes over what is set here as it is added.
   for (const add of [
     addVerify,
@@ -43,6 +45,21 @@ export function program(): Command {
     addCompletion,
     addWorld,
   ])
-    add(ev)
+    add(ev, context, end)
   return ev
 }
+
+/** Help is as wide as the terminal, and has no colours. */
+const outputOf = ({ stdout, stderr }: CliContext): OutputConfiguration => ({
+  writeOut: text => void stdout.write(text),
+  writeErr: text => void stderr.write(text),
+  getOutHelpWidth: () => widthOf(stdout),
+  getErrHelpWidth: () => widthOf(stderr),
+  getOutHasColors: () => false,
+  getErrHasColors: () => false,
+})
+
+/** What commander takes itself where there is no terminal. */
+const WIDTH = 80
+
+const widthOf = ({ isTTY, columns }: CliOutput) => (isTTY === true ? (columns ?? WIDTH) : WIDTH)

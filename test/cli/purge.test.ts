@@ -12,8 +12,8 @@ import { systemClock } from '../../src/base/clock.ts'
 import { purgeText } from '../../src/cli/purge/report.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
+import { emptyFolder, runEv, towards } from '../support/cli.ts'
 import { rowsIn } from '../support/csv.ts'
-import { emptyFolder, runEv, towards } from '../support/ev-process.ts'
 
 const LIST = 'email\nann@good.test\nben@good.test\ngone@good.test\n'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import { type EvOptions, emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
+import { type CliOptions, emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
 
 const SCENARIO: Scenario = {
   mailboxes: ['ann', 'ben', 'o’neil'],
@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const verify = (args: readonly string[], options: Partial<EvOptions> = {}) =>
+const verify = (args: readonly string[], options: Partial<CliOptions> = {}) =>
   runEv(['verify', ...args, ...towards(world)], { home: emptyFolder(), ...options })
 
 // Each test waits for a process of its own, so they run side by side.
@@ -49,7 +49,7 @@ describe.concurrent('the exit code of ev verify', () => {
     const args = ['verify', 'ann@silent.test', ...towards(world)]
     const running = startEv(args, { home: emptyFolder() })
     await connected(world, 'mx.silent.test')
-    running.child.kill('SIGINT')
+    running.signal('SIGINT')
     expect(await running.ended).toMatchObject({ code: 130, signal: null, stdout: '' })
   })
 })
@@ -178,7 +178,7 @@ describe.concurrent('ev verify for programs', () => {
       stdinOpen: true,
     })
     await running.printed('"email":"ann@good.test"')
-    running.child.stdin?.end('gone@good.test\n')
+    running.stdin.end('gone@good.test\n')
     const { code, stdout } = await running.ended
     expect({ code, lines: stdout.trimEnd().split('\n').length }).toEqual({ code: 1, lines: 2 })
   })

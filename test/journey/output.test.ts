@@ -15,6 +15,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { resumeBulk } from '../../src/cli/bulk/bulk.ts'
 import { openDatabase } from '../../src/store/database.ts'
+import { memoryContext } from '../support/cli.ts'
 import { rowsIn, rowsOf } from '../support/csv.ts'
 import { emptyFolder, type Ran, runEv, startEv } from '../support/ev-process.ts'
 
@@ -206,7 +207,12 @@ describe.concurrent('--format', () => {
       const database = await openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)
       const { id } = await database.db.selectFrom('job').select('id').executeTakeFirstOrThrow()
       await database.close()
-      expect(await resumeBulk(id, { dataDir, quiet: true })).toBe(0)
+      expect(
+        await resumeBulk(memoryContext({ home: emptyFolder() }).context, id, {
+          dataDir,
+          quiet: true,
+        }),
+      ).toBe(0)
       expect(readFileSync(join(home, 'out'), 'utf8').split('\n')).toHaveLength(7)
       expect(copies()).toBe(0)
     },

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { addAccount } from './account-rows.ts'
-import { emptyFolder, type Ran, runEv } from './ev-process.ts'
+import { emptyFolder, type Ran, runEv } from './cli.ts'
 
 /** Runs `ev` in its home, where it meets no network. */
 export const ev = (home: string, ...args: string[]): Promise<Ran> =>

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, inject } from 'vitest'
-import type { World } from '../../src/world/world.ts'
+import type { Ran } from './home.ts'
+
+export { emptyFolder, type Ran, towards } from './home.ts'
 
 /** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
 const isFromSources = process.env.EV_SOURCES === '1'
@@ -12,13 +12,6 @@ export const EV = join(
   import.meta.dirname,
   isFromSources ? '../../src/cli/main.ts' : '../../bin/ev.js',
 )
-
-export type Ran = {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly stdout: string
-  readonly stderr: string
-}
 
 export type EvOptions = {
   /** Folder to run in, which is its home too. */
@@ -43,13 +36,8 @@ export type Running = {
 }
 
 const children: ChildProcess[] = []
-const folders: string[] = []
-// Tests run side by side here, so what they leave is cleared once for all of them.
 afterAll(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
-  for (const folder of folders.splice(0)) {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-  }
 })
 
 const NO_NETWORK = join(import.meta.dirname, 'no-network.mjs')
@@ -103,17 +91,3 @@ function listen(child: ChildProcess): Pick<Running, 'ended' | 'printed'> {
     })
   return { ended, printed }
 }
-
-/** A folder of its own for a test, with `data` in it; goes with the file. */
-export function emptyFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ev-test-'))
-  folders.push(folder)
-  mkdirSync(join(folder, 'data'))
-  return folder
-}
-
-/** The settings by which `ev` meets a world instead of the network. */
-export const towards = ({ dnsAddress, smtpPort }: Pick<World, 'dnsAddress' | 'smtpPort'>) => [
-  ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
-  ...['--helo', 'probe.example.com', '--special-domains', '--sessions-per-second', '1000'],
-]

@@ -1,9 +1,8 @@
-import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
 import { type Account, createAccount, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { openDatabase, write } from '../../store/database.ts'
+import type { CliContext } from '../context.ts'
 import { databaseUrl, openKept, placeName } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -23,9 +22,9 @@ export type AccountFlags = {
 }
 
 /** `ev accounts list`: gives the code to exit with. */
-export async function listCommand(flags: AccountFlags): Promise<number> {
-  const config = readConfig(flags)
-  const database = await openKept(config)
+export async function listCommand(context: CliContext, flags: AccountFlags): Promise<number> {
+  const config = readConfig(context, flags)
+  const database = await openKept(context, config)
   try {
     const accounts = database === null ? [] : await listAccounts(database)
     const counts = await Promise.all(
@@ -34,10 +33,14 @@ export async function listCommand(flags: AccountFlags): Promise<number> {
       ),
     )
     const all = accounts.map((account, n) => ({ account, keys: counts[n] ?? 0 }))
-    if (flags.json) print(all.map(({ account, keys }) => ({ ...accountObject(account), keys })))
+    if (flags.json)
+      print(
+        context,
+        all.map(({ account, keys }) => ({ ...accountObject(account), keys })),
+      )
     else if (all.length === 0)
-      process.stdout.write(`No accounts in ${placeName(config)}. “ev serve” makes the first.\n`)
-    else process.stdout.write(table(COLUMNS, all.map(rowOf)))
+      context.stdout.write(`No accounts in ${placeName(config)}. “ev serve” makes the first.\n`)
+    else context.stdout.write(table(COLUMNS, all.map(rowOf)))
     return 0
   } finally {
     await database?.close()
@@ -45,12 +48,12 @@ export async function listCommand(flags: AccountFlags): Promise<number> {
 }
 
 /** `ev accounts create`: gives the code to exit with. */
-export async function createCommand(flags: AccountFlags): Promise<number> {
-  const config = readConfig(flags)
+export async function createCommand(context: CliContext, flags: AccountFlags): Promise<number> {
+  const config = readConfig(context, flags)
   const name = checkedName(flags.name ?? '', 'an account')
   const plan = checkedPlan(flags.plan ?? config.plan, config)
   const email = flags.email === undefined ? null : checkedEmail(flags.email)
-  const database = await openDatabase(databaseUrl(config), systemClock)
+  const database = await openDatabase(databaseUrl(config), context.clock)
   try {
     const namesake = (await listAccounts(database)).find(account => account.name === name)
     if (namesake !== undefined) {
@@ -59,12 +62,12 @@ export async function createCommand(flags: AccountFlags): Promise<number> {
         `There is an account “${name}” already: ${namesake.id}. Give another --name.`,
       )
     }
-    const id = `acc_${systemRandom.token(ID_LENGTH)}`
-    const now = systemClock.now()
+    const id = `acc_${context.random.token(ID_LENGTH)}`
+    const now = context.clock.now()
     const account = await write(database, trx => createAccount(trx, { id, name, plan, email, now }))
-    if (flags.json) print(accountObject(account))
+    if (flags.json) print(context, accountObject(account))
     else {
-      process.stdout.write(
+      context.stdout.write(
         `Made the account ${id} “${name}” with the plan ${plan}. “ev keys create --name NAME --account ${id}” makes a key for it.\n`,
       )
     }

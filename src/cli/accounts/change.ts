@@ -1,5 +1,6 @@
 import { type Account, setEmail, setOperator, setPlan } from '../../store/account/accounts.ts'
 import { write } from '../../store/database.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import type { AccountFlags } from './accounts.ts'
 import { chosenAccount, withAccounts } from './chosen.ts'
@@ -9,15 +10,20 @@ import { checkedPlan } from './plan.ts'
 import { accountObject, print } from './print.ts'
 
 /** `ev accounts set-plan`: gives the code to exit with. */
-export function setPlanCommand(given: string, plan: string, flags: AccountFlags): Promise<number> {
-  const config = readConfig(flags)
+export function setPlanCommand(
+  context: CliContext,
+  given: string,
+  plan: string,
+  flags: AccountFlags,
+): Promise<number> {
+  const config = readConfig(context, flags)
   checkedPlan(plan, config)
-  return withAccounts(config, async (database, accounts) => {
+  return withAccounts(context, config, async (database, accounts) => {
     const account = chosenAccount(accounts, given)
     await write(database, trx => setPlan(trx, account.id, plan))
-    if (flags.json) print(accountObject({ ...account, plan }))
+    if (flags.json) print(context, accountObject({ ...account, plan }))
     else {
-      process.stdout.write(
+      context.stdout.write(
         `The account ${account.id} “${account.name}” has the plan ${plan} now; it had ${account.plan}. A running “ev serve” goes by it within a second.\n`,
       )
     }
@@ -27,16 +33,17 @@ export function setPlanCommand(given: string, plan: string, flags: AccountFlags)
 
 /** `ev accounts set-email`: gives the code to exit with. */
 export function setEmailCommand(
+  context: CliContext,
   given: string,
   address: string,
   flags: AccountFlags,
 ): Promise<number> {
   const email = emailOrNone(address)
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = chosenAccount(accounts, given)
     await write(database, trx => setEmail(trx, account.id, email))
-    if (flags.json) print(accountObject({ ...account, email }))
-    else process.stdout.write(`${whoIsTold({ ...account, email })}\n`)
+    if (flags.json) print(context, accountObject({ ...account, email }))
+    else context.stdout.write(`${whoIsTold({ ...account, email })}\n`)
     return 0
   })
 }
@@ -48,17 +55,18 @@ const whoIsTold = ({ id, name, email }: Account) =>
 
 /** `ev accounts set-operator`: gives the code to exit with. */
 export function setOperatorCommand(
+  context: CliContext,
   given: string,
   word: string,
   flags: AccountFlags,
 ): Promise<number> {
   const operator = onOrOff(word)
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = chosenAccount(accounts, given)
     await write(database, trx => setOperator(trx, account.id, operator))
     const changed = { ...account, operator: operator ? 1 : 0 }
-    if (flags.json) print(accountObject(changed))
-    else process.stdout.write(`${whatIsSeen(changed)}\n`)
+    if (flags.json) print(context, accountObject(changed))
+    else context.stdout.write(`${whatIsSeen(changed)}\n`)
     return 0
   })
 }

@@ -3,14 +3,16 @@ import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Account, listAccounts } from '../../store/account/accounts.ts'
 import type { Database } from '../../store/database.ts'
+import type { CliContext } from '../context.ts'
 import { openKept, placeName } from '../database.ts'
 
 /** Runs `work` on the database and all accounts; where there is none it says how one is made. */
 export async function withAccounts<T>(
+  context: CliContext,
   config: Config,
   work: (database: Database, accounts: readonly Account[]) => Promise<T>,
 ): Promise<T> {
-  const database = await openKept(config)
+  const database = await openKept(context, config)
   if (database === null) throw noAccount(config)
   try {
     const accounts = await listAccounts(database)

@@ -1,5 +1,6 @@
 import { isoTime } from '../../engine/result/present.ts'
 import type { Account } from '../../store/account/accounts.ts'
+import type { CliContext } from '../context.ts'
 
 /** An account as JSON. */
 export const accountObject = ({ id, name, plan, email, operator, created_at }: Account) => ({
@@ -7,4 +8,5 @@ export const accountObject = ({ id, name, plan, email, operator, created_at }: A
   created_at: isoTime(created_at),
 })
 
-export const print = (value: unknown) => process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+export const print = (context: CliContext, value: unknown) =>
+  context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)

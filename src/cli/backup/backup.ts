@@ -14,6 +14,7 @@ import { EvError, messageOf } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
 import { contentsOf, copyFile } from '../../store/care/backup.ts'
 import { lookAtDatabase } from '../../store/care/look.ts'
+import { type CliContext, inCwd } from '../context.ts'
 import { databaseUrl, fileOf, isShared } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { useDump } from './dump.ts'
@@ -26,10 +27,10 @@ export type BackupFlags = {
 }
 
 /** `ev backup`: gives the code to exit with. */
-export function backupCommand(target: string, flags: BackupFlags): number {
-  const config = readConfig(flags)
+export function backupCommand(context: CliContext, target: string, flags: BackupFlags): number {
+  const config = readConfig(context, flags)
   if (isShared(config)) throw useDump(target, config)
-  const file = resolve(target)
+  const file = resolve(inCwd(context, target))
   refuseUnusable(config)
   refuseTaken(file, config, flags.force ?? false)
   const partial = `${file}.partial`
@@ -48,7 +49,7 @@ export function backupCommand(target: string, flags: BackupFlags): number {
     const shown = flags.json
       ? `${JSON.stringify(backupObject(backup), null, 2)}\n`
       : backupText(backup)
-    process.stdout.write(shown)
+    context.stdout.write(shown)
     return 0
   } catch (error) {
     rmSync(partial, { force: true })

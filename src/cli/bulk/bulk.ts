@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Lists, openLists } from '../../engine/lists.ts'
@@ -9,6 +8,7 @@ import { type Job, markWritten, readJob } from '../../store/job/jobs.ts'
 import { deleteJobsBefore } from '../../store/job/removal.ts'
 import { type Lock, listLock, lockJob } from '../../store/lock.ts'
 import { listPlan } from '../../wire.ts'
+import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, isShared, listsUrl } from '../database.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { reloadOnHangup } from '../hangup.ts'
@@ -41,38 +41,74 @@ export type ResumeFlags = {
 }
 
 /** `ev bulk`: gives the code to exit with. */
-export async function bulkCommand(file: string, flags: BulkFlags): Promise<number> {
+export async function bulkCommand(
+  context: CliContext,
+  file: string,
+  flags: BulkFlags,
+): Promise<number> {
   // That of the service may be set for all commands of a machine; as a flag it was meant for this list.
-  if (flags.database !== undefined && isShared(readConfig(flags))) throw keptInFile(flags)
-  return bulk(file, flags, null)
+  if (flags.database !== undefined && isShared(readConfig(context, flags)))
+    throw keptInFile(context, flags)
+  // Either may be named `-`, or by mistake nothing at all.
+  const place = (given: string) => (given === '-' || given === '' ? given : inCwd(context, given))
+  return bulk(context, place(file), { ...flags, output: place(flags.output) }, null)
 }
 
-const keptInFile = (flags: BulkFlags) =>
+const keptInFile = (context: CliContext, flags: BulkFlags) =>
   new EvError(
     'usage',
-    `“ev bulk” keeps its lists in a file of this machine, ${fileOf(listsUrl(readConfig(flags)))}, and not in PostgreSQL: leave --database out, or name another file with --database sqlite:FILE. Lists for several machines go to “ev serve”, by POST /v1/verify/file.`,
+    `“ev bulk” keeps its lists in a file of this machine, ${fileOf(listsUrl(readConfig(context, flags)))}, and not in PostgreSQL: leave --database out, or name another file with --database sqlite:FILE. Lists for several machines go to “ev serve”, by POST /v1/verify/file.`,
   )
 
 /** Goes on with a stopped job as its command would: gives the code to exit with. */
-export async function resumeBulk(jobId: string, flags: ResumeFlags): Promise<number> {
-  const job = await stoppedJob(readConfig(flags), jobId)
+export async function resumeBulk(
+  context: CliContext,
+  jobId: string,
+  flags: ResumeFlags,
+): Promise<number> {
+  const job = await stoppedJob(context, readConfig(context, flags), jobId)
   const source = readSource(job)
-  return bulk(source.path, { ...flags, ...flagsOf(source), fresh: false }, job)
+  return bulk(context, source.path, { ...flags, ...flagsOf(source), fresh: false }, job)
 }
 
 /** Works on a list; `resumed` is the job that it must belong to, null: any. */
-async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promise<number> {
-  const config = readConfig(flags)
-  const wayOut = wayOutHint(stderrLog(config), config)
+async function bulk(
+  context: CliContext,
+  file: string,
+  flags: BulkFlags,
+  resumed: Job | null,
+): Promise<number> {
+  const config = readConfig(context, flags)
+  const wayOut = wayOutHint(stderrLog(context, config), config)
   const lists = openLists(listPlan(config))
-  const endReloads = reloadOnHangup(lists, flags, wayOut.log)
-  const say = (text: string) => void (flags.quiet || process.stderr.write(`${text}\n`))
+  const endReloads = reloadOnHangup(context, lists, flags, wayOut.log)
+  try {
+    return await workOnList(context, { file, flags, resumed, config, wayOut, lists })
+  } finally {
+    endReloads()
+  }
+}
+
+type Order = {
+  readonly file: string
+  readonly flags: BulkFlags
+  readonly resumed: Job | null
+  readonly config: Config
+  readonly wayOut: WayOutHint
+  readonly lists: Lists
+}
+
+async function workOnList(
+  context: CliContext,
+  { file, flags, resumed, config, wayOut, lists }: Order,
+): Promise<number> {
+  const say = (text: string) => void (flags.quiet || context.stderr.write(`${text}\n`))
   const files = planOutput(flags)
   await checkOutput(file, files, flags)
-  const list = await openList(file, config.dataDir, listOptions(flags, resumed))
+  const list = await openList(context, file, config.dataDir, listOptions(flags, resumed))
   const hint = flags.sandbox ? null : helloHint(config)
   if (hint !== null) say(hint)
-  const database = await openDatabase(listsUrl(config), systemClock)
+  const database = await openDatabase(listsUrl(config), context.clock)
   const locks: Lock[] = []
   try {
     const sourceKey = keyOf(list, flags)
@@ -82,11 +118,10 @@ async function bulk(file: string, flags: BulkFlags, resumed: Job | null): Promis
       locks.push(lockOrThrow(config, `output_${outputKey(path)}`, `writes to ${path}`))
     }
     // With the lock held, so that a job of this very list stays, however old.
-    await tidy(database, config)
-    const job = await takeJob(database, { sourceKey, list, flags, resumed, say })
-    return await finish(database, config, { list, lists, files, flags, job, wayOut, say })
+    await tidy(context, database, config)
+    const job = await takeJob(context, database, { sourceKey, list, flags, resumed, say })
+    return await finish(context, database, config, { list, lists, files, flags, job, wayOut, say })
   } finally {
-    endReloads()
     for (const lock of locks) lock.release()
     await database.close()
   }
@@ -99,8 +134,12 @@ const listOptions = ({ column, header }: BulkFlags, resumed: Job | null) => ({
 })
 
 /** Old jobs and answers go when the next list comes. */
-async function tidy(database: Database, { dataDir, keepResultsMs }: Config): Promise<void> {
-  const now = systemClock.now()
+async function tidy(
+  context: CliContext,
+  database: Database,
+  { dataDir, keepResultsMs }: Config,
+): Promise<void> {
+  const now = context.clock.now()
   await deleteJobsBefore(database, dataDir, now - keepResultsMs)
   await write(database, trx => forgetAnswers(trx, now))
 }
@@ -125,14 +164,19 @@ type Run = {
 }
 
 /** Works on the job, writes the output, and says how it went. */
-async function finish(database: Database, config: Config, run: Run): Promise<number> {
+async function finish(
+  context: CliContext,
+  database: Database,
+  config: Config,
+  run: Run,
+): Promise<number> {
   const { lists, flags, job, wayOut, say } = run
-  const clock = systemClock
+  const clock = context.clock
   const begunAt = clock.ticks()
   const interrupted =
     job.state === 'completed'
       ? false
-      : await work(database, config, { ...flags, log: wayOut.log, lists }, job)
+      : await work(context, database, config, { ...flags, log: wayOut.log, lists }, job)
   const now = await readJob(database, job.id)
   if (interrupted) {
     say(
@@ -140,27 +184,31 @@ async function finish(database: Database, config: Config, run: Run): Promise<num
     )
     return EXIT_CODES.interrupted
   }
-  const written = await writeResults(database, run)
+  const written = await writeResults(context, database, run)
   await markWritten(database, job.id)
   await forgetStdin(database, config, now)
   say(summary(now, now.done - job.done, clock.ticks() - begunAt, written))
   const unreached = wayOut.atEnd()
-  if (unreached !== null) process.stderr.write(`ev: ${unreached}\n`)
+  if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
   if (flags.json && flags.output !== '-') {
-    process.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
+    context.stdout.write(`${JSON.stringify(summaryObject(now, flags.output, written), null, 2)}\n`)
   }
   return 0
 }
 
 /** Ctrl-C takes away what is half written. What is no file leaves nothing, and may block for ever: there it just ends ev. */
-async function writeResults(database: Database, run: Run): Promise<WrittenFile[]> {
+async function writeResults(
+  context: CliContext,
+  database: Database,
+  run: Run,
+): Promise<WrittenFile[]> {
   const { list, files, flags, job, wayOut } = run
   const text = rowText(flags.format ?? 'csv', list.dialect, { raw: flags.raw ?? false })
   const leaves = files.some(({ path }) => path !== '-' && placeOf(path).isFile)
-  const stop = leaves ? interruption() : null
+  const stop = leaves ? interruption(context) : null
   try {
     const options = { text, stopping: stop?.signal, onResult: wayOut.note }
-    return await writeOutput(files, list, { database, jobId: job.id }, options)
+    return await writeOutput(context, files, list, { database, jobId: job.id }, options)
   } finally {
     stop?.dispose()
   }

@@ -1,6 +1,7 @@
 import ora from 'ora'
 import { type Clock, SECOND } from '../../base/clock.ts'
 import type { Job } from '../../store/job/jobs.ts'
+import type { CliContext } from '../context.ts'
 
 export interface Progress {
   /** Shows how a job stands. */
@@ -16,11 +17,15 @@ const PLAIN_EVERY_MS = 5 * SECOND
 export const noProgress: Progress = { show() {}, end() {} }
 
 /** Rate, time left and counts of a job, on stderr: one live line in a terminal, else plain lines. */
-export function stderrProgress(clock: Clock, label: string): Progress {
+export function stderrProgress(
+  context: Pick<CliContext, 'stderr' | 'clock'>,
+  label: string,
+): Progress {
+  const { stderr, clock } = context
   // A terminal that does not tell its width has 0 columns; ora would clear lines of it without end.
-  const terminal = process.stderr.isTTY === true && process.stderr.columns > 0
+  const terminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
   const spinner = terminal
-    ? ora({ stream: process.stderr, text: label, discardStdin: false }).start()
+    ? ora({ stream: stderr, text: label, discardStdin: false }).start()
     : null
   const pace = new Rate(clock)
   let drawnAt = clock.ticks()
@@ -32,7 +37,7 @@ export function stderrProgress(clock: Clock, label: string): Progress {
       drawnAt = now
       const line = progressLine(job, pace.perSecond)
       if (spinner !== null) spinner.text = line
-      else process.stderr.write(`${line}\n`)
+      else stderr.write(`${line}\n`)
     },
     end() {
       spinner?.stop()

@@ -1,12 +1,11 @@
-import { systemClock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Lists } from '../../engine/lists.ts'
 import type { Database } from '../../store/database.ts'
 import { type Job, readJob } from '../../store/job/jobs.ts'
 import { wireEngine } from '../../wire.ts'
 import { startWorker } from '../../work/start-worker.ts'
+import { type CliContext, doorsOf } from '../context.ts'
 import { watchCancellation } from './cancellation.ts'
 import { interruption } from './interruption.ts'
 import { noProgress, type Progress, stderrProgress } from './progress.ts'
@@ -21,6 +20,7 @@ export type WorkOptions = {
 
 /** Runs the job with live progress; true when it was interrupted. */
 export async function work(
+  context: CliContext,
   database: Database,
   config: Config,
   options: WorkOptions,
@@ -28,11 +28,11 @@ export async function work(
 ): Promise<boolean> {
   const progress: Progress = options.quiet
     ? noProgress
-    : stderrProgress(systemClock, 'looking at the list')
+    : stderrProgress(context, 'looking at the list')
   const { finished, watcher } = watch(progress)
   const { log, lists, sandbox = false } = options
   const worker = startWorker({
-    ...{ database, log, random: systemRandom, books: null, baseUrl: '' },
+    ...{ database, log, random: context.random, books: null, baseUrl: '' },
     engineFor: () => engine,
     egresses: config.egresses.map(({ name }) => name),
     concurrency: config.concurrency,
@@ -42,8 +42,13 @@ export async function work(
     ...watcher,
   })
   const memory = config.cache && !sandbox ? { memory: worker.memory } : {}
-  const engine = wireEngine(config, { log }, { lists, sandbox, list: true, ...memory })
-  const { signal, dispose } = interruption()
+  const engine = wireEngine(config, doorsOf(context, log), {
+    lists,
+    sandbox,
+    list: true,
+    ...memory,
+  })
+  const { signal, dispose } = interruption(context)
   const endWatch = watchCancellation(database, job.id, error => watcher.onFailure(job.id, error))
   try {
     worker.take(job.id)

@@ -1,7 +1,6 @@
 import { MINUTE } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import { listAccounts } from '../../store/account/accounts.ts'
 import { serverNow } from '../../store/cluster/server-time.ts'
@@ -9,6 +8,7 @@ import { agreedOn, agreeOn, replaceAgreed, settleOn } from '../../store/cluster/
 import type { Database } from '../../store/database.ts'
 import { listWebhooks } from '../../store/event/webhooks.ts'
 import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
+import type { CliContext } from '../context.ts'
 import { membersAtWork } from './at-work.ts'
 
 type Place = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
@@ -19,6 +19,7 @@ type Place = Pick<Config, 'secret' | 'secretFile' | 'dataDir'>
  * a `log`, may put another in place of one that nobody needs.
  */
 export async function agreeOnSecret(
+  context: Pick<CliContext, 'random'>,
   database: Database,
   config: Place,
   log: Log | null,
@@ -26,7 +27,7 @@ export async function agreeOnSecret(
   const held = await agreedOn(database, 'secret-mark')
   const isFree = log !== null && held !== null && (await isUnneeded(database))
   if (held !== null && needsSecret(config) && !isFree) throw noSecret(config)
-  const mark = markOf(readSecret(config, systemRandom))
+  const mark = markOf(readSecret(config, context.random))
   const agreed = await agreeOn(database, 'secret-mark', mark)
   if (agreed !== mark) {
     const isReplaced =
@@ -38,10 +39,15 @@ export async function agreeOnSecret(
 }
 
 /** The same for who only works on jobs, and needs none: one that is there must be the right one. */
-export async function compareSecret(database: Database, config: Place): Promise<void> {
+export async function compareSecret(
+  context: Pick<CliContext, 'random'>,
+  database: Database,
+  config: Place,
+): Promise<void> {
   if (needsSecret(config)) return
   const held = await agreedOn(database, 'secret-mark')
-  if (held !== null && held !== markOf(readSecret(config, systemRandom))) throw otherSecret(config)
+  if (held !== null && held !== markOf(readSecret(config, context.random)))
+    throw otherSecret(config)
 }
 
 /** Nothing that must be read again is sealed with the earlier one, and nobody goes by it, or has just begun to. */

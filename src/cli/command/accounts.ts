@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -15,21 +16,21 @@ enterprise, and those that the config file adds under "plans". Its address is to
 webhooks. The account of an operator sees on the dashboard how the whole service is; the first one that “ev serve”
 makes is such a one.`
 
-export function addAccounts(ev: Command): void {
+export function addAccounts(ev: Command, context: CliContext, end: EndWith): void {
   const accounts = ev
     .command('accounts')
     .description(
       'accounts of the HTTP service: see and make them, change plan, address and operator',
     )
     .addHelpText('after', EXAMPLES)
-  addList(accounts)
-  addCreate(accounts)
-  addSetPlan(accounts)
-  addSetEmail(accounts)
-  addSetOperator(accounts)
+  addList(accounts, context, end)
+  addCreate(accounts, context, end)
+  addSetPlan(accounts, context, end)
+  addSetEmail(accounts, context, end)
+  addSetOperator(accounts, context, end)
 }
 
-function addList(accounts: Command): void {
+function addList(accounts: Command, context: CliContext, end: EndWith): void {
   const list = accounts
     .command('list', { isDefault: true })
     .description('all of them, the oldest first')
@@ -39,12 +40,12 @@ function addList(accounts: Command): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, accounts)
       const { listCommand } = await import('../accounts/accounts.ts')
-      process.exitCode = await listCommand(flags)
+      end(await listCommand(context, flags))
     })
-  addSettings(list, DATA_SETTINGS)
+  addSettings(list, context, DATA_SETTINGS)
 }
 
-function addCreate(accounts: Command): void {
+function addCreate(accounts: Command, context: CliContext, end: EndWith): void {
   const create = accounts
     .command('create')
     .description('make one')
@@ -54,12 +55,12 @@ function addCreate(accounts: Command): void {
     .addHelpText('after', '\nExamples:\n  ev accounts create --name Shop --plan starter')
     .action(async flags => {
       const { createCommand } = await import('../accounts/accounts.ts')
-      process.exitCode = await createCommand(flags)
+      end(await createCommand(context, flags))
     })
-  addSettings(create, ['plan', ...DATA_SETTINGS])
+  addSettings(create, context, ['plan', ...DATA_SETTINGS])
 }
 
-function addSetPlan(accounts: Command): void {
+function addSetPlan(accounts: Command, context: CliContext, end: EndWith): void {
   const setPlan = accounts
     .command('set-plan')
     .description('give one another plan')
@@ -69,12 +70,12 @@ function addSetPlan(accounts: Command): void {
     .addHelpText('after', '\nExamples:\n  ev accounts set-plan Shop professional')
     .action(async (account: string, plan: string, flags) => {
       const { setPlanCommand } = await import('../accounts/change.ts')
-      process.exitCode = await setPlanCommand(account, plan, flags)
+      end(await setPlanCommand(context, account, plan, flags))
     })
-  addSettings(setPlan, DATA_SETTINGS)
+  addSettings(setPlan, context, DATA_SETTINGS)
 }
 
-function addSetEmail(accounts: Command): void {
+function addSetEmail(accounts: Command, context: CliContext, end: EndWith): void {
   const setEmail = accounts
     .command('set-email')
     .description('say who is told of what could not be delivered to the webhooks of one')
@@ -87,12 +88,12 @@ function addSetEmail(accounts: Command): void {
     )
     .action(async (account: string, address: string, flags) => {
       const { setEmailCommand } = await import('../accounts/change.ts')
-      process.exitCode = await setEmailCommand(account, address, flags)
+      end(await setEmailCommand(context, account, address, flags))
     })
-  addSettings(setEmail, DATA_SETTINGS)
+  addSettings(setEmail, context, DATA_SETTINGS)
 }
 
-function addSetOperator(accounts: Command): void {
+function addSetOperator(accounts: Command, context: CliContext, end: EndWith): void {
   const setOperator = accounts
     .command('set-operator')
     .description(
@@ -104,7 +105,7 @@ function addSetOperator(accounts: Command): void {
     .addHelpText('after', '\nExamples:\n  ev accounts set-operator Ops on')
     .action(async (account: string, word: string, flags) => {
       const { setOperatorCommand } = await import('../accounts/change.ts')
-      process.exitCode = await setOperatorCommand(account, word, flags)
+      end(await setOperatorCommand(context, account, word, flags))
     })
-  addSettings(setOperator, DATA_SETTINGS)
+  addSettings(setOperator, context, DATA_SETTINGS)
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -10,7 +11,7 @@ Examples:
 The copy holds the database as it stands at one moment, and others go on writing meanwhile. It is read once more
 before it gets its name. Limits of rate and the secret of the data directory are not in it.`
 
-export function addBackup(ev: Command): void {
+export function addBackup(ev: Command, context: CliContext, end: EndWith): void {
   const backup = ev
     .command('backup')
     .description('copy the database while others use it, and check the copy')
@@ -20,7 +21,7 @@ export function addBackup(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {
       const { backupCommand } = await import('../backup/backup.ts')
-      process.exitCode = backupCommand(file, flags)
+      end(backupCommand(context, file, flags))
     })
-  addSettings(backup, [...DATA_SETTINGS, 'secretFile'])
+  addSettings(backup, context, [...DATA_SETTINGS, 'secretFile'])
 }

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -11,7 +12,7 @@ Examples:
 
 Stop it with Ctrl-C; the same command again goes on where it stopped.`
 
-export function addBulk(ev: Command): void {
+export function addBulk(ev: Command, context: CliContext, end: EndWith): void {
   const bulk = ev
     .command('bulk')
     .description('verify a list: CSV in, CSV or JSON out')
@@ -35,7 +36,7 @@ export function addBulk(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, flags) => {
       const { bulkCommand } = await import('../bulk/bulk.ts')
-      process.exitCode = await bulkCommand(file, flags)
+      end(await bulkCommand(context, file, flags))
     })
-  addSettings(bulk)
+  addSettings(bulk, context)
 }

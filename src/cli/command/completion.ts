@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 
 const EXAMPLES = `
 Examples:
@@ -6,13 +7,13 @@ Examples:
   source <(ev completion zsh)           in ~/.zshrc, after compinit
   ev completion fish | source           in ~/.config/fish/config.fish`
 
-export function addCompletion(ev: Command): void {
+export function addCompletion(ev: Command, context: CliContext, end: EndWith): void {
   ev.command('completion')
     .description('print the script by which a shell completes commands, options and files')
     .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh', 'fish']))
     .addHelpText('after', EXAMPLES)
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
       const { completionCommand } = await import('../completion/completion.ts')
-      process.exitCode = completionCommand(ev, shell)
+      end(completionCommand(context, ev, shell))
     })
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -10,7 +11,7 @@ Examples:
 
 Passwords in URLs are not shown. – means: not set, so ev decides (“ev help verify” says how).`
 
-export function addConfig(ev: Command): void {
+export function addConfig(ev: Command, context: CliContext, end: EndWith): void {
   const config = ev
     .command('config')
     .description('every setting, its value, and where that comes from')
@@ -18,10 +19,11 @@ export function addConfig(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { configCommand } = await import('../settings/config.ts')
-      process.exitCode = configCommand(flags)
+      end(configCommand(context, flags))
     })
   addSettings(
     config,
+    context,
     SETTINGS.map(one => one.key),
   )
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -9,7 +10,7 @@ Examples:
 
 Exit codes: 0 fit, perhaps with warnings; 1 something must be mended first.`
 
-export function addDoctor(ev: Command): void {
+export function addDoctor(ev: Command, context: CliContext, end: EndWith): void {
   const doctor = ev
     .command('doctor')
     .description('examine whether this machine is fit to ask mail servers')
@@ -21,7 +22,7 @@ export function addDoctor(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { doctorCommand } = await import('../doctor.ts')
-      process.exitCode = await doctorCommand(flags)
+      end(await doctorCommand(context, flags))
     })
-  addSettings(doctor)
+  addSettings(doctor, context)
 }

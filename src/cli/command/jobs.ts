@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -20,19 +21,19 @@ cancelled · failed.
 Lists that came to “ev serve” are here too: it alone works on them, and it notices within seconds when one is
 cancelled, deleted or, after it was cancelled or failed, resumed here.`
 
-export function addJobs(ev: Command): void {
+export function addJobs(ev: Command, context: CliContext, end: EndWith): void {
   const jobs = ev
     .command('jobs')
     .description('lists that were begun: see, resume, cancel and delete them')
     .addHelpText('after', EXAMPLES)
-  addList(jobs)
-  addShow(jobs)
-  addResume(jobs)
-  addCancel(jobs)
-  addDelete(jobs)
+  addList(jobs, context, end)
+  addShow(jobs, context, end)
+  addResume(jobs, context, end)
+  addCancel(jobs, context, end)
+  addDelete(jobs, context, end)
 }
 
-function addList(jobs: Command): void {
+function addList(jobs: Command, context: CliContext, end: EndWith): void {
   const list = jobs
     .command('list', { isDefault: true })
     .description('all of them, the latest first')
@@ -42,12 +43,12 @@ function addList(jobs: Command): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, jobs)
       const { listCommand } = await import('../jobs/list.ts')
-      process.exitCode = await listCommand(flags)
+      end(await listCommand(context, flags))
     })
-  addSettings(list, DATA_SETTINGS)
+  addSettings(list, context, DATA_SETTINGS)
 }
 
-function addShow(jobs: Command): void {
+function addShow(jobs: Command, context: CliContext, end: EndWith): void {
   const show = jobs
     .command('show')
     .description('how one stands, and what it waits for')
@@ -56,12 +57,12 @@ function addShow(jobs: Command): void {
     .addHelpText('after', '\nExamples:\n  ev jobs show job_4kq2\n  ev jobs show job_4kq2 --json')
     .action(async (id: string, flags) => {
       const { showCommand } = await import('../jobs/show.ts')
-      process.exitCode = await showCommand(id, flags)
+      end(await showCommand(context, id, flags))
     })
-  addSettings(show, DATA_SETTINGS)
+  addSettings(show, context, DATA_SETTINGS)
 }
 
-function addResume(jobs: Command): void {
+function addResume(jobs: Command, context: CliContext, end: EndWith): void {
   const resume = jobs
     .command('resume')
     .description('go on with one that was stopped, as the command that began it would')
@@ -74,12 +75,12 @@ function addResume(jobs: Command): void {
     )
     .action(async (id: string, flags) => {
       const { resumeCommand } = await import('../jobs/change.ts')
-      process.exitCode = await resumeCommand(id, flags)
+      end(await resumeCommand(context, id, flags))
     })
-  addSettings(resume)
+  addSettings(resume, context)
 }
 
-function addCancel(jobs: Command): void {
+function addCancel(jobs: Command, context: CliContext, end: EndWith): void {
   const cancel = jobs
     .command('cancel')
     .description('end one for good; an ev that works on it stops')
@@ -87,12 +88,12 @@ function addCancel(jobs: Command): void {
     .addHelpText('after', '\nExamples:\n  ev jobs cancel job_4kq2')
     .action(async (id: string, flags) => {
       const { cancelCommand } = await import('../jobs/change.ts')
-      process.exitCode = await cancelCommand(id, flags)
+      end(await cancelCommand(context, id, flags))
     })
-  addSettings(cancel, DATA_SETTINGS)
+  addSettings(cancel, context, DATA_SETTINGS)
 }
 
-function addDelete(jobs: Command): void {
+function addDelete(jobs: Command, context: CliContext, end: EndWith): void {
   const remove = jobs
     .command('delete')
     .description('remove one with its addresses; its output stays where it is')
@@ -103,7 +104,7 @@ function addDelete(jobs: Command): void {
     )
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../jobs/change.ts')
-      process.exitCode = await deleteCommand(id, flags)
+      end(await deleteCommand(context, id, flags))
     })
-  addSettings(remove, DATA_SETTINGS)
+  addSettings(remove, context, DATA_SETTINGS)
 }

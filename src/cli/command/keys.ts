@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 
@@ -13,18 +14,18 @@ Examples:
 They work while “ev serve” runs, which notices within a second. A key is shown when it is made and never again.
 Rotating or revoking one signs out whoever came to the dashboard with it.`
 
-export function addKeys(ev: Command): void {
+export function addKeys(ev: Command, context: CliContext, end: EndWith): void {
   const keys = ev
     .command('keys')
     .description('keys of the HTTP API: see, make, rotate and revoke them')
     .addHelpText('after', EXAMPLES)
-  addList(keys)
-  addCreate(keys)
-  addRotate(keys)
-  addRevoke(keys)
+  addList(keys, context, end)
+  addCreate(keys, context, end)
+  addRotate(keys, context, end)
+  addRevoke(keys, context, end)
 }
 
-function addList(keys: Command): void {
+function addList(keys: Command, context: CliContext, end: EndWith): void {
   const list = keys
     .command('list', { isDefault: true })
     .description('all that are not revoked')
@@ -35,12 +36,12 @@ function addList(keys: Command): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, keys)
       const { listCommand } = await import('../keys/change.ts')
-      process.exitCode = await listCommand(flags)
+      end(await listCommand(context, flags))
     })
-  addSettings(list, DATA_SETTINGS)
+  addSettings(list, context, DATA_SETTINGS)
 }
 
-function addCreate(keys: Command): void {
+function addCreate(keys: Command, context: CliContext, end: EndWith): void {
   const create = keys
     .command('create')
     .description('make one')
@@ -64,12 +65,12 @@ dashboard (to sign in to it), and * for all of them.`,
     )
     .action(async flags => {
       const { createCommand } = await import('../keys/create.ts')
-      process.exitCode = await createCommand(flags)
+      end(await createCommand(context, flags))
     })
-  addSettings(create, DATA_SETTINGS)
+  addSettings(create, context, DATA_SETTINGS)
 }
 
-function addRotate(keys: Command): void {
+function addRotate(keys: Command, context: CliContext, end: EndWith): void {
   const rotate = keys
     .command('rotate')
     .description('give one another text; the old one goes on for a while')
@@ -85,12 +86,12 @@ function addRotate(keys: Command): void {
     )
     .action(async (id: string, flags) => {
       const { rotateCommand } = await import('../keys/change.ts')
-      process.exitCode = await rotateCommand(id, flags)
+      end(await rotateCommand(context, id, flags))
     })
-  addSettings(rotate, DATA_SETTINGS)
+  addSettings(rotate, context, DATA_SETTINGS)
 }
 
-function addRevoke(keys: Command): void {
+function addRevoke(keys: Command, context: CliContext, end: EndWith): void {
   const revoke = keys
     .command('revoke')
     .description('end one for good')
@@ -98,7 +99,7 @@ function addRevoke(keys: Command): void {
     .addHelpText('after', '\nExamples:\n  ev keys revoke key_4kq2')
     .action(async (id: string, flags) => {
       const { revokeCommand } = await import('../keys/change.ts')
-      process.exitCode = await revokeCommand(id, flags)
+      end(await revokeCommand(context, id, flags))
     })
-  addSettings(revoke, DATA_SETTINGS)
+  addSettings(revoke, context, DATA_SETTINGS)
 }

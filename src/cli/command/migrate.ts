@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -10,7 +11,7 @@ Examples:
 Stop “ev serve” first. The PostgreSQL database must be empty; what is copied is copied whole or not at all, and the data
 directory keeps all that it has. Give the secret of the data directory to all that work on the copy, as EV_SECRET.`
 
-export function addMigrate(ev: Command): void {
+export function addMigrate(ev: Command, context: CliContext, end: EndWith): void {
   const migrate = ev
     .command('migrate')
     .description(
@@ -22,7 +23,7 @@ export function addMigrate(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { migrateCommand } = await import('../migrate/migrate.ts')
-      process.exitCode = await migrateCommand(flags)
+      end(await migrateCommand(context, flags))
     })
-  addSettings(migrate, ['secret', 'secretFile'])
+  addSettings(migrate, context, ['secret', 'secretFile'])
 }

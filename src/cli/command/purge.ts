@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -14,7 +15,7 @@ rows of finished lists and of the history keep their place and their class, so t
 nothing else; answers to requests with an Idempotency-Key, which are sealed, go by themselves within a day. Your own
 files, lists as well as outputs, are never touched.`
 
-export function addPurge(ev: Command): void {
+export function addPurge(ev: Command, context: CliContext, end: EndWith): void {
   const purge = ev
     .command('purge')
     .description('remove what is no longer needed: old finished lists, history, answers, leftovers')
@@ -30,7 +31,7 @@ export function addPurge(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { purgeCommand } = await import('../purge/purge.ts')
-      process.exitCode = await purgeCommand(flags)
+      end(await purgeCommand(context, flags))
     })
-  addSettings(purge, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
+  addSettings(purge, context, ['keepResultsMs', 'keepHistoryMs', ...DATA_SETTINGS])
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { SETTINGS } from '../../config/settings.ts'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -21,17 +22,18 @@ asks for a name and a password gets them over TLS alone: EV_NOTIFY_SMTP=smtps://
 SIGTERM or Ctrl-C ends it when what was asked is answered, a second one at once. SIGHUP reads own lists, operators
 and certificates again.`
 
-export function addServe(ev: Command): void {
+export function addServe(ev: Command, context: CliContext, end: EndWith): void {
   const serve = ev
     .command('serve')
     .description('the HTTP service with its dashboard: verifications, lists, API keys')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { serveCommand } = await import('../serve/serve.ts')
-      process.exitCode = await serveCommand(flags)
+      end(await serveCommand(context, flags))
     })
   addSettings(
     serve,
+    context,
     SETTINGS.map(one => one.key),
   )
 }

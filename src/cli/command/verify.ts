@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -10,7 +11,7 @@ Examples:
 
 Exit codes: 0 all deliverable, 1 at least one not, 2 none of those but at least one unknown.`
 
-export function addVerify(ev: Command): void {
+export function addVerify(ev: Command, context: CliContext, end: EndWith): void {
   const verify = ev
     .command('verify')
     .description('verify one or a few addresses')
@@ -26,7 +27,7 @@ export function addVerify(ev: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (addresses: string[], flags) => {
       const { verifyCommand } = await import('../verify/verify.ts')
-      process.exitCode = await verifyCommand(addresses, flags)
+      end(await verifyCommand(context, addresses, flags))
     })
-  addSettings(verify)
+  addSettings(verify, context)
 }

@@ -1,14 +1,15 @@
 import { type Command, Option } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 
 /** The commands about what was sent to webhooks, and what came of it. */
-export function addWebhookLog(webhooks: Command): void {
-  addDeliveries(webhooks)
-  addRetry(webhooks)
-  addRecover(webhooks)
+export function addWebhookLog(webhooks: Command, context: CliContext, end: EndWith): void {
+  addDeliveries(webhooks, context, end)
+  addRetry(webhooks, context, end)
+  addRecover(webhooks, context, end)
 }
 
-function addDeliveries(webhooks: Command): void {
+function addDeliveries(webhooks: Command, context: CliContext, end: EndWith): void {
   const deliveries = webhooks
     .command('deliveries')
     .description('what was sent to one, the latest first; or one delivery with all its attempts')
@@ -32,12 +33,12 @@ Examples:
     )
     .action(async (id: string, delivery: string | undefined, flags) => {
       const { deliveriesCommand } = await import('../webhooks/deliveries.ts')
-      process.exitCode = await deliveriesCommand(id, delivery, flags)
+      end(await deliveriesCommand(context, id, delivery, flags))
     })
-  addSettings(deliveries, DATA_SETTINGS)
+  addSettings(deliveries, context, DATA_SETTINGS)
 }
 
-function addRetry(webhooks: Command): void {
+function addRetry(webhooks: Command, context: CliContext, end: EndWith): void {
   const retry = webhooks
     .command('retry')
     .description('send one delivery once more, with all six attempts anew')
@@ -54,12 +55,12 @@ Examples:
     )
     .action(async (id: string, delivery: string | undefined, flags) => {
       const { retryCommand } = await import('../webhooks/retry.ts')
-      process.exitCode = await retryCommand(id, delivery, flags)
+      end(await retryCommand(context, id, delivery, flags))
     })
-  addSettings(retry, DATA_SETTINGS)
+  addSettings(retry, context, DATA_SETTINGS)
 }
 
-function addRecover(webhooks: Command): void {
+function addRecover(webhooks: Command, context: CliContext, end: EndWith): void {
   const recover = webhooks
     .command('recover')
     .description('send all once more that failed since a time')
@@ -69,7 +70,7 @@ function addRecover(webhooks: Command): void {
     .addHelpText('after', '\nExamples:\n  ev webhooks recover wh_4kq2 --since 2d')
     .action(async (id: string, flags) => {
       const { recoverCommand } = await import('../webhooks/retry.ts')
-      process.exitCode = await recoverCommand(id, flags)
+      end(await recoverCommand(context, id, flags))
     })
-  addSettings(recover, DATA_SETTINGS)
+  addSettings(recover, context, DATA_SETTINGS)
 }

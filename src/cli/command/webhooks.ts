@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings, DATA_SETTINGS } from '../settings/settings.ts'
 import { noSuchCommand } from './no-such-command.ts'
 import { addWebhookLog } from './webhook-log.ts'
@@ -15,27 +16,33 @@ Examples:
 They work while “ev serve” runs, which notices within a second. The secret of a webhook is shown when it is made and
 never again.`
 
-export function addWebhooks(ev: Command): void {
+export function addWebhooks(ev: Command, context: CliContext, end: EndWith): void {
   const webhooks = ev
     .command('webhooks')
     .description('where events are sent: see, make and try webhooks, and what came of deliveries')
     .addHelpText('after', EXAMPLES)
-  addList(webhooks)
-  addShow(webhooks)
-  addCreate(webhooks)
-  addTest(webhooks)
-  addWebhookLog(webhooks)
-  addRotate(webhooks)
-  addSwitch(webhooks, 'enable', 'send to one again, also what waited for it')
-  addSwitch(webhooks, 'disable', 'send nothing to one; what was on its way waits, up to a week')
-  addDelete(webhooks)
-  addListen(webhooks)
+  addList(webhooks, context, end)
+  addShow(webhooks, context, end)
+  addCreate(webhooks, context, end)
+  addTest(webhooks, context, end)
+  addWebhookLog(webhooks, context, end)
+  addRotate(webhooks, context, end)
+  addSwitch(webhooks, context, end, 'enable', 'send to one again, also what waited for it')
+  addSwitch(
+    webhooks,
+    context,
+    end,
+    'disable',
+    'send nothing to one; what was on its way waits, up to a week',
+  )
+  addDelete(webhooks, context, end)
+  addListen(webhooks, context, end)
 }
 
 /** What signs must be opened, or sealed: by the secret of the data directory, or the one that is set. */
 const SECRET_SETTINGS = ['secret', 'secretFile', ...DATA_SETTINGS] as const
 
-function addList(webhooks: Command): void {
+function addList(webhooks: Command, context: CliContext, end: EndWith): void {
   const list = webhooks
     .command('list', { isDefault: true })
     .description('all of them, the oldest first')
@@ -46,12 +53,12 @@ function addList(webhooks: Command): void {
     .action(async (flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw noSuchCommand(unknown, webhooks)
       const { listCommand } = await import('../webhooks/list.ts')
-      process.exitCode = await listCommand(flags)
+      end(await listCommand(context, flags))
     })
-  addSettings(list, DATA_SETTINGS)
+  addSettings(list, context, DATA_SETTINGS)
 }
 
-function addShow(webhooks: Command): void {
+function addShow(webhooks: Command, context: CliContext, end: EndWith): void {
   const show = webhooks
     .command('show')
     .description('one with all that is known of it')
@@ -60,12 +67,12 @@ function addShow(webhooks: Command): void {
     .addHelpText('after', '\nExamples:\n  ev webhooks show wh_4kq2')
     .action(async (id: string, flags) => {
       const { showCommand } = await import('../webhooks/list.ts')
-      process.exitCode = await showCommand(id, flags)
+      end(await showCommand(context, id, flags))
     })
-  addSettings(show, DATA_SETTINGS)
+  addSettings(show, context, DATA_SETTINGS)
 }
 
-function addCreate(webhooks: Command): void {
+function addCreate(webhooks: Command, context: CliContext, end: EndWith): void {
   const create = webhooks
     .command('create')
     .description('make one, and show its secret, this once')
@@ -86,12 +93,12 @@ Events: batch.completed, batch.failed, verification.completed, quota.warning, qu
     )
     .action(async flags => {
       const { createCommand } = await import('../webhooks/create.ts')
-      process.exitCode = await createCommand(flags)
+      end(await createCommand(context, flags))
     })
-  addSettings(create, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
+  addSettings(create, context, ['dns', 'webhookAllowRanges', ...SECRET_SETTINGS])
 }
 
-function addTest(webhooks: Command): void {
+function addTest(webhooks: Command, context: CliContext, end: EndWith): void {
   const test = webhooks
     .command('test')
     .description('send a test event to one, and say what came of it')
@@ -108,12 +115,12 @@ It is sent once, from this process and by its settings. Exit codes: 0 delivered 
     )
     .action(async (id: string, flags) => {
       const { testCommand } = await import('../webhooks/test-event.ts')
-      process.exitCode = await testCommand(id, flags)
+      end(await testCommand(context, id, flags))
     })
-  addSettings(test, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
+  addSettings(test, context, ['dns', 'webhookAllowRanges', 'webhookCaFile', ...SECRET_SETTINGS])
 }
 
-function addRotate(webhooks: Command): void {
+function addRotate(webhooks: Command, context: CliContext, end: EndWith): void {
   const rotate = webhooks
     .command('rotate')
     .description('give one another secret; with the old one is signed beside it for a while')
@@ -126,12 +133,18 @@ function addRotate(webhooks: Command): void {
     )
     .action(async (id: string, flags) => {
       const { rotateCommand } = await import('../webhooks/change.ts')
-      process.exitCode = await rotateCommand(id, flags)
+      end(await rotateCommand(context, id, flags))
     })
-  addSettings(rotate, SECRET_SETTINGS)
+  addSettings(rotate, context, SECRET_SETTINGS)
 }
 
-function addSwitch(webhooks: Command, name: 'enable' | 'disable', description: string): void {
+function addSwitch(
+  webhooks: Command,
+  context: CliContext,
+  end: EndWith,
+  name: 'enable' | 'disable',
+  description: string,
+): void {
   const command = webhooks
     .command(name)
     .description(description)
@@ -140,12 +153,12 @@ function addSwitch(webhooks: Command, name: 'enable' | 'disable', description: s
     .addHelpText('after', `\nExamples:\n  ev webhooks ${name} wh_4kq2`)
     .action(async (id: string, flags) => {
       const { switchCommand } = await import('../webhooks/change.ts')
-      process.exitCode = await switchCommand(id, name === 'enable', flags)
+      end(await switchCommand(context, id, name === 'enable', flags))
     })
-  addSettings(command, DATA_SETTINGS)
+  addSettings(command, context, DATA_SETTINGS)
 }
 
-function addDelete(webhooks: Command): void {
+function addDelete(webhooks: Command, context: CliContext, end: EndWith): void {
   const remove = webhooks
     .command('delete')
     .description('remove one for good, and what was on its way to it')
@@ -153,12 +166,12 @@ function addDelete(webhooks: Command): void {
     .addHelpText('after', '\nExamples:\n  ev webhooks delete wh_4kq2')
     .action(async (id: string, flags) => {
       const { deleteCommand } = await import('../webhooks/change.ts')
-      process.exitCode = await deleteCommand(id, flags)
+      end(await deleteCommand(context, id, flags))
     })
-  addSettings(remove, DATA_SETTINGS)
+  addSettings(remove, context, DATA_SETTINGS)
 }
 
-function addListen(webhooks: Command): void {
+function addListen(webhooks: Command, context: CliContext, end: EndWith): void {
   const listen = webhooks
     .command('listen')
     .description('take events on this machine and show them, for development')
@@ -181,7 +194,7 @@ its own, kept in the data directory; what it prints first says what “ev serve�
     )
     .action(async flags => {
       const { listenCommand } = await import('../webhooks/listen.ts')
-      process.exitCode = await listenCommand(flags)
+      end(await listenCommand(context, flags))
     })
-  addSettings(listen, SECRET_SETTINGS)
+  addSettings(listen, context, SECRET_SETTINGS)
 }

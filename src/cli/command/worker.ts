@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { ENGINE_SETTINGS } from '../../config/settings.ts'
+import type { CliContext, EndWith } from '../context.ts'
 import { addSettings } from '../settings/settings.ts'
 
 const EXAMPLES = `
@@ -14,14 +15,14 @@ on the machine of the service; where EV_SECRET or a secret in the data directory
 SIGTERM or Ctrl-C ends it within 15 seconds, and others go on with what it had; a second one ends it at once. SIGHUP
 reads own lists and operators again.`
 
-export function addWorker(ev: Command): void {
+export function addWorker(ev: Command, context: CliContext, end: EndWith): void {
   const worker = ev
     .command('worker')
     .description('one more worker on the database of a service')
     .addHelpText('after', EXAMPLES)
     .action(async flags => {
       const { workerCommand } = await import('../worker/worker.ts')
-      process.exitCode = await workerCommand(flags)
+      end(await workerCommand(context, flags))
     })
-  addSettings(worker, [...ENGINE_SETTINGS.map(one => one.key), 'secret', 'secretFile'])
+  addSettings(worker, context, [...ENGINE_SETTINGS.map(one => one.key), 'secret', 'secretFile'])
 }

@@ -5,6 +5,7 @@ import { cancelJob } from '../../store/job/course.ts'
 import { type Job, readJob } from '../../store/job/jobs.ts'
 import { deleteJob } from '../../store/job/removal.ts'
 import { listLock, lockJob } from '../../store/lock.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isAtWork, isOfService, standingOf, surroundingsOf, withJob } from './kept-job.ts'
 import { resumeInService } from './resume-in-service.ts'
@@ -13,22 +14,26 @@ import { forgetStdin } from './stdin-copy.ts'
 export type Flags = { readonly [setting: string]: unknown }
 
 /** `ev jobs resume`: gives the code to exit with. */
-export async function resumeCommand(id: string, flags: Flags): Promise<number> {
-  const config = readConfig(flags)
-  const jobId = await withJob(config, id, async (database, job) => {
+export async function resumeCommand(
+  context: CliContext,
+  id: string,
+  flags: Flags,
+): Promise<number> {
+  const config = readConfig(context, flags)
+  const jobId = await withJob(context, config, id, async (database, job) => {
     if (!isOfService(job)) return job.id
-    await resumeInService(database, config, job)
+    await resumeInService(context, database, config, job)
     return null
   })
   if (jobId === null) return 0
   const { resumeBulk } = await import('../bulk/bulk.ts')
-  return resumeBulk(jobId, flags)
+  return resumeBulk(context, jobId, flags)
 }
 
 /** `ev jobs cancel`: gives the code to exit with. */
-export function cancelCommand(id: string, flags: Flags): Promise<number> {
-  const config = readConfig(flags)
-  return withJob(config, id, async (database, job) => {
+export function cancelCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
+  const config = readConfig(context, flags)
+  return withJob(context, config, id, async (database, job) => {
     const wasAtWork = isAtWork(standingOf(job, await surroundingsOf(database, config)))
     if (!(await cancelJob(database, job.id))) {
       const done = job.state === 'completed' ? 'is finished' : `is ${job.state} already`
@@ -38,7 +43,7 @@ export function cancelCommand(id: string, flags: Flags): Promise<number> {
       )
     }
     await forgetStdin(database, config, job)
-    process.stdout.write(
+    context.stdout.write(
       `Cancelled ${job.id}: ${job.done} of ${job.total} rows were done.` +
         `${wasAtWork ? noticedBy(job) : ''}\n`,
     )
@@ -52,9 +57,9 @@ const noticedBy = (job: Job) =>
     : ' The ev that works on it ends within seconds.'
 
 /** `ev jobs delete`: gives the code to exit with. */
-export function deleteCommand(id: string, flags: Flags): Promise<number> {
-  const config = readConfig(flags)
-  return withJob(config, id, async (database, job) => {
+export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
+  const config = readConfig(context, flags)
+  return withJob(context, config, id, async (database, job) => {
     const lock = lockJob(config.dataDir, listLock(job.source_key))
     if (lock === null) {
       throw new EvError(
@@ -71,7 +76,7 @@ export function deleteCommand(id: string, flags: Flags): Promise<number> {
       lock.release()
     }
     await compact(database)
-    process.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
+    context.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
     return 0
   })
 }

@@ -7,6 +7,7 @@ import type { Job } from '../../store/job/jobs.ts'
 import { isLocked, listLock } from '../../store/lock.ts'
 import type { BulkSource } from '../bulk/list/source.ts'
 import { isServed } from '../cluster/at-work.ts'
+import type { CliContext } from '../context.ts'
 import { closeAll, openAll } from '../database.ts'
 import { stdinCopyOf } from './stdin-copy.ts'
 
@@ -66,11 +67,12 @@ export function placesOf(job: Job): { list: string; output: string | null } {
 
 /** Runs `work` on the database and the one job that an ID, or the beginning of one, names. */
 export async function withJob<T>(
+  context: CliContext,
   config: Config,
   id: string,
   work: (database: Database, job: Job) => Promise<T>,
 ): Promise<T> {
-  const databases = await openAll(config)
+  const databases = await openAll(context, config)
   try {
     const { database, job } = await theJob(databases, id)
     return await work(database, job)

@@ -2,6 +2,7 @@ import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { listJobs } from '../../store/job/job-list.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
+import type { CliContext } from '../context.ts'
 import { closeAll, openAll, placeName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { type Column, table } from '../text/table.ts'
@@ -12,18 +13,18 @@ import { timeText } from './time-text.ts'
 export type ListFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
 /** `ev jobs list`: gives the code to exit with. */
-export async function listCommand(flags: ListFlags): Promise<number> {
-  const config = readConfig(flags)
-  const databases = await openAll(config)
+export async function listCommand(context: CliContext, flags: ListFlags): Promise<number> {
+  const config = readConfig(context, flags)
+  const databases = await openAll(context, config)
   try {
     const standing = await jobsOf(databases, config)
     if (flags.json) {
       const objects = standing.map(([job, state]) => jobObject(job, state))
-      process.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
+      context.stdout.write(`${JSON.stringify(objects, null, 2)}\n`)
     } else if (standing.length === 0) {
-      process.stdout.write(`No lists in ${placeName(config)}. “ev bulk” makes one.\n`)
+      context.stdout.write(`No lists in ${placeName(config)}. “ev bulk” makes one.\n`)
     } else {
-      process.stdout.write(table(COLUMNS, standing.map(rowOf)))
+      context.stdout.write(table(COLUMNS, standing.map(rowOf)))
     }
     return 0
   } finally {

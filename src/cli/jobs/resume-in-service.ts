@@ -5,10 +5,16 @@ import { accountIn } from '../../store/account/accounts.ts'
 import { type Database, write } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { creditsToResume, isResumable, type Resumed, resumeJob } from '../../work/resume.ts'
+import type { CliContext } from '../context.ts'
 import { isAtWork, standingOf, surroundingsOf } from './kept-job.ts'
 
 /** Opens a job of the service that was cancelled or failed; a service that runs notices within seconds. */
-export async function resumeInService(database: Database, config: Config, job: Job): Promise<void> {
+export async function resumeInService(
+  context: CliContext,
+  database: Database,
+  config: Config,
+  job: Job,
+): Promise<void> {
   if (!isResumable(job)) throw notResumable(job)
   const account = await accountIn(database.db, job.account_id ?? '')
   const plan = planNamed(plansWith(config.plans), account?.plan ?? '')
@@ -17,7 +23,7 @@ export async function resumeInService(database: Database, config: Config, job: J
   const o = { now: database.clock.now(), needed, creditsPerDay }
   const resumed = jobOf(await write(database, trx => resumeJob(trx, job, o)), job, plan, needed)
   const runs = isAtWork(standingOf(resumed, await surroundingsOf(database, config)))
-  process.stdout.write(
+  context.stdout.write(
     `Resumed ${job.id}: ${job.done} of ${job.total} rows were done. ` +
       `${runs ? 'The service goes on with it within seconds.' : 'The next “ev serve” goes on with it.'}\n`,
   )

@@ -1,9 +1,10 @@
-import { SECOND, systemClock } from '../../base/clock.ts'
+import { SECOND } from '../../base/clock.ts'
 import { cleanText } from '../../base/text.ts'
 import { type Account, findAccount } from '../../store/account/accounts.ts'
 import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
 import { duration } from '../bulk/progress.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { table } from '../text/table.ts'
 import { jobObject } from './job-object.ts'
@@ -20,16 +21,20 @@ import type { ListFlags } from './list.ts'
 import { isoTimeOrNull, timeText } from './time-text.ts'
 
 /** `ev jobs show`: gives the code to exit with. */
-export async function showCommand(id: string, flags: ListFlags): Promise<number> {
-  const config = readConfig(flags)
-  return withJob(config, id, async (database, job) => {
+export async function showCommand(
+  context: CliContext,
+  id: string,
+  flags: ListFlags,
+): Promise<number> {
+  const config = readConfig(context, flags)
+  return withJob(context, config, id, async (database, job) => {
     const standing = standingOf(job, await surroundingsOf(database, config))
     const rest = await restOf(database, job.id)
     const account = job.account_id === null ? null : await findAccount(database, job.account_id)
-    process.stdout.write(
+    context.stdout.write(
       flags.json
         ? `${JSON.stringify({ ...jobObject(job, standing), ...restObject(rest) }, null, 2)}\n`
-        : text(job, standing, rest, account),
+        : text(context, job, standing, rest, account),
     )
     return 0
   })
@@ -47,7 +52,13 @@ function restObject({ queued, probing, waiting }: Rest) {
   }
 }
 
-function text(job: Job, standing: Standing, rest: Rest, account: Account | null): string {
+function text(
+  context: CliContext,
+  job: Job,
+  standing: Standing,
+  rest: Rest,
+  account: Account | null,
+): string {
   const { list, output } = placesOf(job)
   const facts: [string, string | null][] = [
     ['state', `${standing}${whatToDo(job, standing)}`],
@@ -69,7 +80,7 @@ function text(job: Job, standing: Standing, rest: Rest, account: Account | null)
   const lines = facts
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `  ${name.padEnd(14)} ${value}\n`)
-  const waiting = standing === 'cancelled' ? '' : waitingText(rest.waiting)
+  const waiting = standing === 'cancelled' ? '' : waitingText(context, rest.waiting)
   return `${job.id}\n${lines.join('')}${waiting}`
 }
 
@@ -90,9 +101,9 @@ function restFacts({ queued, probing }: Rest, standing: Standing): [string, stri
 /** Operators shown; a list of customers may have thousands. */
 const OPERATORS_MAX = 20
 
-function waitingText(waiting: readonly Waiting[]): string {
+function waitingText(context: CliContext, waiting: readonly Waiting[]): string {
   if (waiting.length === 0) return ''
-  const now = systemClock.now()
+  const now = context.clock.now()
   const rows = waiting
     .slice(0, OPERATORS_MAX)
     .map(({ operator, items, dueAt }) => [cleanText(operator), `${items}`, dueText(dueAt, now)])

@@ -1,12 +1,13 @@
 import { readdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { MINUTE, systemClock } from '../../base/clock.ts'
+import { MINUTE } from '../../base/clock.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
 import { unfinishedJobs } from '../../store/job/job-list.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import type { BulkSource } from '../bulk/list/source.ts'
+import type { CliContext } from '../context.ts'
 
 /** The name of the copy of stdin that a job was made from; null when it was made from a file. */
 export function stdinCopyOf({ source }: Job): string | null {
@@ -39,6 +40,7 @@ const YOUNG_MS = 10 * MINUTE
 
 /** Copies of stdin that were left behind, whole or in part. */
 export async function leftoverCopies(
+  context: CliContext,
   database: Database | null,
   dataDir: string,
 ): Promise<Leftovers> {
@@ -46,11 +48,11 @@ export async function leftoverCopies(
   const files: string[] = []
   let young = 0
   for (const name of namesIn(join(dataDir, 'stdin'))) {
-    if (!OURS.test(name) || needed.has(name) || isArriving(name)) continue
+    if (!OURS.test(name) || needed.has(name) || isArriving(context, name)) continue
     const file = join(dataDir, 'stdin', name)
     const writtenAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs
     if (writtenAt === undefined) continue
-    if (systemClock.now() - writtenAt < YOUNG_MS) young++
+    if (context.clock.now() - writtenAt < YOUNG_MS) young++
     else files.push(file)
   }
   return { files, young }
@@ -73,13 +75,8 @@ function namesIn(folder: string): string[] {
 }
 
 /** `<process>.partial` is being written as long as that process is there. */
-function isArriving(name: string): boolean {
+function isArriving(context: CliContext, name: string): boolean {
   const [, pid] = /^(\d+)\.partial$/.exec(name) ?? []
   if (pid === undefined) return false
-  try {
-    return process.kill(Number(pid), 0)
-  } catch (error) {
-    // It is there and somebody else's.
-    return (error as { code?: unknown }).code === 'EPERM'
-  }
+  return context.isRunning(Number(pid))
 }

@@ -1,12 +1,12 @@
 import { newSecret } from '../../account/key.ts'
-import { DAY, systemClock } from '../../base/clock.ts'
+import { DAY } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Account } from '../../store/account/accounts.ts'
 import { type ApiKey, findKey, listKeys, revokeKey, rotateKey } from '../../store/account/keys.ts'
 import { type Database, write } from '../../store/database.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
 import { keysObject, keysText, newKeyObject, newKeyText } from './print.ts'
@@ -20,46 +20,46 @@ export type KeyFlags = {
 }
 
 /** `ev keys list`: gives the code to exit with. */
-export function listCommand(flags: KeyFlags): Promise<number> {
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+export function listCommand(context: CliContext, flags: KeyFlags): Promise<number> {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
     const keys = (await Promise.all(asked.map(({ id }) => listKeys(database, id)))).flat()
-    if (flags.json) process.stdout.write(keysObject(keys))
+    if (flags.json) context.stdout.write(keysObject(keys))
     else if (keys.length === 0) {
-      process.stdout.write('There are no keys. “ev keys create --name NAME” makes one.\n')
-    } else process.stdout.write(keysText(keys))
+      context.stdout.write('There are no keys. “ev keys create --name NAME” makes one.\n')
+    } else context.stdout.write(keysText(keys))
     return 0
   })
 }
 
 /** `ev keys rotate`: gives the code to exit with. */
-export function rotateCommand(id: string, flags: KeyFlags): Promise<number> {
+export function rotateCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
   const graceMs = graceOf(flags.grace ?? '24h', GRACE_MAX_MS)
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { account } = await keyOf(database, accounts, id)
-    const { text, ...secret } = newSecret(systemRandom, 'live')
-    const now = systemClock.now()
+    const { text, ...secret } = newSecret(context.random, 'live')
+    const now = context.clock.now()
     const key = await write(database, trx =>
       rotateKey(trx, account.id, id, { secret, graceMs, now }),
     )
     if (key === null) throw noSuchKey(id)
-    if (flags.json) process.stdout.write(newKeyObject(key, text))
+    if (flags.json) context.stdout.write(newKeyObject(key, text))
     else {
       const end =
         graceMs === 0 ? 'opens nothing any more' : `works until ${timeText(now + graceMs)}`
-      process.stdout.write(`${newKeyText(key, account, text)}The text that it had ${end}.\n`)
+      context.stdout.write(`${newKeyText(key, account, text)}The text that it had ${end}.\n`)
     }
     return 0
   })
 }
 
 /** `ev keys revoke`: gives the code to exit with. */
-export function revokeCommand(id: string, flags: KeyFlags): Promise<number> {
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+export function revokeCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { account, key } = await keyOf(database, accounts, id)
-    const now = systemClock.now()
+    const now = context.clock.now()
     if (!(await write(database, trx => revokeKey(trx, account.id, id, now)))) throw noSuchKey(id)
-    process.stdout.write(
+    context.stdout.write(
       `Revoked ${id} “${key.name}”: it opens nothing any more; a running “ev serve” notices within a second.\n`,
     )
     return 0

@@ -1,14 +1,13 @@
 import { newSecret } from '../../account/key.ts'
 import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../account/restriction.ts'
 import { isScope, SCOPES, type Scope } from '../../account/scope.ts'
-import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
 import { cleanText } from '../../base/text.ts'
 import { createKey, type NewKey } from '../../store/account/keys.ts'
 import { write } from '../../store/database.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import { checkedName } from '../accounts/name.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { newKeyObject, newKeyText } from './print.ts'
 import { expiryOf } from './times.ts'
@@ -26,17 +25,17 @@ export type CreateFlags = {
 }
 
 /** `ev keys create`: gives the code to exit with. */
-export function createCommand(flags: CreateFlags): Promise<number> {
-  const now = systemClock.now()
+export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+  const now = context.clock.now()
   const wish = wishOf(flags, now)
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = chosenAccount(accounts, flags.account)
-    const { text, ...secret } = newSecret(systemRandom, 'live')
-    const id = `key_${systemRandom.token(ID_LENGTH)}`
+    const { text, ...secret } = newSecret(context.random, 'live')
+    const id = `key_${context.random.token(ID_LENGTH)}`
     const key = await write(database, trx =>
       createKey(trx, { ...wish, id, accountId: account.id, secret, now }),
     )
-    process.stdout.write(flags.json ? newKeyObject(key, text) : newKeyText(key, account, text))
+    context.stdout.write(flags.json ? newKeyObject(key, text) : newKeyText(key, account, text))
     return 0
   })
 }

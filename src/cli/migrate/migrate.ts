@@ -1,6 +1,4 @@
-import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
 import { shown } from '../../config/fields.ts'
 import type { Config } from '../../config/settings.ts'
 import { databaseUrl as checkUrl, Expected } from '../../config/values.ts'
@@ -8,6 +6,7 @@ import { type Copied, copyDatabase } from '../../store/care/copy.ts'
 import { settleOn } from '../../store/cluster/settings.ts'
 import { type Database, isPostgresUrl, openDatabase } from '../../store/database.ts'
 import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
+import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, listsUrl } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { copyProgress } from './progress.ts'
@@ -22,18 +21,18 @@ export type MigrateFlags = {
 }
 
 /** `ev migrate`: gives the code to exit with. */
-export async function migrateCommand(flags: MigrateFlags): Promise<number> {
-  const set = readConfig(flags)
+export async function migrateCommand(context: CliContext, flags: MigrateFlags): Promise<number> {
+  const set = readConfig(context, flags)
   const to = flags.to ?? set.database
   if (!isPostgresUrl(checkedUrl(to))) throw noTarget(to)
-  const dataDir = flags.from ?? set.dataDir
+  const dataDir = flags.from === undefined ? set.dataDir : inCwd(context, flags.from)
   const config = { ...set, dataDir }
   const fromUrl = listsUrl(flags.from === undefined ? set : { dataDir, database: '' })
   const locks = lockSource(dataDir, fromUrl)
   try {
-    const copied = await copy(fromUrl, to, config)
+    const copied = await copy(context, fromUrl, to, config)
     const place: Place = { dataDir, file: fileOf(fromUrl), to, secret: secretOf(config) }
-    process.stdout.write(
+    context.stdout.write(
       flags.json
         ? `${JSON.stringify(migratedObject(copied, place), null, 2)}\n`
         : migratedText(copied, place),
@@ -44,20 +43,25 @@ export async function migrateCommand(flags: MigrateFlags): Promise<number> {
   }
 }
 
-async function copy(fromUrl: string, to: string, config: Config): Promise<Copied> {
+async function copy(
+  context: CliContext,
+  fromUrl: string,
+  to: string,
+  config: Config,
+): Promise<Copied> {
   const opened: Database[] = []
   const open = async (url: string) => {
-    const database = await openDatabase(url, systemClock)
+    const database = await openDatabase(url, context.clock)
     opened.push(database)
     return database
   }
-  const progress = copyProgress(systemClock)
+  const progress = copyProgress(context)
   try {
     const target = await open(to)
     const copied = await copyDatabase(await open(fromUrl), target, progress.show)
     // From now on a service with another secret is refused, as it could sign nothing.
     if (!needsSecret(config)) {
-      await settleOn(target, 'secret-mark', markOf(readSecret(config, systemRandom)))
+      await settleOn(target, 'secret-mark', markOf(readSecret(config, context.random)))
     }
     return copied
   } finally {

@@ -1,6 +1,7 @@
 import ora from 'ora'
-import { type Clock, SECOND } from '../../base/clock.ts'
+import { SECOND } from '../../base/clock.ts'
 import type { CopyProgress } from '../../store/care/copy.ts'
+import type { CliContext } from '../context.ts'
 import { named } from './report.ts'
 
 const DRAW_EVERY_MS = 100
@@ -8,10 +9,10 @@ const DRAW_EVERY_MS = 100
 const PLAIN_EVERY_MS = 5 * SECOND
 
 /** How far a copy is, on stderr: one live line in a terminal, else plain lines. */
-export function copyProgress(clock: Clock) {
-  const terminal = process.stderr.isTTY === true && process.stderr.columns > 0
+export function copyProgress({ stderr, clock }: Pick<CliContext, 'stderr' | 'clock'>) {
+  const terminal = stderr.isTTY === true && (stderr.columns ?? 0) > 0
   const spinner = terminal
-    ? ora({ stream: process.stderr, text: 'copying', discardStdin: false }).start()
+    ? ora({ stream: stderr, text: 'copying', discardStdin: false }).start()
     : null
   let drawnAt = clock.ticks()
   return {
@@ -21,7 +22,7 @@ export function copyProgress(clock: Clock) {
       drawnAt = now
       const line = `copying ${named(table)}: ${copied} of ${all}`
       if (spinner !== null) spinner.text = line
-      else process.stderr.write(`${line}\n`)
+      else stderr.write(`${line}\n`)
     },
     end(): void {
       spinner?.stop()

@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { systemClock } from '../../base/clock.ts'
 import type { Config } from '../../config/settings.ts'
 import { forgetAnswers } from '../../store/answers.ts'
 import {
@@ -16,6 +15,7 @@ import type { Job } from '../../store/job/jobs.ts'
 import { deleteJobsBefore, jobsFinishedBefore } from '../../store/job/removal.ts'
 import { isLocked, listLock } from '../../store/lock.ts'
 import { expire, type Retention, retentions } from '../../work/retention.ts'
+import type { CliContext } from '../context.ts'
 import { closeAll, fileOf, isShared, listsUrl, openAll } from '../database.ts'
 import { leftoverCopies } from '../jobs/stdin-copy.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -59,12 +59,12 @@ export type OfService = {
 }
 
 /** `ev purge`: gives the code to exit with. */
-export async function purgeCommand(flags: PurgeFlags): Promise<number> {
-  const config = readConfig(flags)
-  const databases = await openAll(config)
+export async function purgeCommand(context: CliContext, flags: PurgeFlags): Promise<number> {
+  const config = readConfig(context, flags)
+  const databases = await openAll(context, config)
   try {
-    const purged = await purge(databases, config, flags)
-    process.stdout.write(
+    const purged = await purge(context, databases, config, flags)
+    context.stdout.write(
       flags.json ? `${JSON.stringify(purgeObject(purged), null, 2)}\n` : purgeText(purged),
     )
     return 0
@@ -74,6 +74,7 @@ export async function purgeCommand(flags: PurgeFlags): Promise<number> {
 }
 
 async function purge(
+  context: CliContext,
   databases: readonly Database[],
   config: Config,
   flags: PurgeFlags,
@@ -85,10 +86,10 @@ async function purge(
   const gone: Gone[] = []
   for (const [n, database] of databases.entries()) {
     const wish = { dryRun, traces: traces?.[n] ?? null, all: flags.all ?? false }
-    gone.push(await purgeDatabase(database, config, wish))
+    gone.push(await purgeDatabase(context, database, config, wish))
   }
   const lists = databases.find(({ dialect }) => dialect === 'sqlite') ?? null
-  const { files, young } = await leftoverCopies(lists, config.dataDir)
+  const { files, young } = await leftoverCopies(context, lists, config.dataDir)
   if (!dryRun) for (const file of files) await rm(file, { force: true })
   const unfinished = (await Promise.all(databases.map(unfinishedJobs))).flat().length
   const bytes = { before, after: sizeOf(config) }
@@ -118,9 +119,14 @@ const sumOf = (all: readonly Gone[]): Gone =>
 
 type Wish = { readonly dryRun: boolean; readonly traces: Traces | null; readonly all?: boolean }
 
-async function purgeDatabase(database: Database, config: Config, wish: Wish): Promise<Gone> {
+async function purgeDatabase(
+  context: CliContext,
+  database: Database,
+  config: Config,
+  wish: Wish,
+): Promise<Gone> {
   if (!wish.dryRun) await secureDelete(database)
-  const gone = wish.traces === null ? await purgeOld(database, config, wish) : NOTHING
+  const gone = wish.traces === null ? await purgeOld(context, database, config, wish) : NOTHING
   if (wish.dryRun) return { ...gone, isGone: true }
   if (wish.traces !== null) await eraseTraces(database, wish.traces)
   return { ...gone, isGone: await compact(database) }
@@ -130,11 +136,12 @@ async function purgeDatabase(database: Database, config: Config, wish: Wish): Pr
 const EVER = Number.MAX_SAFE_INTEGER
 
 async function purgeOld(
+  context: CliContext,
   database: Database,
   { dataDir, keepResultsMs, keepHistoryMs }: Config,
   { dryRun, all = false }: Wish,
 ): Promise<Omit<Gone, 'isGone'>> {
-  const now = systemClock.now()
+  const now = context.clock.now()
   const finishedBefore = all ? EVER : now - keepResultsMs
   const keptUntil = all ? EVER : now
   const answers = await countAnswersUntil(database, keptUntil)

@@ -1,10 +1,9 @@
-import { isatty } from 'node:tty'
-import { type Level, pino } from 'pino'
-import pretty from 'pino-pretty'
-import { systemClock } from '../../base/clock.ts'
+import { type DestinationStream, type Level, pino } from 'pino'
+import pretty, { type PrettyOptions, prettyFactory } from 'pino-pretty'
 import { type Log, type LogFields, silentLog } from '../../base/log.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
+import type { CliContext, CliOutput } from '../context.ts'
 
 export type ServeLog = Log & {
   /** Whether people read it as it comes. */
@@ -18,24 +17,24 @@ const WAITING_MAX = 4 * 1024 * 1024
 /** Longer than any sentence of ours, and enough of a stack. */
 const TEXT_MAX = 2_000
 
-const STDERR = 2
-
 /** The log of the service on stderr, a line for each event. */
-export function serveLog(config: Pick<Config, 'log' | 'logFormat'>): ServeLog {
-  const isPretty = config.logFormat === null ? isatty(STDERR) : config.logFormat === 'pretty'
+export function serveLog(
+  context: Pick<CliContext, 'stderr' | 'clock'>,
+  config: Pick<Config, 'log' | 'logFormat'>,
+): ServeLog {
+  const { stderr, clock } = context
+  const isTTY = stderr.isTTY === true
+  const isPretty = config.logFormat === null ? isTTY : config.logFormat === 'pretty'
   if (config.log === 'silent') return { ...silentLog, isPretty, flush: () => {} }
-  const destination = pino.destination({ fd: STDERR, sync: false, maxLength: WAITING_MAX })
-  destination.on('error', () => {}) // Who read it has left; that is no reason to stop.
   const options = {
     level: config.log,
     base: null,
     messageKey: 'message',
-    timestamp: () => `,"time":${systemClock.now()}`,
+    timestamp: () => `,"time":${clock.now()}`,
     formatters: { level: (level: string) => ({ level }) },
   }
-  const to = isPretty
-    ? pretty({ destination, messageKey: 'message', colorize: isatty(STDERR), translateTime: true })
-    : destination
+  const format = { messageKey: 'message', colorize: isTTY, translateTime: true }
+  const { to, flush } = destinationOf(stderr, isPretty ? format : null)
   const logger = pino(options, to)
   const at =
     (level: Level) =>
@@ -44,7 +43,22 @@ export function serveLog(config: Pick<Config, 'log' | 'logFormat'>): ServeLog {
       logger[level](cleaned(fields), cleanText(message, TEXT_MAX))
     }
   const levels = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  return { ...levels, isPretty, flush: () => flush(destination) }
+  return { ...levels, isPretty, flush }
+}
+
+type Destination = { readonly to: DestinationStream; readonly flush: () => void }
+
+/** `format`: how lines are made pretty; null: they are JSON. */
+function destinationOf(stderr: CliOutput, format: PrettyOptions | null): Destination {
+  if (stderr.fd === undefined) {
+    // A stream in memory takes each line at once.
+    const line = format === null ? String : prettyFactory(format)
+    return { to: { write: json => void stderr.write(line(json)) }, flush: () => {} }
+  }
+  const file = pino.destination({ fd: stderr.fd, sync: false, maxLength: WAITING_MAX })
+  file.on('error', () => {}) // Who read it has left; that is no reason to stop.
+  const to = format === null ? file : pretty({ ...format, destination: file })
+  return { to, flush: () => flush(file) }
 }
 
 /** Foreign text must not look like lines of ours, or tell the terminal anything. */

@@ -1,8 +1,7 @@
 import { mkdirSync } from 'node:fs'
-import { SECOND, systemClock } from '../../base/clock.ts'
+import { SECOND } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
 import { calmLog } from '../../base/log.ts'
-import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
 import { thisMachine } from '../../doctor/machine/machine.ts'
@@ -22,6 +21,7 @@ import { listPlan } from '../../wire.ts'
 import { type ServiceHouse, wireService } from '../../wire-service.ts'
 import { agreeOnBaseUrl } from '../cluster/base-url.ts'
 import { agreeOnSecret } from '../cluster/secret.ts'
+import type { CliContext } from '../context.ts'
 import { databaseUrl, isShared } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
@@ -43,27 +43,43 @@ const GRACE_MS = 15 * SECOND
 const CLOSING_MS = 3 * SECOND
 
 /** `ev serve`: gives the code to exit with. */
-export async function serveCommand(flags: ServeFlags): Promise<number> {
-  const config = readConfig(flags)
+export async function serveCommand(context: CliContext, flags: ServeFlags): Promise<number> {
+  const config = readConfig(context, flags)
   refuseIdleness(config)
   const door = doorOf(config)
   const mailWay = mailWayOf(config)
   const certificate = door.files === null ? null : readCertificate(door.files)
   const lists = openLists(listPlan(config))
   const lock = lockOrThrow(config)
-  const log = serveLog(config)
+  const log = serveLog(context, config)
+  const endFaults = endOnFault(context, log)
+  const ending = untilTold(context, log, 'what was asked is answered first')
   try {
-    endOnFault(log)
-    catchPrints(log)
-    await serve({ config, door, mailWay, certificate, lists, flags, log })
+    catchPrints(context, log)
+    await serve({
+      told: ending.told,
+      context,
+      config,
+      door,
+      mailWay,
+      certificate,
+      lists,
+      flags,
+      log,
+    })
     return 0
   } finally {
     lock.release()
     log.flush()
+    ending.dispose()
+    endFaults()
   }
 }
 
 type Parts = {
+  /** Resolves when the service is told to end. */
+  readonly told: Promise<void>
+  readonly context: CliContext
   readonly config: Config
   readonly door: Door
   readonly mailWay: MailWay
@@ -74,8 +90,7 @@ type Parts = {
 }
 
 async function serve(parts: Parts): Promise<void> {
-  const { config, door, mailWay, certificate, flags, lists, log } = parts
-  const told = untilTold(log, 'what was asked is answered first')
+  const { told, context, config, door, mailWay, certificate, flags, lists, log } = parts
   let house: ServiceHouse | null = null
   const server = await startServer({
     ...serverParts(parts, () => house, 'app'),
@@ -86,10 +101,16 @@ async function serve(parts: Parts): Promise<void> {
   let callOff = () => {}
   try {
     const byItself = baseUrlOf(config, door, server.port)
-    const baseUrl = await agreeWithOthers(config, byItself, log)
+    const baseUrl = await agreeWithOthers(context, config, byItself, log)
     const notify = notifyBy(mailWay, log)
-    const calm = calmLog(log, systemClock)
-    const doors = { clock: systemClock, random: systemRandom, log: calm, notify }
+    const calm = calmLog(log, context.clock)
+    const doors = {
+      clock: context.clock,
+      random: context.random,
+      log: calm,
+      notify,
+      ...context.doors,
+    }
     const url = databaseUrl(config)
     house = await wireService(config, doors, {
       ...{ databaseUrl: url, baseUrl, version: version(), lists },
@@ -98,20 +119,20 @@ async function serve(parts: Parts): Promise<void> {
     if (metrics !== null) servers.push(metrics)
     const { database, settings } = house.service
     await warnOfConcerns(house.service)
-    const key = await firstKey(database, config.plan, settings.plans, systemRandom)
+    const key = await firstKey(database, config.plan, settings.plans, context.random)
     if (door.files !== null && certificate !== null) {
-      const watch = { clock: systemClock, log }
+      const watch = { clock: context.clock, log }
       renewal = watchCertificate(door.files, certificate, watch, one => server.renew(one))
     }
-    const endReloads = reloadOnHangup(lists, flags, log, () => renewal?.look())
+    const endReloads = reloadOnHangup(context, lists, flags, log, () => renewal?.look())
     const place = placeOf(door, server.port)
     const isPlain = door.files === null
     // The address opens the account for who reads it first: it is for a terminal, not for a log.
-    const path = key !== null && process.stderr.isTTY ? house.offerKey(key) : null
-    welcome(log, { place, baseUrl, isPlain, key, path, hint: helloHint(config) })
+    const path = key !== null && context.stderr.isTTY ? house.offerKey(key) : null
+    welcome(context, log, { place, baseUrl, isPlain, key, path, hint: helloHint(config) })
     await told
     endReloads()
-    if (isShared(config)) callOff = endAfter(GRACE_MS + CLOSING_MS, log)
+    if (isShared(config)) callOff = endAfter(context, GRACE_MS + CLOSING_MS, log)
   } finally {
     renewal?.stop()
     await stop(house, servers)
@@ -128,12 +149,12 @@ async function stop(house: ServiceHouse | null, servers: readonly HttpServer[]):
 
 /** What both servers have in common; before the house is built nobody can be answered. */
 function serverParts(
-  { config, log }: Parts,
+  { context, config, log }: Parts,
   house: () => ServiceHouse | null,
   room: 'app' | 'metrics',
 ): Omit<ServerParts, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
   return {
-    ...{ clock: systemClock, random: systemRandom, log },
+    ...{ clock: context.clock, random: context.random, log },
     fetch: (request, bindings) => house()?.[room].fetch(request, bindings) ?? starting(),
     headers: ip => house()?.headers(ip) ?? {},
     limits: limitsOf(config),
@@ -165,11 +186,16 @@ async function metricsServer(
 }
 
 /** What those that share a database must have in common; gives our address for clients. */
-async function agreeWithOthers(config: Config, byItself: string, log: ServeLog): Promise<string> {
+async function agreeWithOthers(
+  context: CliContext,
+  config: Config,
+  byItself: string,
+  log: ServeLog,
+): Promise<string> {
   if (!isShared(config)) return byItself
-  const database = await openDatabase(databaseUrl(config), systemClock)
+  const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    await agreeOnSecret(database, config, log)
+    await agreeOnSecret(context, database, config, log)
     return await agreeOnBaseUrl(database, { given: config.baseUrl, byItself }, log)
   } finally {
     await database.close()

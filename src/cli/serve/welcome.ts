@@ -1,3 +1,4 @@
+import type { CliContext } from '../context.ts'
 import type { ServeLog } from './log.ts'
 
 export type Welcome = {
@@ -16,17 +17,18 @@ export type Welcome = {
 
 /** Says where the service listens and what to do first; the key goes to stdout alone, and only now. */
 export function welcome(
+  context: CliContext,
   log: ServeLog,
   { place, baseUrl, isPlain, key, path, hint }: Welcome,
 ): void {
   const say = (text: string) =>
-    log.isPretty ? void process.stderr.write(`${text}\n`) : log.info(text)
+    log.isPretty ? void context.stderr.write(`${text}\n`) : log.info(text)
   if (hint !== null) say(hint)
   log.info(`listening on ${place}`, { baseUrl, tls: !isPlain })
   if (isPlain)
     say('This is plain HTTP: for trying out, and for proxies that speak TLS with clients.')
   if (key !== null) {
-    process.stdout.write(`${key}\n`)
+    context.stdout.write(`${key}\n`)
     say(
       'The first key is printed on stdout, this once. It may do everything: export EV_KEY=ev_live_…',
     )

@@ -7,6 +7,7 @@ import { withoutPassword } from '../../config/password.ts'
 import type { IpLimitsConfig, PlanConfig } from '../../config/plans.ts'
 import type { Setting } from '../../config/setting.ts'
 import { type Config, SETTINGS } from '../../config/settings.ts'
+import type { CliContext } from '../context.ts'
 import { databaseUrl } from '../database.ts'
 import { table } from '../text/table.ts'
 import { inItsUnit, readSettings } from './settings.ts'
@@ -14,10 +15,10 @@ import { inItsUnit, readSettings } from './settings.ts'
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
 /** `ev config`: gives the code to exit with. */
-export function configCommand(flags: ConfigFlags): number {
-  const raw = readSettings(flags)
+export function configCommand(context: CliContext, flags: ConfigFlags): number {
+  const raw = readSettings(context, flags)
   const config = toConfig(raw)
-  process.stdout.write(
+  context.stdout.write(
     flags.json
       ? `${JSON.stringify(configObject(config, raw), null, 2)}\n`
       : configText(config, raw),

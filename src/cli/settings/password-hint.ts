@@ -1,13 +1,17 @@
 import { hasPassword } from '../../config/password.ts'
+import type { CliContext } from '../context.ts'
 
 /** Flags that take the URL of a database, as commander names them, and where the same may stand unseen. */
 const PLACES = { database: '--database', to: '--to' } as const
 
 /** Says on stderr that a password is seen by others, where a flag holds one. It is taken all the same. */
-export function hintAtPassword(flags: Readonly<Record<string, unknown>>): void {
+export function hintAtPassword(
+  context: CliContext,
+  flags: Readonly<Record<string, unknown>>,
+): void {
   for (const [key, flag] of Object.entries(PLACES)) {
     const given = flags[key]
-    if (typeof given === 'string' && hasPassword(given)) process.stderr.write(hintFor(flag))
+    if (typeof given === 'string' && hasPassword(given)) context.stderr.write(hintFor(flag))
   }
 }
 

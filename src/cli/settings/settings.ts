@@ -7,6 +7,7 @@ import { EvError, messageOf } from '../../base/error.ts'
 import { type RawSettings, toConfig } from '../../config/config.ts'
 import type { Setting } from '../../config/setting.ts'
 import { type Config, ENGINE_SETTINGS, SETTINGS, type Settings } from '../../config/settings.ts'
+import { type CliContext, inCwd } from '../context.ts'
 
 /** What a command needs that only looks after the data. */
 export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof Settings)[]
@@ -14,6 +15,7 @@ export const DATA_SETTINGS = ['dataDir', 'database'] as const satisfies (keyof S
 /** Settings as flags: those that the command uses, those of the engine when it does not say. */
 export function addSettings(
   command: Command,
+  context: CliContext,
   keys: readonly (keyof Settings)[] = ENGINE_SETTINGS.map(one => one.key),
 ): void {
   command.optionsGroup(
@@ -27,7 +29,7 @@ export function addSettings(
       command.addOption(new Option(`${flag} [value]`).hideHelp())
       continue
     }
-    const usual = inItsUnit(one, one.fallback(process.env))
+    const usual = inItsUnit(one, one.fallback(context.env))
     const shown = typeof usual === 'number' || (typeof usual === 'string' && usual !== '')
     command.option(
       value === null ? flag : `${flag} <${value}>`,
@@ -44,18 +46,40 @@ export function inItsUnit<V>({ value: unit }: Setting, value: V): V | number {
 }
 
 /** Reads settings from flags, environment and file, and checks them; `flags` are as commander gives them. */
-export const readConfig = (flags: Readonly<Record<string, unknown>>): Config =>
-  toConfig(readSettings(flags))
+export const readConfig = (context: CliContext, flags: Readonly<Record<string, unknown>>): Config =>
+  withPaths(context, toConfig(readSettings(context, flags)))
+
+/** Settings that are paths of files or folders. */
+const PATHS = [
+  ...['dataDir', 'disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'],
+  ...['tlsCert', 'tlsKey', 'webhookCaFile', 'secretFile'],
+] as const satisfies readonly (keyof Settings)[]
+
+/** The settings with paths that can be opened from anywhere. */
+function withPaths(context: CliContext, config: Config): Config {
+  const paths = PATHS.map(key => {
+    const path = config[key]
+    return [key, path === null ? null : inCwd(context, path)] as const
+  })
+  const database = config.database.replace(
+    /^sqlite:(?!:memory:)(.+)$/s,
+    (_, file: string) => `sqlite:${inCwd(context, file)}`,
+  )
+  return Object.freeze({ ...config, ...Object.fromEntries(paths), database })
+}
 
 /** Settings as they are given, before anything is checked. */
-export function readSettings(flags: Readonly<Record<string, unknown>>): RawSettings {
-  const file = findFile(flags.config)
+export function readSettings(
+  context: CliContext,
+  flags: Readonly<Record<string, unknown>>,
+): RawSettings {
+  const file = findFile(context, flags.config)
   return {
     flags: Object.fromEntries(
       SETTINGS.map(one => [one.key, flags[commanderName(one.flag)] as string]),
     ),
-    environment: process.env,
-    file: file === null ? null : { path: file, values: readFile(file) },
+    environment: context.env,
+    file: file === null ? null : { path: file, values: readFile(context, file) },
   }
 }
 
@@ -72,24 +96,24 @@ export function helloHint(config: Config): string | null {
 const commanderName = (flag: string) =>
   flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-function findFile(given: unknown): string | null {
-  const named = typeof given === 'string' ? given : process.env.EV_CONFIG
+function findFile(context: CliContext, given: unknown): string | null {
+  const named = typeof given === 'string' ? given : context.env.EV_CONFIG
   if (named !== undefined && named !== '') {
-    if (existsSync(named)) return named
+    if (existsSync(inCwd(context, named))) return named
     const place = typeof given === 'string' ? '--config' : 'EV_CONFIG'
     throw new EvError(
       'bad_config',
       `There is no config file ${named}, which ${place} names. Correct the name or leave it out.`,
     )
   }
-  const configHome = process.env.XDG_CONFIG_HOME || join(homedir(), '.config')
+  const configHome = context.env.XDG_CONFIG_HOME || join(context.env.HOME || homedir(), '.config')
   const candidates = ['ev.config.json', join(configHome, 'ev', 'ev.config.json')]
-  return candidates.find(path => existsSync(path)) ?? null
+  return candidates.find(path => existsSync(inCwd(context, path))) ?? null
 }
 
-function readFile(path: string): Record<string, unknown> {
+function readFile(context: CliContext, path: string): Record<string, unknown> {
   try {
-    const values: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    const values: unknown = JSON.parse(readFileSync(inCwd(context, path), 'utf8'))
     if (typeof values !== 'object' || values === null || Array.isArray(values)) {
       throw new Error('it holds no object')
     }

@@ -6,6 +6,7 @@ import { retryAfterSeconds } from '../../engine/inquiry/again.ts'
 import { reasonText } from '../../smtp/reason-text.ts'
 import { MEANINGS } from '../../verdict/reason.ts'
 import { type Class, classOf, type Evidence, type Result } from '../../verdict/verdict.ts'
+import type { CliContext } from '../context.ts'
 
 const COLOURS = {
   deliverable: 'green',
@@ -22,14 +23,14 @@ const MARKS: Readonly<Record<Class, string>> = {
 }
 
 /** A verdict for people: what, what it means, what to do, and how we know. */
-export function printResult(result: Result): string {
+export function printResult({ stdout }: Pick<CliContext, 'stdout'>, result: Result): string {
   const klass = classOf(result.verdict)
   const colour = COLOURS[klass]
   const head = `${MARKS[klass]} ${cleanText(result.email)} is ${klass}`
   const facts = factsOf(result).map(([name, value]) => `  ${`${name}`.padEnd(12)} ${value}`)
   const said = result.evidence.dialogue
   const dialogue = said === null ? [] : ['', ...conversation(said)]
-  return [styleText(colour, head), ...facts, ...dialogue, ''].join('\n')
+  return [styleText(colour, head, { stream: stdout }), ...facts, ...dialogue, ''].join('\n')
 }
 
 const conversation = (said: readonly string[]) =>

@@ -5,6 +5,7 @@ import { cleanText } from '../../base/text.ts'
 import { type Include, presentResult } from '../../engine/result/present.ts'
 import { classOf, type Result } from '../../verdict/verdict.ts'
 import { wireEngine } from '../../wire.ts'
+import { type CliContext, doorsOf } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { stderrLog } from '../log.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
@@ -25,40 +26,46 @@ export type VerifyFlags = {
 const PARALLEL_MAX = 20
 
 /** `ev verify`: gives the code to exit with. */
-export async function verifyCommand(given: readonly string[], flags: VerifyFlags): Promise<number> {
-  const config = readConfig(flags)
+export async function verifyCommand(
+  context: CliContext,
+  given: readonly string[],
+  flags: VerifyFlags,
+): Promise<number> {
+  const config = readConfig(context, flags)
   const include = includes(flags)
-  const wayOut = wayOutHint(stderrLog(config), config)
-  const engine = wireEngine(config, { log: wayOut.log }, { sandbox: flags.sandbox ?? false })
+  const wayOut = wayOutHint(stderrLog(context, config), config)
+  const engine = wireEngine(config, doorsOf(context, wayOut.log), {
+    sandbox: flags.sandbox ?? false,
+  })
   const machine = flags.json === true || flags.ndjson === true
   const offline = flags.sandbox === true || flags.smtp === false
   const hint = machine || offline ? null : helloHint(config)
-  if (hint !== null) process.stderr.write(`${hint}\n\n`)
+  if (hint !== null) context.stderr.write(`${hint}\n\n`)
   const options = {
     checkSmtp: flags.smtp ?? true,
     ...(flags.explain ? { include: ['dialogue' as const] } : {}),
   }
-  const verify = (text: string) => engine.verify(cleaned(text, machine), options)
+  const verify = (text: string) => engine.verify(cleaned(context, text, machine), options)
   const print = (result: Result) => {
-    if (flags.ndjson) process.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
-    else if (!flags.json) process.stdout.write(`${printResult(result)}\n`)
+    if (flags.ndjson) context.stdout.write(`${JSON.stringify(presentResult(result, include))}\n`)
+    else if (!flags.json) context.stdout.write(`${printResult(context, result)}\n`)
   }
-  const stop = () => process.exit(EXIT_CODES.interrupted)
-  process.once('SIGINT', stop)
+  const stop = () => context.exit(EXIT_CODES.interrupted)
+  context.signals.once('SIGINT', stop)
   try {
-    const results = await inOrder(textsOf(given), verify, print)
+    const results = await inOrder(textsOf(context, given), verify, print)
     if (flags.json) {
       const objects = results.map(result => presentResult(result, include))
-      process.stdout.write(
+      context.stdout.write(
         `${JSON.stringify(given.length === 1 && objects.length === 1 ? objects[0] : objects, null, 2)}\n`,
       )
     }
     for (const result of results) wayOut.note(result)
     const unreached = wayOut.atEnd()
-    if (unreached !== null) process.stderr.write(`ev: ${unreached}\n`)
+    if (unreached !== null) context.stderr.write(`ev: ${unreached}\n`)
     return exitCode(results)
   } finally {
-    process.off('SIGINT', stop)
+    context.signals.off('SIGINT', stop)
     await engine.close()
   }
 }
@@ -87,20 +94,20 @@ async function inOrder(
   return results
 }
 
-async function* textsOf(given: readonly string[]): AsyncIterable<string> {
+async function* textsOf(context: CliContext, given: readonly string[]): AsyncIterable<string> {
   for (const text of given) {
     if (text !== '-') yield text
     else
-      for await (const line of createInterface({ input: process.stdin })) {
+      for await (const line of createInterface({ input: context.stdin })) {
         if (line.trim() !== '') yield line
       }
   }
 }
 
 /** What people paste around an address is taken away, with a note. */
-function cleaned(text: string, quiet: boolean): string {
+function cleaned(context: CliContext, text: string, quiet: boolean): string {
   const { text: address, notes } = cleanAddress(text)
-  if (!quiet) for (const note of notes) process.stderr.write(`ev: ${cleanText(note)}\n`)
+  if (!quiet) for (const note of notes) context.stderr.write(`ev: ${cleanText(note)}\n`)
   return address
 }
 

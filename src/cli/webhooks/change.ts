@@ -1,8 +1,8 @@
-import { DAY, systemClock } from '../../base/clock.ts'
-import { systemRandom } from '../../base/random.ts'
+import { DAY } from '../../base/clock.ts'
 import { newSigningSecret, SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
 import { write } from '../../store/database.ts'
 import { deleteWebhook, rotateSecret, updateWebhook } from '../../store/event/webhooks.ts'
+import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { graceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
@@ -17,52 +17,65 @@ export type ChangeFlags = {
 }
 
 /** `ev webhooks rotate`: gives the code to exit with. */
-export function rotateCommand(id: string, flags: ChangeFlags): Promise<number> {
+export function rotateCommand(
+  context: CliContext,
+  id: string,
+  flags: ChangeFlags,
+): Promise<number> {
   const graceMs = graceOf(flags.grace ?? `${SECRET_GRACE_MS / DAY}d`, SECRET_GRACE_MAX_MS)
-  const config = readConfig(flags)
-  return withWebhook(config, id, async (database, { accountId }) => {
-    const seal = await serviceSeal(config, database)
-    const { text, hint } = newSigningSecret(systemRandom)
-    const now = systemClock.now()
+  const config = readConfig(context, flags)
+  return withWebhook(context, config, id, async (database, { accountId }) => {
+    const seal = await serviceSeal(context, config, database)
+    const { text, hint } = newSigningSecret(context.random)
+    const now = context.clock.now()
     const fields = { secret: seal.seal(text), secretHint: hint, graceMs, now }
     const webhook = await write(database, trx => rotateSecret(trx, accountId, id, fields))
     if (webhook === null) throw noSuchWebhook(id)
-    if (flags.json) printJson(newSecretObject(webhook, text))
+    if (flags.json) printJson(context, newSecretObject(webhook, text))
     else {
       const end =
         graceMs === 0
           ? 'is not used any more'
           : `signs beside it in webhook-signature until ${timeText(now + graceMs)}; X-EV-Signature is of the new one from now on`
-      process.stdout.write(`${newSecretText(webhook, text)}The secret before it ${end}.\n`)
+      context.stdout.write(`${newSecretText(webhook, text)}The secret before it ${end}.\n`)
     }
     return 0
   })
 }
 
 /** `ev webhooks enable` and `disable`: gives the code to exit with. */
-export function switchCommand(id: string, active: boolean, flags: ChangeFlags): Promise<number> {
-  return withWebhook(readConfig(flags), id, async (database, { accountId }) => {
-    const patch = { active, now: systemClock.now() }
+export function switchCommand(
+  context: CliContext,
+  id: string,
+  active: boolean,
+  flags: ChangeFlags,
+): Promise<number> {
+  return withWebhook(context, readConfig(context, flags), id, async (database, { accountId }) => {
+    const patch = { active, now: context.clock.now() }
     const webhook = await write(database, trx => updateWebhook(trx, accountId, id, patch))
     if (webhook === null) throw noSuchWebhook(id)
-    if (flags.json) printJson(webhookObject(webhook))
+    if (flags.json) printJson(context, webhookObject(webhook))
     else {
       const follows = active
         ? 'is on: what waited for it is sent as it falls due'
         : 'is off: nothing is sent to it, and what happens meanwhile is not kept for it'
-      process.stdout.write(`Webhook ${id} to ${urlText(webhook)} ${follows}.\n`)
+      context.stdout.write(`Webhook ${id} to ${urlText(webhook)} ${follows}.\n`)
     }
     return 0
   })
 }
 
 /** `ev webhooks delete`: gives the code to exit with. */
-export function deleteCommand(id: string, flags: ChangeFlags): Promise<number> {
-  return withWebhook(readConfig(flags), id, async (database, webhook) => {
-    const now = systemClock.now()
+export function deleteCommand(
+  context: CliContext,
+  id: string,
+  flags: ChangeFlags,
+): Promise<number> {
+  return withWebhook(context, readConfig(context, flags), id, async (database, webhook) => {
+    const now = context.clock.now()
     const isGone = await write(database, trx => deleteWebhook(trx, webhook.accountId, id, now))
     if (!isGone) throw noSuchWebhook(id)
-    process.stdout.write(
+    context.stdout.write(
       `Removed the webhook ${id} to ${urlText(webhook)}: nothing is sent to it any more.\n`,
     )
     return 0

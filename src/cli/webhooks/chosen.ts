@@ -6,14 +6,16 @@ import type { Database } from '../../store/database.ts'
 import { findDelivery, type LoggedDelivery } from '../../store/event/delivery-log.ts'
 import { findWebhook, listWebhooks, type Webhook } from '../../store/event/webhooks.ts'
 import { withAccounts } from '../accounts/chosen.ts'
+import type { CliContext } from '../context.ts'
 
 /** Runs `work` on the database and the webhook of that ID, whosever it is. */
 export function withWebhook<T>(
+  context: CliContext,
   config: Config,
   id: string,
   work: (database: Database, webhook: Webhook) => Promise<T>,
 ): Promise<T> {
-  return withAccounts(config, async (database, accounts) =>
+  return withAccounts(context, config, async (database, accounts) =>
     work(database, await webhookOf(database, accounts, id)),
   )
 }
@@ -22,11 +24,12 @@ export type ChosenDelivery = { readonly webhook: Webhook; readonly logged: Logge
 
 /** Runs `work` on the database and the delivery of that ID; its webhook need not be named. */
 export function withDelivery<T>(
+  context: CliContext,
   config: Config,
   { delivery, webhook }: { delivery: string; webhook: string | undefined },
   work: (database: Database, chosen: ChosenDelivery) => Promise<T>,
 ): Promise<T> {
-  return withAccounts(config, async (database, accounts) => {
+  return withAccounts(context, config, async (database, accounts) => {
     const among =
       webhook === undefined
         ? await allWebhooks(database, accounts)

@@ -1,4 +1,3 @@
-import { systemClock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
@@ -8,6 +7,7 @@ import { EVENT_KINDS, type EventKind, isEventKind } from '../../hook/event.ts'
 import { addressJudge } from '../../smtp/public-address.ts'
 import { wireResolver } from '../../wire.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { enterWebhook } from './enter.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
@@ -24,21 +24,21 @@ export type CreateFlags = {
 }
 
 /** `ev webhooks create`: gives the code to exit with. */
-export function createCommand(flags: CreateFlags): Promise<number> {
-  const config = readConfig(flags)
+export function createCommand(context: CliContext, flags: CreateFlags): Promise<number> {
+  const config = readConfig(context, flags)
   const wish = {
     url: flags.url,
     events: eventsOf(flags.events),
     active: flags.inactive !== true,
     description: descriptionOf(flags.description),
   }
-  return withAccounts(config, async (database, accounts) => {
+  return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = chosenAccount(accounts, flags.account)
-    await checkUrl(config, wish.url)
-    const seal = await serviceSeal(config, database)
-    const { webhook, secret } = await enterWebhook(database, seal, { ...wish, accountId })
-    if (flags.json) printJson(newSecretObject(webhook, secret))
-    else process.stdout.write(newSecretText(webhook, secret))
+    await checkUrl(context, config, wish.url)
+    const seal = await serviceSeal(context, config, database)
+    const { webhook, secret } = await enterWebhook(context, database, seal, { ...wish, accountId })
+    if (flags.json) printJson(context, newSecretObject(webhook, secret))
+    else context.stdout.write(newSecretText(webhook, secret))
     return 0
   })
 }
@@ -65,8 +65,8 @@ function descriptionOf(given: string | undefined): string | null {
 }
 
 /** As over HTTP; who sends judges again by the settings of “ev serve”. */
-async function checkUrl(config: Config, url: string): Promise<void> {
-  const { resolver, close } = wireResolver(config, undefined, systemClock)
+async function checkUrl(context: CliContext, config: Config, url: string): Promise<void> {
+  const { resolver, close } = wireResolver(config, context.doors?.resolver, context.clock)
   try {
     const judge = (mayDial: (ip: string) => boolean) =>
       faultOfDestination(url, { resolver, mayDial })

@@ -5,6 +5,7 @@ import { presentDelivery, presentDetail } from '../../http/webhooks/delivery/pre
 import { deliveryPage } from '../../store/event/delivery-log.ts'
 import type { DeliveryState } from '../../store/schema.ts'
 import { isServed } from '../cluster/at-work.ts'
+import type { CliContext } from '../context.ts'
 import { placeName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isDeliveryId, withDelivery, withWebhook } from './chosen.ts'
@@ -22,27 +23,32 @@ export type DeliveriesFlags = {
 
 /** `ev webhooks deliveries`: gives the code to exit with. */
 export function deliveriesCommand(
+  context: CliContext,
   id: string,
   delivery: string | undefined,
   flags: DeliveriesFlags,
 ): Promise<number> {
-  if (delivery !== undefined) return showDelivery({ webhook: id, delivery }, flags)
-  if (isDeliveryId(id)) return showDelivery({ webhook: undefined, delivery: id }, flags)
-  return listDeliveries(id, flags)
+  if (delivery !== undefined) return showDelivery(context, { webhook: id, delivery }, flags)
+  if (isDeliveryId(id)) return showDelivery(context, { webhook: undefined, delivery: id }, flags)
+  return listDeliveries(context, id, flags)
 }
 
-function listDeliveries(id: string, flags: DeliveriesFlags): Promise<number> {
+function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags): Promise<number> {
   const max = limitOf(flags.limit)
   const filters = {
     ...(flags.status === undefined ? {} : { status: flags.status }),
     ...(flags.event === undefined ? {} : { event: checkedEvent(flags.event) }),
   }
-  const config = readConfig(flags)
-  return withWebhook(config, id, async (database, webhook) => {
+  const config = readConfig(context, flags)
+  return withWebhook(context, config, id, async (database, webhook) => {
     const page = { webhookId: id, ...filters, before: null, max: max + 1 }
     const found = await deliveryPage(database, page)
     const rows = found.slice(0, max)
-    if (flags.json) printJson(rows.map(row => presentDelivery(row, webhook)))
+    if (flags.json)
+      printJson(
+        context,
+        rows.map(row => presentDelivery(row, webhook)),
+      )
     else {
       const isFiltered = Object.keys(filters).length > 0
       const log = {
@@ -50,22 +56,28 @@ function listDeliveries(id: string, flags: DeliveriesFlags): Promise<number> {
         isServed: await isServed(database, config, ['serve']),
       }
       const table = rows.length === 0 ? '' : `${deliveriesText(rows, webhook)}\n`
-      process.stdout.write(`${table}${logNotes(log)}`)
+      context.stdout.write(`${table}${logNotes(log)}`)
     }
     return 0
   })
 }
 
 function showDelivery(
+  context: CliContext,
   given: { webhook: string | undefined; delivery: string },
   flags: DeliveriesFlags,
 ): Promise<number> {
-  return withDelivery(readConfig(flags), given, async (_, { webhook, logged }) => {
-    const detail = presentDetail(logged, webhook)
-    if (flags.json) printJson(detail)
-    else process.stdout.write(deliveryText(detail, webhook))
-    return 0
-  })
+  return withDelivery(
+    context,
+    readConfig(context, flags),
+    given,
+    async (_, { webhook, logged }) => {
+      const detail = presentDetail(logged, webhook)
+      if (flags.json) printJson(context, detail)
+      else context.stdout.write(deliveryText(detail, webhook))
+      return 0
+    },
+  )
 }
 
 const LIMIT = 20

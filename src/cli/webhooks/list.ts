@@ -1,4 +1,5 @@
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { allWebhooks, withWebhook } from './chosen.ts'
 import { printJson, webhookObject, webhooksText, webhookText } from './print.ts'
@@ -10,25 +11,25 @@ export type WebhookFlags = {
 }
 
 /** `ev webhooks list`: gives the code to exit with. */
-export function listCommand(flags: WebhookFlags): Promise<number> {
-  return withAccounts(readConfig(flags), async (database, accounts) => {
+export function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
+  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
     const webhooks = await allWebhooks(database, asked)
-    if (flags.json) printJson(webhooks.map(webhookObject))
+    if (flags.json) printJson(context, webhooks.map(webhookObject))
     else if (webhooks.length === 0) {
-      process.stdout.write(
+      context.stdout.write(
         'There are no webhooks. “ev webhooks create --url URL --events EVENTS” makes one.\n',
       )
-    } else process.stdout.write(webhooksText(webhooks))
+    } else context.stdout.write(webhooksText(webhooks))
     return 0
   })
 }
 
 /** `ev webhooks show`: gives the code to exit with. */
-export function showCommand(id: string, flags: WebhookFlags): Promise<number> {
-  return withWebhook(readConfig(flags), id, async (_, webhook) => {
-    if (flags.json) printJson(webhookObject(webhook))
-    else process.stdout.write(webhookText(webhook))
+export function showCommand(context: CliContext, id: string, flags: WebhookFlags): Promise<number> {
+  return withWebhook(context, readConfig(context, flags), id, async (_, webhook) => {
+    if (flags.json) printJson(context, webhookObject(webhook))
+    else context.stdout.write(webhookText(context, webhook))
     return 0
   })
 }

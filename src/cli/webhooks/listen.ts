@@ -1,8 +1,9 @@
-import { systemClock } from '../../base/clock.ts'
-import { systemRandom } from '../../base/random.ts'
+import type { Random } from '../../base/random.ts'
+import type { Config } from '../../config/settings.ts'
+import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { readConfig } from '../settings/settings.ts'
-import { certificateFor, keptAuthority } from './listener/authority.ts'
+import { type Authority, certificateFor, keptAuthority } from './listener/authority.ts'
 import { eventLine, eventText } from './listener/event-text.ts'
 import { register, unregister } from './listener/registration.ts'
 import { type Arrival, startReceiver } from './listener/server.ts'
@@ -11,26 +12,47 @@ import { welcome } from './listener/welcome.ts'
 import { type ListenFlags, type ListenWish, wishOf } from './listener/wish.ts'
 
 /** `ev webhooks listen`: gives the code to exit with. */
-export async function listenCommand(flags: ListenFlags): Promise<number> {
-  const config = readConfig(flags)
-  const wish = wishOf(flags, process.env)
-  const when = { now: systemClock.now(), random: systemRandom }
+export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
+  const config = readConfig(context, flags)
+  const wish = wishOf(flags, context.env)
+  const when = { now: context.clock.now(), random: context.random }
   const authority = keptAuthority(config.dataDir, when)
-  const ended = untilEnded()
+  const { ended, dispose } = untilEnded(context)
+  try {
+    return await listen(context, { config, flags, wish, authority, when }, ended)
+  } finally {
+    dispose()
+  }
+}
+
+type Parts = {
+  readonly config: Config
+  readonly flags: ListenFlags
+  readonly wish: ListenWish
+  readonly authority: Authority
+  readonly when: { readonly now: number; readonly random: Random }
+}
+
+async function listen(
+  context: CliContext,
+  { config, flags, wish, authority, when }: Parts,
+  ended: Promise<number>,
+): Promise<number> {
   const secrets = [...(wish.secrets ?? [])]
   const receiver = await startReceiver({
     ...{ host: wish.host, port: wish.port, status: wish.status },
     certified: certificateFor(authority, wish.host, when),
-    onArrival: arrival => show(arrival, secrets, wish),
+    onArrival: arrival => show(context, arrival, secrets, wish),
   })
   try {
     const url = `https://${wish.urlHost}:${receiver.port}/`
     const account = flags.account
-    const registration = wish.secrets === null ? await register(config, { url, account }) : null
+    const registration =
+      wish.secrets === null ? await register(context, config, { url, account }) : null
     if (registration !== null) secrets.push(registration.secret)
-    process.stderr.write(welcome({ url, wish, authority, registration }))
+    context.stderr.write(welcome({ url, wish, authority, registration }))
     const code = await ended
-    if (registration !== null) await unregister(config, registration)
+    if (registration !== null) await unregister(context, config, registration)
     return code
   } finally {
     await receiver.close()
@@ -38,14 +60,17 @@ export async function listenCommand(flags: ListenFlags): Promise<number> {
 }
 
 async function show(
+  context: CliContext,
   arrival: Arrival,
   secrets: readonly string[],
   { isJson, status }: ListenWish,
 ): Promise<void> {
-  const at = systemClock.now()
+  const at = context.clock.now()
   const taken = { arrival, at, status, signatures: await checkSignatures(arrival, secrets) }
-  process.stdout.write(isJson ? eventLine(taken) : eventText(taken))
+  context.stdout.write(isJson ? eventLine(taken) : eventText(taken))
 }
+
+type Ending = { readonly ended: Promise<number>; readonly dispose: () => void }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -53,15 +78,18 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * Resolves with the code to exit with at the first signal, as ending it is how it is used, or when nobody reads what
  * is shown. A second signal ends the process at once.
  */
-function untilEnded(): Promise<number> {
+function untilEnded({ signals, stdout }: CliContext): Ending {
   // Otherwise the process would end there and then, and leave its webhook.
-  process.stdout.removeAllListeners('error')
-  return new Promise(resolve => {
-    const hear = () => {
-      for (const signal of SIGNALS) process.off(signal, hear)
-      resolve(0)
-    }
-    for (const signal of SIGNALS) process.on(signal, hear)
-    process.stdout.on('error', () => resolve(EXIT_CODES.io))
-  })
+  stdout.removeAllListeners('error')
+  const { promise: ended, resolve } = Promise.withResolvers<number>()
+  const dispose = () => {
+    for (const signal of SIGNALS) signals.off(signal, hear)
+  }
+  const hear = () => {
+    dispose()
+    resolve(0)
+  }
+  for (const signal of SIGNALS) signals.on(signal, hear)
+  stdout.on('error', () => resolve(EXIT_CODES.io))
+  return { ended, dispose }
 }

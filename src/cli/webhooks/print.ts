@@ -1,9 +1,9 @@
-import { systemClock } from '../../base/clock.ts'
 import { cleanText } from '../../base/text.ts'
 import { URL_LENGTH_MAX } from '../../hook/destination.ts'
 import { EVENT_KINDS } from '../../hook/event.ts'
 import { presentWebhook } from '../../http/webhooks/present.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
+import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { facts } from '../text/facts.ts'
 import { type Column, table } from '../text/table.ts'
@@ -13,13 +13,13 @@ export const webhooksText = (webhooks: readonly Webhook[]): string =>
   table(COLUMNS, webhooks.map(rowOf))
 
 /** One webhook, for people. */
-export const webhookText = (webhook: Webhook): string =>
+export const webhookText = (context: Pick<CliContext, 'clock'>, webhook: Webhook): string =>
   `${webhook.id}\n${facts([
     ['url', urlText(webhook)],
     ['events', eventsText(webhook)],
     ['state', stateText(webhook)],
     ['secret', hintText(webhook)],
-    ['old secret', previousText(webhook)],
+    ['old secret', previousText(context, webhook)],
     ['description', webhook.description === null ? null : cleanText(webhook.description)],
     ['account', webhook.accountId],
     ['created', timeText(webhook.createdAt)],
@@ -55,8 +55,8 @@ export function newSecretObject(webhook: Webhook, secret: string) {
 
 export const urlText = ({ url }: Pick<Webhook, 'url'>) => cleanText(url, URL_LENGTH_MAX)
 
-export const printJson = (value: unknown) =>
-  void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+export const printJson = (context: CliContext, value: unknown) =>
+  void context.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID' },
@@ -93,7 +93,10 @@ export const eventsText = ({ events }: Pick<Webhook, 'events'>) =>
 
 const hintText = ({ secretHint }: Webhook) => `…${secretHint}`
 
-function previousText({ previousSecret }: Webhook): string | null {
-  if (previousSecret === null || previousSecret.until <= systemClock.now()) return null
+function previousText(
+  context: Pick<CliContext, 'clock'>,
+  { previousSecret }: Webhook,
+): string | null {
+  if (previousSecret === null || previousSecret.until <= context.clock.now()) return null
   return `signs beside it until ${timeText(previousSecret.until)}`
 }

@@ -1,5 +1,4 @@
 import { EvError } from '../../base/error.ts'
-import { systemRandom } from '../../base/random.ts'
 import { createSeal, type Seal } from '../../base/seal.ts'
 import type { Config } from '../../config/settings.ts'
 import type { Database } from '../../store/database.ts'
@@ -7,14 +6,19 @@ import { isLocked, SERVE_LOCK } from '../../store/lock.ts'
 import { opensSealed } from '../../store/sealed.ts'
 import { needsSecret, readSecret } from '../../store/secret.ts'
 import { agreeOnSecret } from '../cluster/secret.ts'
+import type { CliContext } from '../context.ts'
 import { isShared } from '../database.ts'
 
 /**
  * The seal of signing secrets. It must be that of the service: what another one sealed it cannot sign with, and each
  * event would fail. So a secret that the service cannot have is refused, and one that it may not have is told.
  */
-export async function serviceSeal(config: Config, database: Database): Promise<Seal> {
-  if (isShared(config)) await agreeOnSecret(database, config, null)
+export async function serviceSeal(
+  context: CliContext,
+  config: Config,
+  database: Database,
+): Promise<Seal> {
+  if (isShared(config)) await agreeOnSecret(context, database, config, null)
   const { dataDir } = config
   if (needsSecret(config) && isLocked(dataDir, SERVE_LOCK)) {
     throw new EvError(
@@ -22,9 +26,9 @@ export async function serviceSeal(config: Config, database: Database): Promise<S
       `The “ev serve” that is at work in ${dataDir} seals the secrets of webhooks with a secret that is elsewhere. ${SAME_SECRET}`,
     )
   }
-  const seal = createSeal(readSecret(config, systemRandom), systemRandom)
+  const seal = createSeal(readSecret(config, context.random), context.random)
   if (!(await opensSealed(database, seal))) {
-    process.stderr.write(
+    context.stderr.write(
       `ev: What was sealed before cannot be opened with the secret that is set here. If “ev serve” has another one, it cannot sign what this command made. ${SAME_SECRET}\n`,
     )
   }

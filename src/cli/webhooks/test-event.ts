@@ -1,5 +1,3 @@
-import { systemClock } from '../../base/clock.ts'
-import { systemRandom } from '../../base/random.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentTest } from '../../http/webhooks/delivery/present.ts'
@@ -8,6 +6,7 @@ import type { Webhook } from '../../store/event/webhooks.ts'
 import { wireResolver } from '../../wire.ts'
 import { readAuthority, wirePost } from '../../wire-post.ts'
 import { sendTest, type TestOutcome } from '../../work/deliver/test-event.ts'
+import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
 import { withWebhook } from './chosen.ts'
@@ -17,12 +16,12 @@ import { serviceSeal } from './service-seal.ts'
 export type TestFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 
 /** `ev webhooks test`: gives the code to exit with. */
-export function testCommand(id: string, flags: TestFlags): Promise<number> {
-  const config = readConfig(flags)
-  return withWebhook(config, id, async (database, webhook) => {
-    const outcome = await send(config, database, webhook)
-    if (flags.json) printJson(presentTest(outcome))
-    else process.stdout.write(outcomeText(outcome, webhook))
+export function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {
+  const config = readConfig(context, flags)
+  return withWebhook(context, config, id, async (database, webhook) => {
+    const outcome = await send(context, config, database, webhook)
+    if (flags.json) printJson(context, presentTest(outcome))
+    else context.stdout.write(outcomeText(outcome, webhook))
     return outcome.state === 'delivered' ? 0 : NOT_DELIVERED
   })
 }
@@ -31,12 +30,17 @@ export function testCommand(id: string, flags: TestFlags): Promise<number> {
 const NOT_DELIVERED = 1
 
 /** From this process, so it says what this machine can reach. */
-async function send(config: Config, database: Database, webhook: Webhook): Promise<TestOutcome> {
-  const [clock, random] = [systemClock, systemRandom]
+async function send(
+  context: CliContext,
+  config: Config,
+  database: Database,
+  webhook: Webhook,
+): Promise<TestOutcome> {
+  const [clock, random] = [context.clock, context.random]
   const ca = readAuthority(config)
-  const seal = await serviceSeal(config, database)
-  const { resolver, close } = wireResolver(config, undefined, clock)
-  const post = wirePost(config, { clock, resolver, ca })
+  const seal = await serviceSeal(context, config, database)
+  const { resolver, close } = wireResolver(config, context.doors?.resolver, clock)
+  const post = context.doors?.post ?? wirePost(config, { clock, resolver, ca })
   try {
     const parts = { database, post, seal, clock, random, version: version() }
     return await sendTest(parts, webhook, { sandbox: false })

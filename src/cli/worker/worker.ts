@@ -1,7 +1,6 @@
-import { SECOND, systemClock } from '../../base/clock.ts'
+import { SECOND } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import { calmLog } from '../../base/log.ts'
-import { systemRandom } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Lists, openLists } from '../../engine/lists.ts'
 import { openDatabase } from '../../store/database.ts'
@@ -9,6 +8,7 @@ import { listPlan } from '../../wire.ts'
 import { type WorkerHouse, wireWorker } from '../../wire-work.ts'
 import { baseUrlOfService } from '../cluster/base-url.ts'
 import { compareSecret } from '../cluster/secret.ts'
+import { type CliContext, doorsOf } from '../context.ts'
 import { databaseUrl, isShared, placeName } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { catchPrints, endAfter, endOnFault, untilTold } from '../serve/ending.ts'
@@ -22,57 +22,72 @@ export type WorkerFlags = { readonly [setting: string]: unknown }
 const GRACE_MS = 15 * SECOND
 
 /** `ev worker`: gives the code to exit with. */
-export async function workerCommand(flags: WorkerFlags): Promise<number> {
-  const config = readConfig(flags)
+export async function workerCommand(context: CliContext, flags: WorkerFlags): Promise<number> {
+  const config = readConfig(context, flags)
   if (!isShared(config)) throw notShared(config)
   const lists = openLists(listPlan(config))
-  const log = serveLog(config)
+  const log = serveLog(context, config)
+  const endFaults = endOnFault(context, log)
   try {
-    endOnFault(log)
-    catchPrints(log)
-    await work({ config, lists, flags, log })
+    catchPrints(context, log)
+    await work({ context, config, lists, flags, log })
     return 0
   } finally {
     log.flush()
+    endFaults()
   }
 }
 
 type Parts = {
+  readonly context: CliContext
   readonly config: Config
   readonly lists: Lists
   readonly flags: WorkerFlags
   readonly log: ServeLog
 }
 
-async function work({ config, lists, flags, log }: Parts): Promise<void> {
+async function work({ context, config, lists, flags, log }: Parts): Promise<void> {
   const stopping = new AbortController()
-  const told = untilTold(log, 'what is in hand goes back').then(() => stopping.abort())
-  const baseUrl = await agreeWithService(config, log, stopping.signal)
-  if (baseUrl !== null) {
-    const doors = { clock: systemClock, random: systemRandom, log: calmLog(log, systemClock) }
-    const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
-    // Servers and workers may have one environment, and that of servers may say that they are not to work.
-    const house = await wireWorker({ ...config, work: true }, doors, parts)
-    const endReloads = reloadOnHangup(lists, flags, log)
-    sayStart(log, config, { member: house.member(), baseUrl })
-    await told
-    endReloads()
-    await stop(house, log)
+  const ending = untilTold(context, log, 'what is in hand goes back')
+  const told = ending.told.then(() => stopping.abort())
+  try {
+    await workUntil(told, { context, config, lists, flags, log }, stopping.signal)
+  } finally {
+    ending.dispose()
   }
   log.info('stopped')
 }
 
+async function workUntil(
+  told: Promise<void>,
+  { context, config, lists, flags, log }: Parts,
+  stopping: AbortSignal,
+): Promise<void> {
+  const baseUrl = await agreeWithService(context, config, log, stopping)
+  if (baseUrl === null) return
+  const doors = doorsOf(context, calmLog(log, context.clock))
+  const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
+  // Servers and workers may have one environment, and that of servers may say that they are not to work.
+  const house = await wireWorker({ ...config, work: true }, doors, parts)
+  const endReloads = reloadOnHangup(context, lists, flags, log)
+  sayStart(log, config, { member: house.member(), baseUrl })
+  await told
+  endReloads()
+  await stop(context, house, log)
+}
+
 /** Gives the address of the service, which stands in the events of its jobs; null: told to stop before it was known. */
 async function agreeWithService(
+  context: CliContext,
   config: Config,
   log: ServeLog,
   stopping: AbortSignal,
 ): Promise<string | null> {
-  const database = await openDatabase(databaseUrl(config), systemClock)
+  const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    await compareSecret(database, config)
+    await compareSecret(context, database, config)
     return await baseUrlOfService(database, {
-      ...{ clock: systemClock, log: calmLog(log, systemClock), stopping },
+      ...{ clock: context.clock, log: calmLog(log, context.clock), stopping },
     })
   } finally {
     await database.close()
@@ -90,8 +105,8 @@ function sayStart(
   log.info('at work', { ...is, egresses, concurrency: config.concurrency })
 }
 
-async function stop(house: WorkerHouse, log: ServeLog): Promise<void> {
-  const cancel = endAfter(GRACE_MS, log)
+async function stop(context: CliContext, house: WorkerHouse, log: ServeLog): Promise<void> {
+  const cancel = endAfter(context, GRACE_MS, log)
   house.stopSoon()
   await house.close()
   cancel()

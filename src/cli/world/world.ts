@@ -5,6 +5,7 @@ import { answerLines } from '../../world/line-service.ts'
 import { EXAMPLE_FILE } from '../../world/scenario/example.ts'
 import { readScenario, type Scenario } from '../../world/scenario/scenario.ts'
 import { startWorld, type World } from '../../world/world.ts'
+import { type CliContext, type CliInput, inCwd } from '../context.ts'
 import { farewell, welcome, whereabouts } from './print.ts'
 
 export type WorldFlags = {
@@ -15,24 +16,31 @@ export type WorldFlags = {
 }
 
 /** `ev world`: a mail world that runs until it is stopped. */
-export async function worldCommand(file: string | undefined, flags: WorldFlags): Promise<number> {
+export async function worldCommand(
+  context: CliContext,
+  file: string | undefined,
+  flags: WorldFlags,
+): Promise<number> {
   if (flags.example === true) {
-    process.stdout.write(readFileSync(EXAMPLE_FILE, 'utf8'))
+    context.stdout.write(readFileSync(EXAMPLE_FILE, 'utf8'))
     return 0
   }
+  const say = (text: string) => void context.stdout.write(`${text}\n`)
   const ports = portsOf(flags)
-  const scenario = { ...readScenario(file ?? EXAMPLE_FILE), ...ports }
+  const scenario = {
+    ...readScenario(file === undefined ? EXAMPLE_FILE : inCwd(context, file)),
+    ...ports,
+  }
   const world = await startWorld(scenario)
-  const stopped = untilStopped(flags.json === true ? world : null)
+  const stopped = untilStopped(context, flags.json === true ? world : null)
   if (flags.json === true) say(JSON.stringify(whereabouts(world, scenario)))
   else say(welcome(world, scenario))
-  await stopped
+  await stopped.promise
   say(flags.json === true ? countersToJson(world.counters()) : farewell(world.counters()))
   await world.close()
+  stopped.dispose()
   return 0
 }
-
-const say = (text: string) => process.stdout.write(`${text}\n`)
 
 function portsOf({ smtpPort, dnsPort }: WorldFlags): Pick<Scenario, 'smtpPort' | 'dnsPort'> {
   return {
@@ -48,20 +56,35 @@ function portOf(flag: string, given: string): number {
   throw new EvError('usage', sentence)
 }
 
+type Stopped = { readonly promise: Promise<void>; readonly dispose: () => void }
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
 /** Until a signal comes, or the program ends that gives us commands. */
-async function untilStopped(commanded: World | null): Promise<void> {
-  const signalled = new Promise<void>(resolve => {
-    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
-  })
-  if (commanded === null) return signalled
-  const said = answerLines(commanded, process.stdin, say)
-  await (endsWithInput() ? Promise.race([signalled, said]) : signalled)
-  process.stdin.destroy()
+function untilStopped(context: CliContext, commanded: World | null): Stopped {
+  const { promise: signalled, resolve } = Promise.withResolvers<void>()
+  const hear = () => resolve()
+  for (const signal of SIGNALS) context.signals.once(signal, hear)
+  const dispose = () => {
+    for (const signal of SIGNALS) context.signals.off(signal, hear)
+  }
+  if (commanded === null) return { promise: signalled, dispose }
+  return { promise: endOfCommands(context, commanded, signalled), dispose }
 }
 
-/** Whether somebody holds the other end of stdin: /dev/null ends too, but means nothing by it. */
-function endsWithInput(): boolean {
-  if (process.stdin.isTTY) return true
-  const input = fstatSync(0)
+async function endOfCommands(
+  { stdin, stdout }: CliContext,
+  commanded: World,
+  signalled: Promise<void>,
+): Promise<void> {
+  const said = answerLines(commanded, stdin, line => void stdout.write(`${line}\n`))
+  await (endsWithInput(stdin) ? Promise.race([signalled, said]) : signalled)
+  stdin.destroy()
+}
+
+/** Whether a program holds the other end of stdin: /dev/null ends too, but means nothing by it. */
+function endsWithInput({ isTTY, fd }: CliInput): boolean {
+  if (isTTY === true || fd === undefined) return true
+  const input = fstatSync(fd)
   return input.isFIFO() || input.isSocket()
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { checkedEmail, emailOrNone } from '../../../src/cli/accounts/email.ts'
-import { emptyFolder, runEv } from '../../support/ev-process.ts'
+import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>
   runEv(['accounts', ...args, '--data-dir', 'data'], { home, offline: true })

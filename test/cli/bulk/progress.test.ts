@@ -1,4 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { Writable } from 'node:stream'
+import { expect, test } from 'vitest'
 import { duration, progressLine, stderrProgress } from '../../../src/cli/bulk/progress.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { fakeClock } from '../../support/clock.ts'
@@ -11,15 +12,16 @@ const JOB: Job = {
   ...{ failed: 0, held: 0, credit_period: null },
 }
 
-afterEach(() => {
-  vi.restoreAllMocks()
-})
-
 test('where nobody watches live, progress is one plain line in five seconds', async () => {
   const lines: string[] = []
-  vi.spyOn(process.stderr, 'write').mockImplementation(text => lines.push(String(text)) > 0)
+  const stderr = new Writable({
+    write(text, _, done) {
+      lines.push(String(text))
+      done()
+    },
+  })
   const clock = fakeClock()
-  const progress = stderrProgress(clock, 'at work')
+  const progress = stderrProgress({ stderr, clock }, 'at work')
   for (let done = 0; done <= 110; done++) {
     progress.show({ ...JOB, done })
     await clock.advance(100)

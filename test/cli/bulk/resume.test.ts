@@ -8,6 +8,7 @@ import { openDatabase } from '../../../src/store/database.ts'
 import { cancelJob } from '../../../src/store/job/course.ts'
 import type { Job } from '../../../src/store/job/jobs.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { memoryContext } from '../../support/cli.ts'
 import { tempFolder } from '../../support/database.ts'
 
 const LIST = 'old,new\nx,valid1@x.example\nx,invalid2@x.example\nx,risky3@x.example\n'
@@ -20,7 +21,12 @@ async function stopped(flags: Partial<SourceFlags> = {}) {
   writeFileSync(list, LIST)
   const full = flags.split ? join(folder, 'out.risky.csv') : output
   symlinkSync('/dev/full', full)
-  const run = bulkCommand(list, { ...settings, output, sandbox: true, ...flags })
+  const run = bulkCommand(memoryContext({ home: tempFolder() }).context, list, {
+    ...settings,
+    output,
+    sandbox: true,
+    ...flags,
+  })
   await expect(run).rejects.toThrow(/ENOSPC/)
   rmSync(full)
   return { folder, settings, list, output, job: await onlyJob(settings.dataDir) }
@@ -55,7 +61,9 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     const { folder, settings, job } = await stopped({
       ...{ column: 'new', split: true, only: 'risky,deliverable', format: 'ndjson' },
     })
-    expect(await resumeBulk(job.id, settings)).toBe(0)
+    expect(await resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings)).toBe(
+      0,
+    )
     expect(readdirSync(folder).sort()).toEqual([
       ...['data', 'list.csv', 'out.deliverable.csv', 'out.risky.csv'],
     ])
@@ -68,7 +76,7 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
   test('goes by the options of the newest command, and keeps those', async () => {
     const { folder, settings, list, output, job } = await stopped()
     const flags = { ...settings, sandbox: true, output, only: 'risky', format: 'json' as const }
-    expect(await bulkCommand(list, flags)).toBe(0)
+    expect(await bulkCommand(memoryContext({ home: tempFolder() }).context, list, flags)).toBe(0)
     expect(JSON.parse(readFileSync(join(folder, 'out.csv'), 'utf8'))).toHaveLength(1)
     const now = await onlyJob(settings.dataDir)
     expect(now.id).toBe(job.id)
@@ -78,29 +86,46 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
   test('is not finished with a list that was changed, or is gone', async () => {
     const { settings, list, output, job } = await stopped()
     writeFileSync(list, LIST.replace('valid1', 'valid9'))
-    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({
+    await expect(
+      resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings),
+    ).rejects.toMatchObject({
       code: 'bad_input',
       message: expect.stringMatching(/is not what it was when job_.* began .*Put the earlier file/),
     })
     rmSync(list)
-    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({ code: 'no_input' })
+    await expect(
+      resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings),
+    ).rejects.toMatchObject({ code: 'no_input' })
     expect(existsSync(output)).toBe(false)
     writeFileSync(list, LIST)
-    expect(await resumeBulk(job.id, settings)).toBe(0)
+    expect(await resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings)).toBe(
+      0,
+    )
   })
 
   test('is not taken up again once it is written, cancelled or gone', async () => {
     const { settings, job } = await stopped()
-    expect(await resumeBulk(job.id, settings)).toBe(0)
-    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({
+    expect(await resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings)).toBe(
+      0,
+    )
+    await expect(
+      resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings),
+    ).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringContaining('is finished, and its output is written'),
     })
     const database = await open(settings.dataDir)
     await deleteJob(database, job.id)
     await database.close()
-    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({ code: 'no_input' })
-    await expect(resumeBulk('job_b', { dataDir: '/nowhere', quiet: true })).rejects.toMatchObject({
+    await expect(
+      resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings),
+    ).rejects.toMatchObject({ code: 'no_input' })
+    await expect(
+      resumeBulk(memoryContext({ home: tempFolder() }).context, 'job_b', {
+        dataDir: '/nowhere',
+        quiet: true,
+      }),
+    ).rejects.toMatchObject({
       code: 'no_input',
     })
   })
@@ -112,10 +137,18 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
     await database.db.updateTable('job').set({ state: 'processing', finished_at: null }).execute()
     expect(await cancelJob(database, job.id)).toBe(true)
     await database.close()
-    await expect(resumeBulk(job.id, settings)).rejects.toMatchObject({
+    await expect(
+      resumeBulk(memoryContext({ home: tempFolder() }).context, job.id, settings),
+    ).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringContaining('is cancelled'),
     })
-    expect(await bulkCommand(list, { ...settings, output, sandbox: true })).toBe(0)
+    expect(
+      await bulkCommand(memoryContext({ home: tempFolder() }).context, list, {
+        ...settings,
+        output,
+        sandbox: true,
+      }),
+    ).toBe(0)
   })
 })

@@ -9,7 +9,7 @@ import { type Database, openDatabase, write } from '../../../src/store/database.
 import { createJob, findJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
 import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
-import { emptyFolder, runEv } from '../../support/ev-process.ts'
+import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ID = 'job_0123456789abcdef'
 

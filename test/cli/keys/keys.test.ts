@@ -15,7 +15,7 @@ import { counted } from '../../../src/cli/text/counted.ts'
 import { findKeyByHash } from '../../../src/store/account/keys.ts'
 import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
-import { emptyFolder, runEv } from '../../support/ev-process.ts'
+import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>
   runEv([...args, '--data-dir', 'data'], { home, offline: true })
@@ -43,7 +43,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
     for (const args of [['list'], ['create', '--name', 'CI'], ['revoke', 'key_a']]) {
       const { code, stdout, stderr } = await ev(home, 'keys', ...args)
       expect([code, stdout]).toEqual([66, ''])
-      expect(stderr).toContain('There is no account in data yet. Start “ev serve”')
+      expect(stderr).toContain(`There is no account in ${home}/data yet. Start “ev serve”`)
       expect(stderr).toContain('“ev accounts create --name NAME”')
     }
     expect(readdirSync(join(home, 'data'))).toEqual([])
@@ -174,7 +174,7 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
 describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
   test('makes an account with the plan of the first one, unless told another', async () => {
     const home = emptyFolder()
-    expect((await ev(home, 'accounts')).stdout).toContain('No accounts in data.')
+    expect((await ev(home, 'accounts')).stdout).toContain(`No accounts in ${home}/data.`)
     expect(await read(home, 'accounts', 'create', '--name', 'Shop')).toMatchObject({
       ...{ name: 'Shop', plan: 'enterprise' },
     })
@@ -254,7 +254,7 @@ describe.concurrent('ev backup', { timeout: 60_000 }, () => {
   test('says which file the secrets of webhooks need', async () => {
     const home = await homeWith('Shop')
     writeFileSync(join(home, 'data/secret'), 'x'.repeat(50))
-    expect((await ev(home, 'backup', 'copy')).stdout).toContain('Keep with it data/secret:')
+    expect((await ev(home, 'backup', 'copy')).stdout).toContain(`Keep with it ${home}/data/secret:`)
   })
 
   test('of no database, of a damaged one, and into no folder, says so and leaves nothing', async () => {

@@ -5,7 +5,7 @@ import { createAccount } from '../../../src/store/account/accounts.ts'
 import { openDatabase, write } from '../../../src/store/database.ts'
 import { enterFailure } from '../../../src/store/event/notices.ts'
 import { createWebhook } from '../../../src/store/event/webhooks.ts'
-import { emptyFolder, runEv, startEv } from '../../support/ev-process.ts'
+import { emptyFolder, runEv, startEv } from '../../support/cli.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
 /** A data directory in which a webhook has failed of which nobody was told yet. */
@@ -36,9 +36,9 @@ test('ev serve tells by the mail server that is set', { timeout: 60_000 }, async
     EV_NOTIFY_SMTP: `smtp://127.0.0.1:${port}`,
     ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com' },
   }
-  const { child, ended } = startEv(ARGS, { home, environment })
+  const { signal, ended } = startEv(ARGS, { home, environment })
   await vi.waitFor(() => expect(taken).toHaveLength(1), { timeout: 30_000 })
-  child.kill('SIGTERM')
+  signal('SIGTERM')
   const { code, stderr } = await ended
   expect([code, taken.length]).toEqual([0, 1])
   expect(taken[0]).toMatchObject({ from: 'ev@example.com', to: ['ops@example.com'] })
@@ -47,9 +47,9 @@ test('ev serve tells by the mail server that is set', { timeout: 60_000 }, async
 })
 
 test('ev serve tells by its log where no mail server is set', { timeout: 60_000 }, async () => {
-  const { child, ended, printed } = startEv(ARGS, { home: await homeInTrouble() })
+  const { signal, ended, printed } = startEv(ARGS, { home: await homeInTrouble() })
   await printed(SUBJECT, 'stderr')
-  child.kill('SIGTERM')
+  signal('SIGTERM')
   const { code, stderr } = await ended
   expect(code).toBe(0)
   const lines = stderr.split('\n').filter(line => line.includes(SUBJECT))
@@ -71,10 +71,10 @@ test('a mail server out of reach is told of without its password, and ends nothi
     EV_NOTIFY_SMTP: `smtp://ann:s3cret@127.0.0.1:${port}`,
     ...{ EV_NOTIFY_FROM: 'ev@example.com', EV_NOTIFY_TO: 'ops@example.com', EV_LOG: 'debug' },
   }
-  const { child, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
+  const { signal, ended, printed } = startEv([...ARGS, '--debug'], { home, environment })
   await printed('a notice about a webhook could not be sent: it is tried again', 'stderr')
   await printed('All paths:', 'stderr')
-  child.kill('SIGTERM')
+  signal('SIGTERM')
   const { code, stderr } = await ended
   expect(code).toBe(0)
   expect(stderr).toContain(`The mail server 127.0.0.1:${port} did not take it`)

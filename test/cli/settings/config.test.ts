@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fileKey } from '../../../src/config/config.ts'
 import { SETTINGS } from '../../../src/config/settings.ts'
-import { emptyFolder, runEv } from '../../support/ev-process.ts'
+import { emptyFolder, runEv } from '../../support/cli.ts'
 
 type Options = { file?: unknown; environment?: Record<string, string> }
 

@@ -75,7 +75,7 @@ describe.concurrent('ev webhooks deliveries', { timeout: 60_000 }, () => {
     const home = await homeWithLog()
     const log = async () => (await ev(home, 'webhooks', 'deliveries', 'wh_a')).stdout
     await ev(home, 'webhooks', 'retry', 'dlv_bad')
-    expect(await log()).toContain('No “ev serve” is at work in data: what waits is sent by')
+    expect(await log()).toContain(`No “ev serve” is at work in ${home}/data: what waits is sent by`)
     const lock = lockJob(`${home}/data`, SERVE_LOCK)
     expect(await log()).not.toContain('No “ev serve”')
     lock?.release()
@@ -147,7 +147,10 @@ describe.concurrent('ev webhooks retry', { timeout: 60_000 }, () => {
   test('begins anew with one delivery, by its ID alone', async () => {
     const home = await homeWithLog()
     const { code, stdout } = await ev(home, 'webhooks', 'retry', 'dlv_bad')
-    expect([code, stdout]).toEqual([0, expect.stringContaining('no “ev serve” is at work in data')])
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining(`no “ev serve” is at work in ${home}/data`),
+    ])
     const anew = { state: 'pending', trigger: 'manual', attempt: 0, expires_at: null }
     expect(await rowIn(home, 'dlv_bad')).toMatchObject(anew)
     expect(await rowIn(home, 'dlv_old')).toMatchObject({ state: 'failed' })

@@ -10,11 +10,15 @@ import { addressJudge } from '../../../src/smtp/public-address.ts'
 import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts'
 import { httpsPost } from '../../../src/work/post/https-post.ts'
 import type { Post } from '../../../src/work/post/post.ts'
+import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
-import { emptyFolder, type Running, runEv, startEv } from '../../support/ev-process.ts'
 import { zone } from '../../support/zone.ts'
 
-type Listener = Running & { readonly url: string; readonly caFile: string; readonly told: string }
+type Listener = RunningCli & {
+  readonly url: string
+  readonly caFile: string
+  readonly told: string
+}
 
 const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
 
@@ -25,11 +29,8 @@ async function listenerIn(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Listener> {
   const running = startEv([...LISTEN, '0', ...args], { home, environment })
-  let told = ''
-  running.child.stderr?.on('data', (text: string) => {
-    told += text
-  })
   await running.printed('\n\n', 'stderr')
+  const told = running.stderr
   const url = /https:\/\/[^/]+\//.exec(told)?.[0] ?? ''
   return { ...running, url, told, caFile: /--webhook-ca-file (\S+)/.exec(told)?.[1] ?? '' }
 }
@@ -71,7 +72,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     ])
     const receipt = await postTo(listener).send(letterTo(listener, await secretIn(home)))
     expect(receipt).toMatchObject({ fault: null, answer: { status: 200 } })
-    listener.child.kill('SIGINT')
+    listener.signal('SIGINT')
     const { code, stdout } = await listener.ended
     expect(stdout).toMatch(
       /^\d\d:\d\d:\d\d {2}batch\.completed {2}evt_one {2}sandbox {2}both signatures hold\n/,
@@ -94,7 +95,7 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     for (const letter of [good, rotated, foreign]) {
       expect(await post.send(letter)).toMatchObject({ answer: { status: 503 } })
     }
-    listener.child.kill('SIGTERM')
+    listener.signal('SIGTERM')
     const { code, stdout } = await listener.ended
     const lines = stdout
       .trim()
@@ -141,26 +142,10 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     const listener = await listenerIn(home, command, secrets)
     expect(listener.told).not.toContain('whsec_')
     await postTo(listener).send(letterTo(listener, 'whsec_dHdv'))
-    listener.child.kill('SIGTERM')
+    listener.signal('SIGTERM')
     expect(JSON.parse((await listener.ended).stdout)).toMatchObject({ fault: null })
     const { code, stderr } = await runEv([...LISTEN, '0', '--no-register'], { home })
     expect([code, stderr]).toEqual([64, expect.stringContaining('EV_WEBHOOK_SECRET=whsec_…')])
-  })
-
-  test('removes what a listener at the same place left that was killed, and nothing else', async () => {
-    const home = await homeWith('acc_a')
-    const killed = await listenerIn(home)
-    const other = await listenerIn(home)
-    killed.child.kill('SIGKILL')
-    await killed.ended
-    const [left, kept] = await webhooksIn(home)
-    const { port } = new URL(killed.url)
-    const next = await listenerIn(home, ['--port', port])
-    expect(next.url).toBe(killed.url)
-    const now = await webhooksIn(home)
-    expect(now.map(({ url }) => url).sort()).toEqual([killed.url, other.url].sort())
-    expect(now.map(({ id }) => id)).toContain(kept?.id)
-    expect(now.map(({ id }) => id)).not.toContain(left?.id)
   })
 
   test('takes no more than is an event, and only what is posted', async () => {
@@ -173,17 +158,8 @@ describe('ev webhooks listen', { timeout: 60_000 }, () => {
     expect(long.answer?.status ?? 413).toBe(413)
     const whole = await post.send({ ...letterTo(listener, 'whsec_b25l'), body: body.slice(1) })
     expect(whole.answer?.status).toBe(200)
-    listener.child.kill('SIGTERM')
+    listener.signal('SIGTERM')
     expect((await listener.ended).stdout.trim().split('\n')).toHaveLength(1)
-  })
-
-  test('removes its webhook too when nobody reads any more what it shows', async () => {
-    const home = await homeWith('acc_a')
-    const listener = await listenerIn(home)
-    listener.child.stdout?.destroy()
-    await postTo(listener).send(letterTo(listener, await secretIn(home)))
-    expect(await listener.ended).toMatchObject({ code: 74, signal: null })
-    expect(await webhooksIn(home)).toEqual([])
   })
 
   test('makes no webhook where it cannot listen', async () => {

@@ -8,8 +8,8 @@ import { verifyWebhook } from '../../../src/client/hook/signature.ts'
 import { WEBHOOKS_MAX } from '../../../src/hook/endpoint.ts'
 import { findWebhook, type Webhook } from '../../../src/store/event/webhooks.ts'
 import { lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
+import { emptyFolder, runEv } from '../../support/cli.ts'
 import { ev, HERE, homeWith, inDatabase, read } from '../../support/cli-webhooks.ts'
-import { emptyFolder, runEv } from '../../support/ev-process.ts'
 import { type Receiver, startReceiver } from '../../support/http-receiver.ts'
 import { addWebhook } from '../../support/webhook-rows.ts'
 
@@ -31,7 +31,7 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     for (const args of [['webhooks'], CREATE, ['webhooks', 'test', 'wh_a']]) {
       const { code, stdout, stderr } = await ev(home, ...args)
       expect([code, stdout]).toEqual([66, ''])
-      expect(stderr).toContain('There is no account in data yet.')
+      expect(stderr).toContain(`There is no account in ${home}/data yet.`)
     }
     expect(readdirSync(join(home, 'data'))).toEqual([])
   })
@@ -169,7 +169,9 @@ describe.concurrent('ev webhooks', { timeout: 60_000 }, () => {
     for (const args of [CREATE, ['webhooks', 'listen', '--port', '0']]) {
       const { code, stdout, stderr } = await runEv([...args, '--data-dir', 'data'], { home })
       expect([code, stdout]).toEqual([78, ''])
-      expect(stderr).toContain('“ev serve” that is at work in data seals the secrets of webhooks')
+      expect(stderr).toContain(
+        `“ev serve” that is at work in ${home}/data seals the secrets of webhooks`,
+      )
       expect(stderr).toContain(
         'Give the same here, with EV_SECRET, EV_SECRET_FILE or --secret-file',
       )
@@ -276,6 +278,9 @@ describe('ev webhooks test', { timeout: 60_000 }, () => {
     const { home, id } = await webhookHere()
     writeFileSync(join(home, 'ca.pem'), 'no certificate')
     const { code, stderr } = await to(home, 'webhooks', 'test', id)
-    expect([code, stderr]).toEqual([78, expect.stringContaining('cannot be read from ca.pem')])
+    expect([code, stderr]).toEqual([
+      78,
+      expect.stringContaining(`cannot be read from ${home}/ca.pem`),
+    ])
   })
 })

@@ -23,7 +23,10 @@ async function filled(at: Cluster): Promise<{ dataDir: string; secret: string }>
   const account = { id: 'acc_a', name: 'Shop', plan: 'free', now: systemClock.now() }
   await write(file, trx => createAccount(trx, account))
   const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
-  await enterWebhook(file, createSeal(secret, systemRandom), { ...wish, accountId: 'acc_a' })
+  await enterWebhook({ random: systemRandom }, file, createSeal(secret, systemRandom), {
+    ...wish,
+    accountId: 'acc_a',
+  })
   await file.close()
   return { dataDir, secret }
 }

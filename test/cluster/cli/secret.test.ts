@@ -23,7 +23,7 @@ const [OURS, OTHER] = ['a'.repeat(32), 'b'.repeat(32)]
 /** A service began with our secret, some time ago, and is at work no more. */
 async function begun(): Promise<Database> {
   const database = await tempDatabase()
-  await agreeOnSecret(database, place(OURS), silentLog)
+  await agreeOnSecret({ random: systemRandom }, database, place(OURS), silentLog)
   await settleOn(database, 'secret-begun-at', '0')
   return database
 }
@@ -33,20 +33,24 @@ const heldIn = (database: Database) => agreedOn(database, 'secret-mark')
 test('the secret of the first service holds, also where it makes one in its data directory', async () => {
   const database = await tempDatabase()
   const first = place()
-  await agreeOnSecret(database, first, silentLog)
+  await agreeOnSecret({ random: systemRandom }, database, first, silentLog)
   expect(existsSync(join(first.dataDir, 'secret'))).toBe(true)
-  await agreeOnSecret(database, first, silentLog)
-  await expect(agreeOnSecret(database, place(OTHER), silentLog)).rejects.toThrow(
-    expect.objectContaining({ code: 'bad_config' }),
+  await agreeOnSecret({ random: systemRandom }, database, first, silentLog)
+  await expect(
+    agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog),
+  ).rejects.toThrow(expect.objectContaining({ code: 'bad_config' }))
+  await compareSecret({ random: systemRandom }, database, first)
+  await expect(compareSecret({ random: systemRandom }, database, place(OTHER))).rejects.toThrow(
+    /^The secret in EV_SECRET/,
   )
-  await compareSecret(database, first)
-  await expect(compareSecret(database, place(OTHER))).rejects.toThrow(/^The secret in EV_SECRET/)
 })
 
 test('of services that begin at once with different secrets one begins', async () => {
   const database = await tempDatabase()
   const all = await Promise.allSettled(
-    Array.from({ length: 5 }, () => agreeOnSecret(database, place(), silentLog)),
+    Array.from({ length: 5 }, () =>
+      agreeOnSecret({ random: systemRandom }, database, place(), silentLog),
+    ),
   )
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
 })
@@ -55,23 +59,25 @@ test('whoever has none makes none where one holds; a worker does without', async
   const database = await begun()
   await settleOn(database, 'secret-begun-at', `${Number.MAX_SAFE_INTEGER}`)
   const without = place()
-  await expect(agreeOnSecret(database, without, silentLog)).rejects.toThrow(
-    /^The database belongs to a service whose secret is not here/,
-  )
-  await compareSecret(database, without)
+  await expect(
+    agreeOnSecret({ random: systemRandom }, database, without, silentLog),
+  ).rejects.toThrow(/^The database belongs to a service whose secret is not here/)
+  await compareSecret({ random: systemRandom }, database, without)
   expect(existsSync(join(without.dataDir, 'secret'))).toBe(false)
   writeFileSync(join(without.dataDir, 'secret'), OTHER)
-  await expect(compareSecret(database, without)).rejects.toThrow(
+  await expect(compareSecret({ random: systemRandom }, database, without)).rejects.toThrow(
     /^The secret in the data directory/,
   )
 })
 
 test('one that nobody needs any more is replaced by a service, and by no other command', async () => {
   const database = await begun()
-  await expect(agreeOnSecret(database, place(OTHER), null)).rejects.toThrow(/is not that of/)
+  await expect(
+    agreeOnSecret({ random: systemRandom }, database, place(OTHER), null),
+  ).rejects.toThrow(/is not that of/)
   const lines: string[] = []
   const log: Log = { ...silentLog, warn: message => void lines.push(message) }
-  await agreeOnSecret(database, place(OTHER), log)
+  await agreeOnSecret({ random: systemRandom }, database, place(OTHER), log)
   expect(await heldIn(database)).toBe(markOf(OTHER))
   expect(lines).toMatchObject([expect.stringContaining('is another than before')])
 })
@@ -79,7 +85,9 @@ test('one that nobody needs any more is replaced by a service, and by no other c
 test('of services that replace one at once one does', async () => {
   const database = await begun()
   const all = await Promise.allSettled(
-    Array.from({ length: 5 }, () => agreeOnSecret(database, place(), silentLog)),
+    Array.from({ length: 5 }, () =>
+      agreeOnSecret({ random: systemRandom }, database, place(), silentLog),
+    ),
   )
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
 })
@@ -87,7 +95,9 @@ test('of services that replace one at once one does', async () => {
 test('one that a webhook needs, or somebody at work, or who has just begun, is not replaced', async () => {
   const database = await begun()
   const refused = () =>
-    expect(agreeOnSecret(database, place(OTHER), silentLog)).rejects.toThrow(/is not that of/)
+    expect(
+      agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog),
+    ).rejects.toThrow(/is not that of/)
 
   const member = { role: 'serve' as const, name: 'a', version: '1', egresses: [] }
   await joinCluster(database, { ...member, id: 'mem_a' })
@@ -99,7 +109,10 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   await write(database, trx => createAccount(trx, account))
   const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
   const seal = createSeal(OURS, systemRandom)
-  const { webhook } = await enterWebhook(database, seal, { ...wish, accountId: 'acc_a' })
+  const { webhook } = await enterWebhook({ random: systemRandom }, database, seal, {
+    ...wish,
+    accountId: 'acc_a',
+  })
   await refused()
   await database.db.deleteFrom('webhook').where('id', '=', webhook.id).execute()
 
@@ -107,6 +120,6 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   await settleOn(database, 'secret-begun-at', `${at - MINUTE / 2}`)
   await refused()
   await settleOn(database, 'secret-begun-at', `${at - 2 * MINUTE}`)
-  await agreeOnSecret(database, place(OTHER), silentLog)
+  await agreeOnSecret({ random: systemRandom }, database, place(OTHER), silentLog)
   expect(await heldIn(database)).toBe(markOf(OTHER))
 })

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { EvError, messageOf } from '../../../base/error.ts'
 import { detectDialect, type ListDialect } from '../../../job/csv.ts'
 import { readHead } from '../../../job/list-head.ts'
+import type { CliContext } from '../../context.ts'
 
 /** A list on disk, read twice: for its addresses, and again when its rows are written with their results. */
 export type ListFile = {
@@ -29,11 +30,12 @@ export type ListFileOptions = {
 
 /** Opens a list; what comes from stdin or a pipe is kept in the data directory, as it is needed twice. */
 export async function openList(
+  context: Pick<CliContext, 'stdin'>,
   given: string,
   dataDir: string,
   options: ListFileOptions,
 ): Promise<ListFile> {
-  const stream = streamOf(given)
+  const stream = streamOf(context, given)
   const path = stream === null ? resolve(given) : await keepStream(given, stream, dataDir)
   const kept = options.kept ?? stream !== null
   try {
@@ -53,8 +55,8 @@ export async function openList(
 }
 
 /** What can be read only once: stdin, or a pipe by its name, as in `ev bulk <(zcat list.gz)`. Null for a file. */
-function streamOf(given: string): Readable | null {
-  if (given === '-') return process.stdin
+function streamOf(context: Pick<CliContext, 'stdin'>, given: string): Readable | null {
+  if (given === '-') return context.stdin
   if (given === '') throw new EvError('usage', 'The list has no name. Name a file, or - for stdin.')
   const status = statSync(given, { throwIfNoEntry: false })
   if (status === undefined || status.isFile()) return null

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { breathe } from '../../../base/clock.ts'
 import { EvError } from '../../../base/error.ts'
-import { systemRandom } from '../../../base/random.ts'
 import { cleanText } from '../../../base/text.ts'
 import type { Config } from '../../../config/settings.ts'
 import { readList } from '../../../job/csv.ts'
@@ -11,6 +10,7 @@ import { createJob, findJob, type Job, setSource, unfinishedJob } from '../../..
 import { addItems, type NewItem, queueJob } from '../../../store/job/loading.ts'
 import { deleteJob } from '../../../store/job/removal.ts'
 import type { JobState } from '../../../store/schema.ts'
+import type { CliContext } from '../../context.ts'
 import { openLists } from '../../database.ts'
 import { counted } from '../../text/counted.ts'
 import type { ListFile } from './file.ts'
@@ -37,7 +37,11 @@ type Taking = {
 }
 
 /** The unfinished job of this list, else a new one, made of its rows. */
-export async function takeJob(database: Database, taking: Taking): Promise<Job> {
+export async function takeJob(
+  context: CliContext,
+  database: Database,
+  taking: Taking,
+): Promise<Job> {
   const { sourceKey, list, flags, resumed, say } = taking
   if (resumed !== null && resumed.source_key !== sourceKey) throw changed(resumed, list)
   const source = JSON.stringify(toSource(list, flags))
@@ -54,7 +58,7 @@ export async function takeJob(database: Database, taking: Taking): Promise<Job> 
     }
     await deleteJob(database, earlier.id)
   }
-  const id = `job_${systemRandom.token(16)}`
+  const id = `job_${context.random.token(16)}`
   await createJob(database, { id, sourceKey, source })
   await load(database, id, list)
   const job = await queueJob(database, id)
@@ -65,8 +69,8 @@ export async function takeJob(database: Database, taking: Taking): Promise<Job> 
 }
 
 /** A job that can be gone on with, by its id. */
-export async function stoppedJob(config: Config, jobId: string): Promise<Job> {
-  const database = await openLists(config)
+export async function stoppedJob(context: CliContext, config: Config, jobId: string): Promise<Job> {
+  const database = await openLists(context, config)
   try {
     const job = database === null ? null : await findJob(database, jobId)
     if (job === null) {

@@ -3,6 +3,7 @@ import { type ListRow, readList } from '../../../job/csv.ts'
 import type { Database } from '../../../store/database.ts'
 import { resultPage } from '../../../store/job/results.ts'
 import { type Class, classOf, type Result } from '../../../verdict/verdict.ts'
+import type { CliContext } from '../../context.ts'
 import type { ListFile } from '../list/file.ts'
 import type { OutputFile } from './plan.ts'
 import type { RowText } from './row-text.ts'
@@ -26,6 +27,7 @@ export type OutputOptions = {
  * class. The files appear whole under their names, all of them, or not at all.
  */
 export async function writeOutput(
+  context: Pick<CliContext, 'stdout'>,
   files: readonly OutputFile[],
   list: ListFile,
   source: Source,
@@ -34,7 +36,7 @@ export async function writeOutput(
   const { text } = options
   const pens: Pen[] = []
   try {
-    for (const file of files) pens.push(new Pen(file, await openSink(file.path), text))
+    for (const file of files) pens.push(new Pen(file, await openSink(context, file.path), text))
     await writeRows(pens, list, source, options)
     for (const pen of pens) await pen.close()
     await publishAll(pens.map(pen => pen.sink))

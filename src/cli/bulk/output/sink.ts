@@ -2,6 +2,7 @@ import { existsSync, realpathSync, renameSync, statSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { EvError, messageOf } from '../../../base/error.ts'
+import type { CliContext, CliOutput } from '../../context.ts'
 
 /** Where rows go. What goes to a file has another name there until it is published. */
 export type OutputSink = {
@@ -16,8 +17,11 @@ export type OutputSink = {
 }
 
 /** Opens an output; `-` is stdout. */
-export async function openSink(output: string): Promise<OutputSink> {
-  if (output === '-') return STDOUT
+export async function openSink(
+  context: Pick<CliContext, 'stdout'>,
+  output: string,
+): Promise<OutputSink> {
+  if (output === '-') return streamSink(context.stdout)
   const { path, isFile } = placeOf(output)
   return isFile ? fileSink(output, path) : deviceSink(output, path)
 }
@@ -30,15 +34,15 @@ export async function publishAll(sinks: readonly OutputSink[]): Promise<void> {
   for (const folder of folders) if (folder !== null) await makeDurable(folder)
 }
 
-const STDOUT: OutputSink = {
+const streamSink = (stdout: CliOutput): OutputSink => ({
   write: text =>
     new Promise((resolve, reject) => {
-      process.stdout.write(text, error => (error ? reject(error) : resolve()))
+      stdout.write(text, error => (error ? reject(error) : resolve()))
     }),
   close: async () => {},
   publish: () => null,
   discard: async () => {},
-}
+})
 
 async function fileSink(output: string, path: string): Promise<OutputSink> {
   const partial = partialOf(path)

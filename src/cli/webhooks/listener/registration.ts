@@ -1,10 +1,10 @@
-import { systemClock } from '../../../base/clock.ts'
 import type { Config } from '../../../config/settings.ts'
 import { EVENT_KINDS } from '../../../hook/event.ts'
 import type { Account } from '../../../store/account/accounts.ts'
 import { type Database, write } from '../../../store/database.ts'
 import { deleteWebhook, listWebhooks } from '../../../store/event/webhooks.ts'
 import { chosenAccount, withAccounts } from '../../accounts/chosen.ts'
+import type { CliContext } from '../../context.ts'
 import { enterWebhook } from '../enter.ts'
 import { serviceSeal } from '../service-seal.ts'
 
@@ -17,14 +17,15 @@ export type Registration = {
 
 /** Makes a webhook for all events of the account; those go that an earlier listener at this URL left, which was killed. */
 export function register(
+  context: CliContext,
   config: Config,
   { url, account }: { url: string; account: string | undefined },
 ): Promise<Registration> {
-  return withAccounts(config, async (database, accounts) => {
+  return withAccounts(context, config, async (database, accounts) => {
     const chosen = chosenAccount(accounts, account)
-    await clear(database, chosen.id, url)
-    const seal = await serviceSeal(config, database)
-    const { webhook, secret } = await enterWebhook(database, seal, {
+    await clear(context, database, chosen.id, url)
+    const seal = await serviceSeal(context, config, database)
+    const { webhook, secret } = await enterWebhook(context, database, seal, {
       ...{ accountId: chosen.id, url, description: DESCRIPTION },
       ...{ events: [...EVENT_KINDS], active: true },
     })
@@ -34,23 +35,29 @@ export function register(
 
 /** Removes it; somebody else may have done so before. */
 export function unregister(
+  context: CliContext,
   config: Config,
   { id, account }: Pick<Registration, 'id' | 'account'>,
 ): Promise<void> {
-  return withAccounts(config, async database => {
-    await remove(database, account.id, id)
+  return withAccounts(context, config, async database => {
+    await remove(context, database, account.id, id)
   })
 }
 
 /** By it an own webhook is known again. */
 const DESCRIPTION = 'Made by ev webhooks listen, which removes it'
 
-async function clear(database: Database, accountId: string, url: string): Promise<void> {
+async function clear(
+  context: CliContext,
+  database: Database,
+  accountId: string,
+  url: string,
+): Promise<void> {
   const left = (await listWebhooks(database, accountId)).filter(
     webhook => webhook.url === url && webhook.description === DESCRIPTION,
   )
-  for (const { id } of left) await remove(database, accountId, id)
+  for (const { id } of left) await remove(context, database, accountId, id)
 }
 
-const remove = (database: Database, accountId: string, id: string) =>
-  write(database, trx => deleteWebhook(trx, accountId, id, systemClock.now()))
+const remove = (context: CliContext, database: Database, accountId: string, id: string) =>
+  write(database, trx => deleteWebhook(trx, accountId, id, context.clock.now()))

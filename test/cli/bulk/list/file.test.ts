@@ -13,7 +13,7 @@ test.runIf(hasPipes)('a pipe that is given by its name is kept, as stdin is', as
   const pipe = join(folder, 'pipe')
   spawnSync('mkfifo', [pipe])
   const written = writeFile(pipe, 'email\nann@good.test\n')
-  const list = await openList(pipe, folder, {})
+  const list = await openList(process, pipe, folder, {})
   await written
   expect(list).toMatchObject({ kept: true, dialect: { columnName: 'email' } })
   expect(readdirSync(join(folder, 'stdin'))).toHaveLength(1)
@@ -23,10 +23,10 @@ test.runIf(hasPipes)('a pipe that is given by its name is kept, as stdin is', as
 })
 
 test('a list has a name', async () => {
-  await expect(openList('', tempFolder(), {})).rejects.toMatchObject({ code: 'usage' })
+  await expect(openList(process, '', tempFolder(), {})).rejects.toMatchObject({ code: 'usage' })
 })
 
 test('a folder is no list', async () => {
   const folder = tempFolder()
-  await expect(openList(folder, folder, {})).rejects.toThrow(/is a folder, not a list/)
+  await expect(openList(process, folder, folder, {})).rejects.toThrow(/is a folder, not a list/)
 })

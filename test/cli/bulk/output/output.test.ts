@@ -159,7 +159,7 @@ async function decided(
 ): Promise<ListFile> {
   const file = join(folder, 'list.csv')
   writeFileSync(file, text)
-  const list = await openList(file, folder, { column: 'email', header: true })
+  const list = await openList(process, file, folder, { column: 'email', header: true })
   const texts: string[] = []
   for await (const batch of readList(list.bytes(), list.dialect)) {
     texts.push(...batch.map(row => toEntry(row.text).text))
@@ -186,7 +186,7 @@ function writeAs(
 ) {
   const { jobId } = list as ListFile & { jobId: string }
   const text = rowText(format, list.dialect, { raw: false })
-  return writeOutput(planOutput(flags), list, { database, jobId }, { text, ...more })
+  return writeOutput(process, planOutput(flags), list, { database, jobId }, { text, ...more })
 }
 
 const content = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8')

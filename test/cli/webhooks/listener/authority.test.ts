@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { DAY } from '../../../../src/base/clock.ts'
 import { systemRandom as random } from '../../../../src/base/random.ts'
 import { certificateFor, keptAuthority } from '../../../../src/cli/webhooks/listener/authority.ts'
-import { emptyFolder } from '../../../support/ev-process.ts'
+import { emptyFolder } from '../../../support/cli.ts'
 
 const NOW = Date.parse('2026-03-21T10:30:00Z')
 

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
+import { memoryContext } from '../support/cli.ts'
 import { EV, emptyFolder, runEv } from '../support/ev-process.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -44,7 +46,9 @@ function folderWithFiles(): string {
 
 describe('bash', () => {
   test('offers the commands, those below a command, and those that help explains', () => {
-    const commands = program().commands.map(command => command.name())
+    const commands = program(memoryContext({ home: tmpdir() }).context, () => {}).commands.map(
+      command => command.name(),
+    )
     expect(commands.length).toBeGreaterThan(5)
     expect(offered(['ev', ''])).toEqual([...commands, 'help'])
     expect(offered(['ev', 'pu'])).toEqual(['purge'])
@@ -105,7 +109,7 @@ describe('bash', () => {
 
 describe('every shell', () => {
   test.each(SHELLS)('%s is told of each command and each option', shell => {
-    for (const command of program().commands) {
+    for (const command of program(memoryContext({ home: tmpdir() }).context, () => {}).commands) {
       expect(scripts[shell]).toContain(command.name())
       for (const { long } of command.options.filter(option => !option.hidden)) {
         expect(scripts[shell]).toContain(shell === 'fish' ? ` -l ${long?.slice(2)} ` : long)

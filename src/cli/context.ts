@@ -1,0 +1,90 @@
+import { isAbsolute, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Random } from '../base/random.ts'
+import type { Doors } from '../wire.ts'
+
+/** A stream that input is read from: `process.stdin` in production. */
+export type CliInput = Readable & {
+  readonly isTTY?: boolean | undefined
+  /** File descriptor; none: the stream is in memory. */
+  readonly fd?: number | undefined
+}
+
+/** A stream that output is written to: `process.stdout` or `process.stderr` in production. */
+export type CliOutput = Writable & {
+  readonly isTTY?: boolean | undefined
+  /** Width of the terminal, in characters. */
+  readonly columns?: number | undefined
+  /** File descriptor; none: the stream is in memory. */
+  readonly fd?: number | undefined
+}
+
+export type CliSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+export type CliFault = 'uncaughtException' | 'unhandledRejection'
+
+/** Signals and faults of the process: `process` in production, an EventEmitter in tests. */
+export interface CliSignals {
+  on(signal: CliSignal, listener: (signal: NodeJS.Signals) => void): unknown
+  on(fault: CliFault, listener: (error: unknown) => void): unknown
+  once(signal: CliSignal, listener: (signal: NodeJS.Signals) => void): unknown
+  off(signal: CliSignal, listener: (signal: NodeJS.Signals) => void): unknown
+  off(fault: CliFault, listener: (error: unknown) => void): unknown
+  /** Sends a signal to this process. */
+  raise(signal: CliSignal): void
+}
+
+/** The terminal that the process was started in. */
+export interface CliTerminal {
+  /** Whether stdin, stdout or stderr is a terminal. */
+  isAttached(): boolean
+  /** Whether the process still has a controlling terminal. */
+  isOpen(): boolean
+}
+
+export type CliConsole = Pick<Console, 'log' | 'info' | 'debug' | 'warn' | 'error'>
+
+/** All that the command line takes from the process that it runs in. */
+export interface CliContext {
+  readonly stdin: CliInput
+  readonly stdout: CliOutput
+  readonly stderr: CliOutput
+  readonly env: Readonly<Record<string, string | undefined>>
+  /**
+   * Folder that relative paths start from. `.` is the current folder of the process: paths then
+   * stay as they were given, and so do messages that name them.
+   */
+  readonly cwd: string
+  readonly signals: CliSignals
+  readonly terminal: CliTerminal
+  /** Where libraries print; `ev serve` and `ev worker` replace its methods by their log. */
+  readonly console: CliConsole
+  readonly clock: Clock
+  readonly random: Random
+  /** What replaces DNS, connections and the rest of the network in tests. */
+  readonly doors?: Partial<Pick<Doors, 'resolver' | 'dial' | 'post' | 'notify'>>
+  /** Ends the process at once. */
+  exit(code: number): never
+  /** Whether a process with that ID is running. */
+  isRunning(pid: number): boolean
+}
+
+/** Sets the code that `run` returns. */
+export type EndWith = (code: number) => void
+
+/** A path that can be opened, from one that may be relative to `cwd`. */
+export function inCwd({ cwd }: Pick<CliContext, 'cwd'>, path: string): string {
+  return cwd === '.' || isAbsolute(path) ? path : resolveIn(cwd, path)
+}
+
+/** A slash at the end says that a folder is meant; `resolve` would take it away. */
+function resolveIn(cwd: string, path: string): string {
+  return path.endsWith('/') ? `${resolve(cwd, path)}/` : resolve(cwd, path)
+}
+
+/** What an engine takes from the context. */
+export const doorsOf = ({ clock, random, doors }: CliContext, log: Log): Doors => ({
+  ...{ clock, random, log },
+  ...doors,
+})

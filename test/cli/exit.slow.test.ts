@@ -1,0 +1,75 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, openSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { EV, type EvOptions, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
+
+// Every exit code of the two commands that work, each by a run. What else ends with a code is beside its command.
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({
+    domains: Object.fromEntries(
+      ['good', 'open', 'dead', 'silent', 'mute'].map(name => [
+        `${name}.test`,
+        { mx: [[10, `mx.${name}.test`]] as const },
+      ]),
+    ),
+    hosts: {
+      'mx.good.test': { temper: 'polite' },
+      'mx.open.test': { temper: 'catch-all' },
+      'mx.dead.test': { temper: 'dead' },
+      'mx.silent.test': { temper: 'silent' },
+      'mx.mute.test': { temper: 'silent' },
+    },
+  })
+})
+afterAll(() => world.close())
+
+const hasFull = existsSync('/dev/full')
+
+/** Runs ev towards the world, in a folder with a list, and one without addresses. */
+async function run(args: readonly string[], options: Partial<EvOptions> = {}): Promise<Ran> {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), 'email\nuser1@good.test\nuser2@dead.test\n')
+  writeFileSync(join(home, 'plain.csv'), 'a,b\n1,2\n')
+  return runEv([...args, ...towards(world)], {
+    home,
+    ...options,
+    environment: { EV_DATA_DIR: 'data', ...options.environment },
+  })
+}
+
+/** The exit code behind a pipe whose reader leaves at once. */
+function intoClosedPipe(args: string): string {
+  const home = emptyFolder()
+  writeFileSync(
+    join(home, 'list.csv'),
+    Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`).join('\n'),
+  )
+  const script = `"$0" "$1" ${args} --sandbox | head -1 >/dev/null; echo "\${PIPESTATUS[0]}"`
+  const { stdout } = spawnSync('bash', ['-c', script, process.execPath, EV], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, EV_DATA_DIR: 'data' },
+    encoding: 'utf8',
+  })
+  return stdout.trim()
+}
+
+describe.concurrent('ev verify', { timeout: 60_000 }, () => {
+  test.runIf(hasFull)('ends with 73 when its output cannot be written', async () => {
+    const ran = await run(['verify', 'user1@good.test'], { stdout: openSync('/dev/full', 'w') })
+    expect(ran.code, ran.stderr).toBe(73)
+  })
+
+  test('ends with 74 when its reader leaves', () => {
+    expect(intoClosedPipe('verify --ndjson - <list.csv')).toBe('74')
+  })
+})
+
+describe.concurrent('ev bulk', { timeout: 60_000 }, () => {
+  test('ends with 74 when its reader leaves', () => {
+    expect(intoClosedPipe('bulk list.csv -o - --quiet')).toBe('74')
+  })
+})

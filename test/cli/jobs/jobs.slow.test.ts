@@ -1,0 +1,138 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { emptyFolder, type Ran, runEv, startEv, towards } from '../../support/ev-process.ts'
+
+/** A folder with a list in it. */
+function homeWith(list: string): string {
+  const home = emptyFolder()
+  writeFileSync(join(home, 'list.csv'), list)
+  return home
+}
+
+const jobs = (home: string, ...args: string[]) =>
+  runEv(['jobs', ...args, '--data-dir', 'data'], { home, offline: true })
+
+type JobObject = Readonly<Record<string, unknown>> & { job_id: string; state: string; done: number }
+
+const listed = async (home: string): Promise<JobObject[]> =>
+  JSON.parse((await jobs(home, 'list', '--json')).stdout)
+
+async function only(home: string): Promise<JobObject> {
+  const all = await listed(home)
+  expect(all).toHaveLength(1)
+  return all[0] as JobObject
+}
+
+function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
+  expect(stderr).toMatch(about)
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(stdout).toBe('')
+}
+
+// The runs of a test follow one another: a busy machine takes its time over them.
+describe.concurrent('a list at work', { timeout: 60_000 }, () => {
+  let world: World
+  beforeAll(async () => {
+    world = await startWorld(SCENARIO)
+  })
+  afterAll(() => world.close())
+
+  const args = (...more: string[]) => [
+    ...['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world), ...more],
+  ]
+
+  test('that is killed is stopped, not at work, and resume finishes it with its options', async () => {
+    const home = homeWith(far('kill.test', 300))
+    const running = startEv(args('--only', 'deliverable', '--no-header', ...SLOW), { home })
+    await asked(world, 'mx.kill.test', 10)
+    expect(await only(home)).toMatchObject({ state: 'processing', total: 300 })
+    running.child.kill('SIGKILL')
+    await running.ended
+    const stopped = await only(home)
+    expect(stopped).toMatchObject({ state: 'stopped', written_at: null })
+    const shown = await jobs(home, 'show', stopped.job_id)
+    expect(shown.stdout).toContain(`stopped; “ev jobs resume ${stopped.job_id}” goes on`)
+    const resumed = await runEv(
+      ['jobs', 'resume', stopped.job_id, '--data-dir', 'data', ...towards(world)],
+      { home },
+    )
+    expect(resumed.code, resumed.stderr).toBe(0)
+    expect(await only(home)).toMatchObject({ state: 'completed', done: 300 })
+    const lines = readFileSync(join(home, 'out.csv'), 'utf8').trimEnd().split('\n')
+    const kept = lines.filter(line => /^(user|gone)/.test(line))
+    expect(kept.every(line => line.includes(',deliverable,'))).toBe(true)
+    expect(kept).toHaveLength(300 - GONE)
+  })
+
+  test('is not deleted; once it is stopped it is, with the copy of its stdin', async () => {
+    const home = emptyFolder()
+    const running = startEv(
+      [
+        'bulk',
+        '-',
+        '-o',
+        'out.csv',
+        '--data-dir',
+        'data',
+        ...towards(world),
+        ...SLOW,
+        '--cache',
+        'off',
+      ],
+      { home, stdin: far('delete.test', 200) },
+    )
+    await asked(world, 'mx.delete.test', 10)
+    const { job_id, list } = await only(home)
+    expect(list).toBe('stdin')
+    const refused = await jobs(home, 'delete', job_id)
+    expect(refused.code).toBe(74)
+    expectSentence(refused, /An ev is at work on job .* “ev jobs cancel /)
+    running.child.kill('SIGKILL')
+    await running.ended
+    expect(readdirSync(join(home, 'data/stdin'))).toHaveLength(1)
+    expect(await jobs(home, 'delete', job_id)).toMatchObject({ code: 0 })
+    expect(readdirSync(join(home, 'data/stdin'))).toEqual([])
+    expect(readFileSync(join(home, 'data/ev.sqlite')).includes('@delete.test')).toBe(false)
+  })
+})
+
+const SCENARIO: Scenario = {
+  roundTripMs: 20,
+  domains: Object.fromEntries(
+    ['kill', 'change', 'cancel', 'delete', 'grey'].map(name => [
+      `${name}.test`,
+      { mx: [[10, `mx.${name}.test`]] as const },
+    ]),
+  ),
+  hosts: {
+    ...Object.fromEntries(
+      ['kill', 'change', 'cancel', 'delete'].map(name => [
+        `mx.${name}.test`,
+        { temper: 'polite' as const },
+      ]),
+    ),
+    'mx.grey.test': { temper: 'greylist', seconds: 300 },
+  },
+}
+
+/** So slow that it is not done before it is looked at: five addresses a second. */
+const SLOW = [
+  ...['--sessions-per-operator', '1', '--sessions-per-second', '1'],
+  ...['--recipients-per-session', '5'],
+]
+
+/** Every tenth is unknown there. */
+const GONE = 30
+
+function far(domain: string, rows: number): string {
+  const names = Array.from({ length: rows }, (_, n) => `${n % 10 === 3 ? 'gone' : 'user'}${n}`)
+  return names.map(name => `${name}@${domain}\n`).join('')
+}
+
+async function asked(world: World, host: string, addresses: number): Promise<void> {
+  const known = () => world.counters().hosts[host]?.recipients.size ?? 0
+  while (known() < addresses) await new Promise(resolve => setImmediate(resolve))
+}

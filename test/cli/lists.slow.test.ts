@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { EV, emptyFolder, type Ran, runEv, towards } from '../support/ev-process.ts'
+
+/** Domains with a host each: polite ones, and ones that ask to come back after a second. */
+const POLITE = ['good', 'listed', 'run']
+const GREY = ['later', 'kept', 'spared', 'hung']
+const SCENARIO: Scenario = {
+  domains: {
+    'a.b.listed.test': { mx: [[10, 'mx.listed.test']] },
+    ...Object.fromEntries(
+      [...POLITE, ...GREY].map(name => [
+        `${name}.test`,
+        { mx: [[10, `mx.${name}.test`]] as const },
+      ]),
+    ),
+  },
+  hosts: {
+    ...Object.fromEntries(POLITE.map(name => [`mx.${name}.test`, { temper: 'polite' as const }])),
+    ...Object.fromEntries(
+      GREY.map(name => [`mx.${name}.test`, { temper: 'greylist' as const, seconds: 1 }]),
+    ),
+  },
+}
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld(SCENARIO)
+})
+afterAll(() => world.close())
+
+function homeWith(files: Record<string, string>): string {
+  const home = emptyFolder()
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(home, name), content)
+  return home
+}
+
+const BULK = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data']
+
+const timesAsked = (domain: string) =>
+  world.counters().hosts[`mx.${domain}`]?.recipients.get(`user1@${domain}`) ?? 0
+
+async function askedOnce(domain: string): Promise<void> {
+  while (timesAsked(domain) < 1) await setTimeout(5)
+}
+
+describe.concurrent('ev bulk', () => {
+  const hasScript = existsSync('/usr/bin/script')
+  test.runIf(hasScript)('ends when its terminal goes away, and can be gone on with', async () => {
+    const home = homeWith({ 'list.csv': 'email\nuser1@hung.test\n' })
+    const args = [...BULK, ...towards(world), '--greylist-delay', '2']
+    const command = ['exec', process.execPath, EV, ...args].join(' ')
+    const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HOME: home },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    await askedOnce('hung.test')
+    terminal.kill('SIGKILL')
+    await once(terminal, 'exit')
+    const again = await untilFree(() => runEv([...BULK, ...towards(world)], { home }))
+    expect(again.stderr).toContain('Going on with this list')
+    expect(again.code).toBe(0)
+  })
+})
+
+/** The one that was stopped may still be saying goodbye. */
+async function untilFree(run: () => Promise<Ran>): Promise<Ran> {
+  for (;;) {
+    const ran = await run()
+    if (!ran.stderr.includes('Another ev is at work')) return ran
+  }
+}

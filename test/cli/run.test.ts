@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { emptyFolder, memoryContext, runEv, startEv } from '../support/cli.ts'
+
+const CLI = join(import.meta.dirname, '../../src/cli')
+/** The two files that join the command line to its process. */
+const OF_PROCESS = ['main.ts', 'process-context.ts']
+const TAKEN =
+  /(?<!`)\bprocess\.(?:stdin|stdout|stderr|env|on|off|once|exit|exitCode|argv|cwd|kill)\b|\bsystem(?:Clock|Random)\b/
+
+describe('the sources of the command line', () => {
+  test('take nothing of the process but from the context', () => {
+    const files = readdirSync(CLI, { recursive: true, encoding: 'utf8' })
+      .filter(name => name.endsWith('.ts') && !OF_PROCESS.includes(name))
+      .filter(name => TAKEN.test(readFileSync(join(CLI, name), 'utf8')))
+    expect(files).toEqual([])
+  })
+})
+
+describe('a run in this process', () => {
+  test('writes help to the streams of its context, as wide as a terminal without a width', async () => {
+    const { code, stdout, stderr } = await runEv(['--help'], { home: emptyFolder() })
+    expect([code, stderr]).toEqual([0, ''])
+    expect(Math.max(...stdout.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
+  })
+
+  test('reads settings of its environment and its folder, not of the process', async () => {
+    const home = emptyFolder()
+    const environment = { EV_HELO: 'probe.example.com' }
+    const { stdout } = await runEv(['config', '--json'], { home, environment })
+    const { settings } = JSON.parse(stdout)
+    expect(settings.helo).toEqual({ value: 'probe.example.com', from: 'EV_HELO' })
+    expect(settings['data-dir'].value).toBe(join(home, '.local/share/ev'))
+  })
+
+  test('that meets the network though it is to stay off it ends with 99', async () => {
+    const ran = await runEv(['verify', 'ann@good.test', '--special-domains'], {
+      ...{ home: emptyFolder(), offline: true },
+    })
+    expect(ran.code).toBe(99)
+    expect(ran.stderr).toMatch(/^no-network: /m)
+  })
+
+  test('prints no colours where stdout is no terminal', async () => {
+    const args = ['verify', 'valid@x.example', '--sandbox']
+    const { stdout } = await runEv(args, { home: emptyFolder(), offline: true })
+    expect(stdout).toMatch(/^✔ valid@x\.example is deliverable\n/)
+  })
+
+  test('ends a service at the first SIGTERM, and its process at the second', async () => {
+    const home = emptyFolder()
+    const running = startEv(['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0'], { home })
+    await running.printed('All paths:', 'stderr')
+    running.signal('SIGTERM')
+    running.signal('SIGTERM')
+    expect(await running.ended).toMatchObject({ code: 130 })
+    expect(running.stderr).toContain('ended at once')
+  })
+
+  test('gives faults of the command line as a sentence and a code', async () => {
+    const { context } = memoryContext({ home: emptyFolder() })
+    const { run } = await import('../../src/cli/run.ts')
+    expect(await run(['bulk'], context)).toBe(64)
+    expect(context.stderr.text).toContain('--output')
+    expect(context.stdout.text).toBe('')
+  })
+})

@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { systemRandom } from '../../../src/base/random.ts'
+import { createSeal } from '../../../src/base/seal.ts'
+import { eventBody } from '../../../src/hook/event.ts'
+import { signedHeaders } from '../../../src/hook/signature.ts'
+import { addressJudge } from '../../../src/smtp/public-address.ts'
+import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts'
+import { httpsPost } from '../../../src/work/post/https-post.ts'
+import type { Post } from '../../../src/work/post/post.ts'
+import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
+import { type Running, startEv } from '../../support/ev-process.ts'
+import { zone } from '../../support/zone.ts'
+
+type Listener = Running & {
+  readonly url: string
+  readonly caFile: string
+  readonly told: string
+}
+
+const LISTEN = ['webhooks', 'listen', '--data-dir', 'data', '--port']
+
+/** Starts a listener at a port of the system's choice, and reads where it is from what it says. */
+async function listenerIn(
+  home: string,
+  args: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Listener> {
+  const running = startEv([...LISTEN, '0', ...args], { home, environment })
+  let told = ''
+  running.child.stderr?.on('data', (text: string) => {
+    told += text
+  })
+  await running.printed('\n\n', 'stderr')
+  const url = /https:\/\/[^/]+\//.exec(told)?.[0] ?? ''
+  return { ...running, url, told, caFile: /--webhook-ca-file (\S+)/.exec(told)?.[1] ?? '' }
+}
+
+/** Sends by HTTPS as the service does that was started as the listener says. */
+function postTo({ caFile }: Pick<Listener, 'caFile'>): Post {
+  const post = httpsPost({
+    ...{ clock: systemClock, resolver: zone(), mayDial: addressJudge(['127.0.0.1']) },
+    ca: readFileSync(caFile, 'utf8'),
+  })
+  onTestFinished(() => post.close())
+  return post
+}
+
+const DATA = { job_id: 'job_1', total: 2, download_url: 'https://ev.example/\u202e' }
+
+/** An event, as it is sent with these secrets. */
+function letterTo({ url }: Pick<Listener, 'url'>, ...secrets: [string, ...string[]]) {
+  const at = systemClock.now()
+  const kind = 'batch.completed'
+  const body = eventBody({ id: 'evt_one', kind, at, data: DATA, sandbox: true })
+  return { url, body, headers: signedHeaders(body, { eventId: 'evt_one', at, secrets }) }
+}
+
+const webhooksIn = (home: string): Promise<Webhook[]> =>
+  inDatabase(home, database => listWebhooks(database, 'acc_a'))
+
+async function secretIn(home: string): Promise<string> {
+  const seal = createSeal(readFileSync(join(home, 'data/secret'), 'utf8').trim(), systemRandom)
+  return seal.open((await webhooksIn(home))[0]?.secret ?? '')
+}
+
+describe('ev webhooks listen', { timeout: 60_000 }, () => {
+  test('removes what a listener at the same place left that was killed, and nothing else', async () => {
+    const home = await homeWith('acc_a')
+    const killed = await listenerIn(home)
+    const other = await listenerIn(home)
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    const [left, kept] = await webhooksIn(home)
+    const { port } = new URL(killed.url)
+    const next = await listenerIn(home, ['--port', port])
+    expect(next.url).toBe(killed.url)
+    const now = await webhooksIn(home)
+    expect(now.map(({ url }) => url).sort()).toEqual([killed.url, other.url].sort())
+    expect(now.map(({ id }) => id)).toContain(kept?.id)
+    expect(now.map(({ id }) => id)).not.toContain(left?.id)
+  })
+
+  test('removes its webhook too when nobody reads any more what it shows', async () => {
+    const home = await homeWith('acc_a')
+    const listener = await listenerIn(home)
+    listener.child.stdout?.destroy()
+    await postTo(listener).send(letterTo(listener, await secretIn(home)))
+    expect(await listener.ended).toMatchObject({ code: 74, signal: null })
+    expect(await webhooksIn(home)).toEqual([])
+  })
+})

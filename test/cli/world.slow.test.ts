@@ -1,0 +1,25 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { EV } from '../support/ev-process.ts'
+
+// Each test waits for processes of its own, so they run side by side.
+describe.concurrent('ev world', () => {
+  test('does not end where stdin is nobody’s', async () => {
+    const child = spawn(process.execPath, [EV, 'world', '--json'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    try {
+      const [bytes] = await once(child.stdout, 'data')
+      const { smtpPort, addresses } = JSON.parse(String(bytes).split('\n')[0] ?? '')
+      // It still greets when the end of /dev/null has long been read.
+      const [greeting] = await once(connect(smtpPort, addresses['mx.polite.test'][0]), 'data')
+      expect(String(greeting)).toMatch(/^220 mx\.polite\.test/)
+      child.kill('SIGTERM')
+      expect(await once(child, 'exit')).toEqual([0, null])
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+})

@@ -1,0 +1,35 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import type { World } from '../../src/world/world.ts'
+
+/** What a command gave. */
+export type Ran = {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const folders: string[] = []
+// Tests of a file may run side by side: what they leave is removed once for all of them.
+afterAll(() => {
+  for (const folder of folders.splice(0)) {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+})
+
+/** A folder of its own for a test, with `data` in it; goes with the file. */
+export function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-test-'))
+  folders.push(folder)
+  mkdirSync(join(folder, 'data'))
+  return folder
+}
+
+/** The settings by which `ev` meets a world instead of the network. */
+export const towards = ({ dnsAddress, smtpPort }: Pick<World, 'dnsAddress' | 'smtpPort'>) => [
+  ...['--dns', dnsAddress, '--smtp-port', `${smtpPort}`, '--allow-ranges', '127.0.0.0/8'],
+  ...['--helo', 'probe.example.com', '--special-domains', '--sessions-per-second', '1000'],
+]
