@@ -23,6 +23,7 @@ const FLOOR: Record<string, number> = {
   world: 6,
   http: 6,
   dashboard: 6,
+  'timings.ts': 7,
   'wire.ts': 7,
   'wire-doctor.ts': 7,
   'wire-post.ts': 7,

@@ -29,7 +29,12 @@ export class UdpTransport {
 
   /** `server` is `HOST[:PORT]`, IPv6 in brackets where a port follows. There is no timeout here. */
   query(server: string, name: string, type: RecordType): UdpQuery {
-    return this.#channelFor(server).send(name, type)
+    try {
+      return this.#channelFor(server).send(name, type)
+    } catch {
+      // No socket could be made.
+      return { reply: Promise.resolve({ code: 'ECONNREFUSED' }), cancel() {} }
+    }
   }
 
   /** Closes all sockets; open queries get `ECANCELLED`. */
@@ -70,6 +75,7 @@ class Channel {
   readonly #pending = new Map<number, PendingQuery>()
   readonly #connected: Promise<void>
   #sent = 0
+  #isConnected = false
   #state: 'open' | 'retired' | 'closed' = 'open'
 
   constructor(server: string, random: Random) {
@@ -80,11 +86,24 @@ class Channel {
       // The host is an IP address: the default would ask the thread pool about it.
       lookup: (address, _, callback) => callback(null, address, isIPv6(address) ? 6 : 4),
     })
-    this.#connected = new Promise(resolve => this.#socket.connect(port, host, () => resolve()))
+    this.#connected = new Promise(resolve =>
+      this.#socket.connect(port, host, () => {
+        this.#isConnected = true
+        resolve()
+      }),
+    )
     // A caller that waits has a timer of its own; an idle socket must not keep the process.
     this.#socket.unref()
     this.#socket.on('message', bytes => this.#receive(bytes))
-    this.#socket.on('error', () => this.#failAll('ECONNREFUSED'))
+    this.#socket.on('error', () => this.#onError())
+  }
+
+  /** An ICMP error ends the open queries; a socket that could not be connected takes no others. */
+  #onError(): void {
+    this.#failAll('ECONNREFUSED')
+    if (this.#isConnected) return
+    this.#state = 'closed'
+    this.#socket.close()
   }
 
   get canSend(): boolean {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
 import { inject, onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
@@ -51,9 +51,9 @@ async function pooledDatabase(clock: Clock): Promise<Database> {
 
 const TRUNCATE = `truncate ${TABLES.map(name => `"${name}"`).join(', ')}`
 
-/** The URL of a SQLite database in `file`: a copy of the migrated template unless the file exists. */
+/** The URL of a SQLite database in `file`: a new file in an existing folder is a copy of the migrated template. */
 export function tempSqlite(file: string): string {
-  if (!existsSync(file)) copyFileSync(inject('sqliteTemplate'), file)
+  if (!existsSync(file) && existsSync(dirname(file))) copyFileSync(inject('sqliteTemplate'), file)
   return `sqlite:${file}`
 }
 

@@ -82,5 +82,7 @@ function checkWhenRead(response: Response, check: (body: unknown) => void): void
     check(JSON.parse(whole))
     return whole
   }
-  Object.assign(response, { text, json: async () => JSON.parse(await text()) })
+  const json = async () => JSON.parse(await text())
+  // Defined, as @hono/node-server may have replaced Response by one whose methods cannot be assigned.
+  Object.defineProperties(response, { text: { value: text }, json: { value: json } })
 }
