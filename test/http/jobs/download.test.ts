@@ -20,7 +20,7 @@ describe('a download', () => {
       expect(await response.text()).toBe(
         [
           HEADER,
-          'valid@a.example,true,true,low,accepted_email,false,95,a.example,true,true,true,true,false,false,,false,,2026-06-01T12:00:00.000Z',
+          'valid@a.example,true,true,low,accepted_email,false,95,a.example,true,true,true,true,false,false,false,false,,2026-06-01T12:00:00.000Z',
           'invalid@a.example,false,false,high,rejected_email,false,98,a.example,true,true,true,false,false,false,,false,,2026-06-01T12:00:00.000Z',
           '',
         ].join('\r\n'),
