@@ -38,7 +38,7 @@ export type ClaimedTurn = {
 export class CatchAllMemory {
   readonly #known: TtlMap<{ catchAll: boolean }>
   /** Random names that undecided domains were asked about. */
-  readonly #names: TtlMap<{ name: string }>
+  readonly #names: TtlMap<RandomName>
   readonly #asking = new Map<string, Promise<boolean | null | 'dropped'>>()
   readonly #store: CatchAllStore | null
   readonly #learner: CatchAllLearner | null
@@ -72,8 +72,27 @@ export class CatchAllMemory {
 
   /** The random local part to ask a domain about: the same one until the domain is decided. */
   nameFor(domain: string, random: Random): string {
-    const { name } = this.#names.get(domain) ?? { name: unguessableName(random) }
-    this.#names.set(domain, { name }, NAME_KEPT_MS)
+    return this.#randomName(domain, random).text
+  }
+
+  /**
+   * Claims the turn to show the random name to a server that greylists. Null where this egress has
+   * shown it already, or where the domain is decided or being asked.
+   */
+  claimIntroduction(domain: string, egress: string, random: Random): ClaimedTurn | null {
+    const { introducedBy } = this.#randomName(domain, random)
+    if (introducedBy.has(egress)) return null
+    const turn = this.claim(domain)
+    if (turn !== null) introducedBy.add(egress)
+    return turn
+  }
+
+  #randomName(domain: string, random: Random): RandomName {
+    const name = this.#names.get(domain) ?? {
+      text: unguessableName(random),
+      introducedBy: new Set<string>(),
+    }
+    this.#names.set(domain, name, NAME_KEPT_MS)
     return name
   }
 
@@ -117,6 +136,9 @@ export class CatchAllMemory {
 }
 
 const LOOKED = {}
+
+/** Greylists know sender and recipient together, so each egress introduces the name for itself. */
+type RandomName = { readonly text: string; readonly introducedBy: Set<string> }
 
 /** What is told, or null when `signal` aborts first. */
 function orNullOnAbort<T>(telling: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {

@@ -195,7 +195,7 @@ export class Conversation<Q extends Question> {
   async #hear(batch: Q[], replies: (Reply | Broken)[], random: EarlyReply | null) {
     const accepted: [Q, Answer][] = []
     let against: Answer | null = null
-    let greylisted: Q | null = null
+    let deferred: Q | null = null
     for (const [index, question] of batch.entries()) {
       const outcome = replies[index] as Reply | Broken
       const answer = answerTo('rcpt', outcome, question.address.text)
@@ -208,12 +208,12 @@ export class Conversation<Q extends Question> {
       if (isTlsDemand(answer) && (await this.#upgrade())) return
       if (isTooMany(answer) && this.#isFull(index)) continue
       if (this.#isAgainstAll(answer)) against = answer
-      if (answer.kind === 'deferred' && answer.why === 'greylist') greylisted = question
+      if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
     }
     const mayIntroduce = random === null && accepted.length === 0 && against === null
-    if (greylisted !== null && mayIntroduce) await this.#unguessable.introduce(greylisted)
+    if (deferred !== null && mayIntroduce) await this.#unguessable.introduce(deferred)
     await this.#settleAccepted(accepted, random, against !== null)
     if (against !== null) this.#leave(against)
   }
@@ -291,5 +291,9 @@ export class Conversation<Q extends Question> {
     return { host, ip, connectMs, tls: this.#session.secured }
   }
 }
+
+/** Deferred as a recipient that the server does not know yet: by greylisting, or while it verifies the address. */
+const isPerRecipient = ({ why }: Extract<Answer, { kind: 'deferred' }>) =>
+  why === 'greylist' || why === 'busy'
 
 const NO_TRANSACTION: Broken = { broken: 'closed', stage: 'mail', detail: 'no transaction' }

@@ -59,12 +59,14 @@ export class Unguessable<Q extends Question> {
   }
 
   /**
-   * Shows the random recipient to a server that greylists, so that it is known when the retry comes
-   * and both get a real answer then. Whatever the server says now counts, too.
+   * Shows the random recipient to a server that defers recipients at first, so that it is known when
+   * the retry comes and both get a real answer then. What the server says now counts, too.
    */
   async introduce(question: Q): Promise<void> {
     if (question.catchAll !== null) return
-    const turn = this.#lane.options.catchAll.claim(question.address.domain.ascii)
+    const { catchAll, world } = this.#lane.options
+    const domain = question.address.domain.ascii
+    const turn = catchAll.claimIntroduction(domain, world.egress.name, world.random)
     if (turn === null) return
     let told: boolean | null = null
     try {
