@@ -8,7 +8,8 @@ import type { CliContext, CliSignals, CliTerminal } from './context.ts'
 /** The context of a command line that has the process for itself. */
 export function processContext(): CliContext {
   return {
-    // Node opens a stream when it is first asked for: a command that reads nothing leaves stdin alone.
+    // Node opens a stream when it is first asked for: a command that reads nothing leaves stdin
+    // alone.
     get stdin() {
       return process.stdin
     },

@@ -3,7 +3,10 @@ import type { CliContext, CliOutput } from './context.ts'
 import { EXIT_CODES, reportError, watchOutput } from './exit.ts'
 import { program } from './program.ts'
 
-/** Runs one command line and gives the code to exit with. Leaves no listener on what is in the context. */
+/**
+ * Runs one command line and gives the code to exit with. Leaves no listener on what is in the
+ * context.
+ */
 export async function run(argv: readonly string[], context: CliContext): Promise<number> {
   const isDebug = argv.includes('--debug')
   const endWatch = watchOutput(context, isDebug)

@@ -1,8 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { settleOn } from '../../src/store/cluster/settings.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { startWorld } from '../../src/world/world.ts'
 import { homeWith } from '../support/cli-webhooks.ts'
-import { emptyFolder, runEv, startEv } from '../support/ev-process.ts'
+import { emptyDatabase, tempPostgres } from '../support/database.ts'
+import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 
 // Each command once, by the launcher: what it does is tested in process, by `run`.
 
@@ -14,15 +19,13 @@ test.each([
   ['bulk from stdin', ['bulk', '-', '-o', '-', '--sandbox', ...DATA], 0],
   ['jobs', ['jobs', ...DATA], 0],
   ['config', ['config'], 0],
+  ['config as JSON', ['config', '--json'], 0],
   ['keys', ['keys', ...DATA], 66],
   ['accounts', ['accounts', 'create', '--name', 'Shop', ...DATA], 0],
   ['webhooks', ['webhooks', ...DATA], 66],
   ['backup', ['backup', 'copy.sqlite', ...DATA], 66],
-  ['migrate', ['migrate', '--from', 'data'], 64],
   ['purge', ['purge', ...DATA], 0],
   ['completion', ['completion', 'bash'], 0],
-  ['doctor', ['doctor', '--ask', 'no host'], 64],
-  ['worker', ['worker', ...DATA], 78],
 ] as const)('ev %s', { timeout: 60_000 }, async (_, args, code) => {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nvalid@x.example\n')
@@ -39,6 +42,36 @@ test.each([
 ] as const)('ev %s until SIGTERM', { timeout: 60_000 }, async (_, args, text, stream) => {
   const running = startEv(args, { home: await homeWith('acc_a') })
   await running.printed(text, stream)
+  running.child.kill('SIGTERM')
+  expect(await running.ended).toMatchObject({ code: 0, signal: null })
+})
+
+test('ev doctor', { timeout: 60_000 }, async () => {
+  const world = await startWorld({ domains: {}, hosts: {} })
+  onTestFinished(() => world.close())
+  const args = ['doctor', '--json', '--ask', '127.0.0.1', ...towards(world), ...DATA]
+  const ran = await runEv(args, { home: emptyFolder() })
+  const { ok, checks } = JSON.parse(ran.stdout)
+  expect(ran.code, ran.stderr).toBe(ok ? 0 : 1)
+  expect(checks.length).toBeGreaterThan(3)
+})
+
+test('ev migrate', { timeout: 60_000 }, async () => {
+  const home = await homeWith('acc_a')
+  const environment = { EV_DATABASE: await emptyDatabase() }
+  const ran = await runEv(['migrate', '--from', 'data', '--json'], { home, environment })
+  expect(ran.code, ran.stderr).toBe(0)
+  expect(JSON.stringify(JSON.parse(ran.stdout))).toContain('"account":1')
+})
+
+test('ev worker until SIGTERM', { timeout: 60_000 }, async () => {
+  const url = await tempPostgres()
+  const database = await openDatabase(url, systemClock)
+  await settleOn(database, 'base-url', 'https://ev.example')
+  await database.close()
+  const environment = { EV_DATABASE: url, EV_SECRET: 'x'.repeat(32) }
+  const running = startEv(['worker', ...DATA], { home: emptyFolder(), environment })
+  await running.printed('at work', 'stderr')
   running.child.kill('SIGTERM')
   expect(await running.ended).toMatchObject({ code: 0, signal: null })
 })

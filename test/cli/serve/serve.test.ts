@@ -3,10 +3,10 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isWellFormed } from '../../../src/account/key.ts'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { selfSigned } from '../../../src/world/host/certificate.ts'
 import { emptyFolder, type RunningCli, runEv, startEv } from '../../support/cli.ts'
 
@@ -23,9 +23,15 @@ type Serving = RunningCli & {
 /** `ev serve` as it runs, on a port that was free; its log lines are JSON. */
 async function serve(
   args: readonly string[] = [],
-  { home = emptyFolder(), environment = {} } = {},
+  {
+    home = emptyFolder(),
+    environment = {},
+    clock = systemClock,
+  }: { home?: string; environment?: Record<string, string>; clock?: Clock } = {},
 ): Promise<Serving> {
-  const ran = startEv(['serve', '--data-dir', 'data', ...ANY_PORT, ...args], { home, environment })
+  const ran = startEv(['serve', '--data-dir', 'data', ...ANY_PORT, ...args], {
+    ...{ home, environment, context: { clock } },
+  })
   await ran.printed('All paths:', 'stderr')
   const url = /listening on (\S+?)"/.exec(ran.stderr)?.[1] ?? ''
   const key = ran.stdout.trim()
@@ -161,11 +167,22 @@ describe.concurrent('a start that is refused says why and what to do:', () => {
 
 describe.concurrent('a service that is told to stop', () => {
   test('answers what was asked, is no longer ready, and exits with 0', async () => {
-    const { signal, ended, ask } = await serve()
-    const delayed = verify({ 'x-ev-sandbox-delay': '1500' })
-    const asked = ask('/v1/verify/single', delayed)
-    await wait(500)
+    const delayMs = 1_499
+    const delay = Promise.withResolvers<() => void>()
+    const clock: Clock = {
+      ...systemClock,
+      after(ms, callback) {
+        if (ms !== delayMs) return systemClock.after(ms, callback)
+        delay.resolve(callback)
+        return () => {}
+      },
+    }
+    const { signal, printed, ended, ask } = await serve([], { clock })
+    const asked = ask('/v1/verify/single', verify({ 'x-ev-sandbox-delay': `${delayMs}` }))
+    const endDelay = await delay.promise
     signal('SIGTERM')
+    await printed('stopping: ', 'stderr')
+    endDelay()
     const answer = await asked
     expect(answer.status).toBe(200)
     expect(answer.headers.get('connection')).toBe('close')

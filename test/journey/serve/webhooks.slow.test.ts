@@ -13,29 +13,28 @@ import {
   type WebhookEvent,
 } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, runEv, towards } from '../../support/ev-process.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { emptyFolder, runEv, towards } from '../../support/cli.ts'
+import { type CliService, startService } from '../../support/cli-service.ts'
 import {
   type How,
   type Received,
   type Receiver,
   startReceiver,
 } from '../../support/http-receiver.ts'
-import { type ServiceProcess, startService } from '../../support/service-process.ts'
 
 // Events as they leave the service and come in at a real receiver, whose name the DNS of the mail world knows.
 
-let world: WorldProcess
-let service: ServiceProcess
+let world: World
+let service: CliService
 let receiver: Receiver
 const home = emptyFolder()
 
 beforeAll(async () => {
   receiver = await startReceiver()
-  writeFileSync(join(home, 'world.json'), JSON.stringify(SCENARIO))
   writeFileSync(join(home, 'ev.config.json'), JSON.stringify(CONFIG))
   writeFileSync(join(home, 'ca.pem'), receiver.ca)
-  world = await startWorldProcess(join(home, 'world.json'))
+  world = await startWorld(SCENARIO)
   const receivers = ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem']
   service = await startService(home, [...towards(world), '--plan', 'team', ...receivers])
 }, 60_000)

@@ -1,25 +1,22 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient, EvConnectionError, type JobProgress } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
-import { emptyFolder, towards } from '../../support/ev-process.ts'
-import { type ServiceProcess, startService } from '../../support/service-process.ts'
+import { startWorld, type World } from '../../../src/world/world.ts'
+import { emptyFolder, towards } from '../../support/cli.ts'
+import { type CliService, startService } from '../../support/cli-service.ts'
 
 // A list that somebody watches while it is cancelled, goes on, and outlives the service.
 
 const ROWS = 4_000
 const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${n}.test`)
 
-let world: WorldProcess
-let service: ServiceProcess
+let world: World
+let service: CliService
 let key: string
 const home = emptyFolder()
 
 beforeAll(async () => {
-  writeFileSync(join(home, 'world.json'), JSON.stringify(SCENARIO))
-  world = await startWorldProcess(join(home, 'world.json'))
+  world = await startWorld(SCENARIO)
   service = await startService(home, towards(world))
   key = service.key
 }, 60_000)

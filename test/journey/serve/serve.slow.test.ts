@@ -1,0 +1,142 @@
+import { setTimeout } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Job } from '../../../src/client/client.ts'
+import { rowsOf } from '../../support/csv.ts'
+import { client, DOMAINS, gathered, isOpen, service, startAgain, useService } from './session.ts'
+
+// Lists of thousands of rows, the end of a grace period, and how soon the service answers.
+
+useService()
+
+describe('a long list', () => {
+  const ROWS = 10_000
+  const emails = Array.from({ length: ROWS }, (_, n) => addressOf(n))
+  const gone = emails.filter((_, n) => reasonOf(n) === 'rejected_email').length
+  let job: Job
+
+  test('is worked on while its progress can be seen', async () => {
+    const queued = await client().batch({ emails, name: 'Ten thousand' })
+    expect(queued).toMatchObject({ status: 'queued', total_emails: ROWS, duplicates: 0 })
+    const seen: number[] = []
+    const onProgress = ({ progress }: Job) => void seen.push(progress)
+    job = await client().waitForJob(queued.job_id, { onProgress })
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b))
+    expect(seen.at(-1)).toBe(100)
+    expect(seen.length).toBeGreaterThan(2)
+    expect(job).toMatchObject({
+      ...{ status: 'completed', name: 'Ten thousand', type: 'batch', processed_emails: ROWS },
+      data: { summary: { total: ROWS, valid: ROWS - gone, invalid: gone, unknown: 0, failed: 0 } },
+    })
+  }, 120_000)
+
+  test('can be downloaded as CSV, NDJSON and JSON, whole or in part', async () => {
+    const all = client().jobs
+    const verdicts = emails.map((email, n) => ({ email, reason: reasonOf(n) }))
+    const csv = rowsOf(await new Response(await all.download(job.job_id)).text())
+    expect(csv.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
+    const rows = await gathered(all.results(job.job_id))
+    expect(rows.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
+    expect(rows.map(({ row }) => row)).toEqual(emails.map((_, n) => n + 1))
+    const json = await all.download(job.job_id, { format: 'json' })
+    expect(await new Response(json).json()).toEqual(rows)
+    const bad = await gathered(all.csv(job.job_id, { filter: ['undeliverable'] }))
+    expect(bad.length - 1).toBe(gone)
+    const whole = await client().bulkStatus(job.job_id)
+    expect(whole.data.results.map(({ email, reason }) => ({ email, reason }))).toEqual(verdicts)
+    const { data } = job
+    expect(data.download_url).toBe(`${service.url}/v1/jobs/${job.job_id}/download`)
+  }, 60_000)
+
+  test('can be cancelled, and deleted', async () => {
+    const { job_id } = await client().batch(emails.map(email => `user-b${email}`))
+    await partOf(job_id)
+    const cancelled = await client().jobs.cancel(job_id)
+    const { summary } = cancelled.data
+    expect(cancelled.status).toBe('cancelled')
+    expect(summary.valid + summary.invalid + summary.unknown + summary.failed).toBe(ROWS)
+    expect(await gathered(client().jobs.results(job_id, { partial: true }))).toHaveLength(
+      cancelled.processed_emails,
+    )
+    await client().jobs.delete(job_id)
+    await expect(client().jobs.get(job_id)).rejects.toMatchObject({ code: 'not_found' })
+  }, 60_000)
+})
+
+test('the history tells of each address once, page after page', async () => {
+  const rows = await gathered(client().history({ source: 'batch', limit: 200 }))
+  expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length)
+  // Those of the deleted list went with it.
+  expect(rows.length).toBe(10_000)
+}, 60_000)
+
+describe('keys', () => {
+  test('that are rotated work both, until the grace period is over', async () => {
+    const made = await client().keys.create({ name: 'CI', scopes: ['verify:single'] })
+    const rotated = await client().keys.rotate(made.id, { grace_period_seconds: 2 })
+    for (const apiKey of [made.key, rotated.key]) {
+      expect(await client({ apiKey }).verify.single('user1@polite.test')).toMatchObject({
+        reason: 'accepted_email',
+      })
+    }
+    await setTimeout(Math.max(0, Date.parse(rotated.previous_key_expires_at) - Date.now()) + 50)
+    await expect(client({ apiKey: made.key }).credits()).rejects.toMatchObject({ status: 401 })
+    await expect(client({ apiKey: rotated.key }).credits()).rejects.toMatchObject({
+      code: 'insufficient_scope',
+    })
+    await client().keys.delete(made.id)
+    await expect(client({ apiKey: rotated.key }).credits()).rejects.toMatchObject({ status: 401 })
+  })
+})
+
+describe('the sandbox', () => {
+  test('answers within 50 ms where the machine has time', async () => {
+    const tookMs: number[] = []
+    for (let n = 0; n < 30; n++) {
+      const begunAt = performance.now()
+      await client({ sandbox: true }).verify(`valid${n}@example.com`)
+      tookMs.push(performance.now() - begunAt)
+    }
+    // The fastest: others may work on this machine at the same time.
+    expect(Math.min(...tookMs)).toBeLessThan(50)
+  })
+})
+
+test('SIGTERM with lists under way ends it quietly, and the next start goes on', async () => {
+  const emails = Array.from({ length: 5_000 }, (_, n) => `user-t${n}@d${n % DOMAINS}.test`)
+  const { job_id } = await client().batch(emails)
+  const { processed_emails: done } = await partOf(job_id)
+  const ended = await service.end('SIGTERM')
+  expect(ended.code, ended.stderr).toBe(0)
+  await startAgain()
+  expect(service.key).toBe('')
+  expect((await client().jobs.get(job_id)).processed_emails).toBeGreaterThanOrEqual(done)
+  const job = await client().waitForJob(job_id)
+  expect(job.data.summary).toMatchObject({ total: 5_000, valid: 5_000 })
+  const rows = await gathered(client().jobs.results(job_id))
+  expect(rows.map(({ email }) => email)).toEqual(emails)
+  expect(await client().credits()).toMatchObject({ credits_held: 0 })
+}, 120_000)
+
+/** Resolves when some of a job is done, and not all. */
+async function partOf(jobId: string): Promise<Job> {
+  for (;;) {
+    const job = await client().jobs.get(jobId)
+    if (job.processed_emails > 0) {
+      expect(job.status).toBe('processing')
+      return job
+    }
+    await setTimeout(20)
+  }
+}
+
+const isGone = (row: number) => row % 9 === 4
+
+function addressOf(row: number): string {
+  return `${isGone(row) ? 'gone' : 'user'}-a${row}@d${row % DOMAINS}.test`
+}
+
+/** What the world would say. */
+function reasonOf(row: number): string {
+  if (isOpen(row)) return 'catch_all'
+  return isGone(row) ? 'rejected_email' : 'accepted_email'
+}
