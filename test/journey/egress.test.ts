@@ -6,7 +6,7 @@ import { createEngine, type Engine, type EngineOptions } from '../../src/index.t
 import type { HostCounters } from '../../src/world/counters.ts'
 import type { Rule } from '../../src/world/host/rule.ts'
 import { type Scenario, startWorld, type World } from '../../src/world/world.ts'
-import { emptyFolder, runEv } from '../support/ev-process.ts'
+import { emptyFolder, runEv } from '../support/cli.ts'
 
 // Two source addresses of ours, over real sockets: servers tell them apart as they do out there.
 

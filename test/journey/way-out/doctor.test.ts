@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../../src/doctor/identity/blocklist-table.ts'
 import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../../src/world/world.ts'
-import { emptyFolder, type Ran, runEv } from '../../support/ev-process.ts'
+import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 
 // `ev doctor` as people start it, in worlds where all is well and where hardly anything is.
 
