@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
-import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 import {
   type CliOptions,
@@ -15,8 +15,6 @@ import {
   withRelativePaths,
 } from '../support/cli.ts'
 import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
 
 /** Works on a list in a folder of its own; `list` and `out` are files there. */
 async function bulk(
@@ -345,58 +343,6 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     expect(again.length).toBeGreaterThan(0)
   })
 })
-
-describe.concurrent('the demo list', () => {
-  test('has the summary and the verdicts that its rows were written for', async () => {
-    const world = await startWorld(readScenario(join(ROOT, 'fixtures/world/demo.json')))
-    try {
-      const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
-      const { code, stdout, stderr, out } = await bulk(list, [...towards(world), '--json'])
-      expect(code, stderr).toBe(0)
-      expect(JSON.parse(stdout)).toMatchObject({
-        ...{ total: 378, duplicates: 9 },
-        ...{ deliverable: 258, risky: 33, undeliverable: 70, unknown: 17 },
-      })
-      const rows = rowsIn(out)
-      const originals = rowsOf(list.toString('utf8'))
-      expect(rows).toHaveLength(originals.length)
-      for (const [n, original] of originals.entries()) expect(rows[n]).toMatchObject(original)
-      for (const [domain, reason] of FATES) {
-        const reasons = rows.filter(row => row.ev_provider === domain).map(row => row.ev_reason)
-        expect([domain, ...new Set(reasons)]).toEqual([domain, reason])
-      }
-      const { pregreet, outOfTurn, badLines, commands } = world.counters().total
-      expect({ pregreet, outOfTurn, badLines }).toEqual({ pregreet: 0, outOfTurn: 0, badLines: 0 })
-      expect(Object.keys(commands).filter(verb => !ALLOWED.includes(verb))).toEqual([])
-    } finally {
-      await world.close()
-    }
-  }, 60_000)
-})
-
-/** What becomes of each address of a domain where all fare alike. */
-const FATES = [
-  ['everything.test', 'catch_all'],
-  ['fortress.test', 'probe_blocked'],
-  ['deadend.test', 'no_connect'],
-  ['inside.test', 'no_connect'],
-  ['nomail.test', 'does_not_accept_mail'],
-  ['webonly.test', 'no_mx_record'],
-  ['vanished.test', 'invalid_domain'],
-  ['broken-dns.test', 'dns_error'],
-  ['quiet-dns.test', 'dns_error'],
-  ['overflow.test', 'mailbox_full'],
-  ['sleepy.test', 'mailbox_disabled'],
-  ['moment.test', 'unavailable_smtp'],
-  ['mailinator.com', 'disposable_email'],
-  ['secondchance.test', 'accepted_email'],
-  ['onebyone.test', 'accepted_email'],
-  ['stepwise.test', 'accepted_email'],
-  ['antique.test', 'accepted_email'],
-] as const
-
-/** All that a verifier may say. */
-const ALLOWED = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP']
 
 /** Polite hosts at some distance, one for each test. */
 const NAMES = ['twins', 'stop', 'fresh']
