@@ -1,9 +1,17 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { rowsIn } from '../support/csv.ts'
+import { rowsIn, rowsOf } from '../support/csv.ts'
 import { emptyFolder, runEv, startEv } from '../support/ev-process.ts'
+
+const LIST = [
+  'id,email',
+  ...['1,valid1@x.example', '2,invalid2@x.example', '3,risky3@x.example'],
+  ...['4,timeout4@x.example', '5,valid5@x.example', '6,valid1@x.example'],
+].join('\n')
 
 const filesIn = (home: string) =>
   readdirSync(home).filter(name => name !== 'data' && name !== 'list.csv')
@@ -34,6 +42,26 @@ describe('--split', { timeout: 60_000 }, () => {
     for (const [file, rest] of Object.entries(SPLIT)) {
       expect(idsIn(home, file)).toEqual(Array.from({ length: 2_000 }, (_, n) => 4 * n + rest))
     }
+  })
+
+  test('keeps other runs from each of its files while it writes', async () => {
+    const home = emptyFolder()
+    writeFileSync(join(home, 'list.csv'), LIST)
+    writeFileSync(join(home, 'other.csv'), 'email\nvalid9@x.example\n')
+    // Who writes to a pipe waits for its reader.
+    spawnSync('mkfifo', [join(home, 'out.risky.csv')])
+    const settings = ['--sandbox', '--data-dir', 'data']
+    const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', '--split', ...settings], { home })
+    // It has the locks of its files by then.
+    await first.printed('6 rows, addresses in column email', 'stderr')
+    const args = ['bulk', 'other.csv', '-o', 'out.unknown.csv', ...settings]
+    const second = await runEv(args, { home })
+    expect(second.stderr).toMatch(/^ev: Another ev writes to out\.unknown\.csv\. Wait for it/m)
+    expect(second.code).toBe(74)
+    const piped = readFile(join(home, 'out.risky.csv'), 'utf8')
+    expect(await first.ended).toMatchObject({ code: 0 })
+    expect(rowsOf(await piped).map(row => row.id)).toEqual(['3'])
+    expect(await runEv(args, { home })).toMatchObject({ code: 0 })
   })
 
   /** The files of `-o out.csv`, and where the rows for them stand among each four of the list above. */

@@ -1,20 +1,11 @@
-import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { resumeBulk } from '../../src/cli/bulk/bulk.ts'
 import { openDatabase } from '../../src/store/database.ts'
-import {
-  emptyFolder,
-  memoryContext,
-  type Ran,
-  runEv,
-  startEv,
-  withRelativePaths,
-} from '../support/cli.ts'
-import { rowsIn, rowsOf } from '../support/csv.ts'
+import { emptyFolder, memoryContext, type Ran, runEv, withRelativePaths } from '../support/cli.ts'
+import { rowsIn } from '../support/csv.ts'
 
 const LIST = [
   'id,email',
@@ -88,26 +79,6 @@ describe.concurrent('--split', { timeout: 60_000 }, () => {
       expect(readFileSync(join(home, 'out.deliverable.csv'), 'utf8')).toBe('earlier')
     },
   )
-
-  test('keeps other runs from each of its files while it writes', async () => {
-    const home = emptyFolder()
-    writeFileSync(join(home, 'list.csv'), LIST)
-    writeFileSync(join(home, 'other.csv'), 'email\nvalid9@x.example\n')
-    // Who writes to a pipe waits for its reader.
-    spawnSync('mkfifo', [join(home, 'out.risky.csv')])
-    const settings = ['--sandbox', '--data-dir', 'data']
-    const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', '--split', ...settings], { home })
-    // It has the locks of its files by then.
-    await first.printed('6 rows, addresses in column email', 'stderr')
-    const args = ['bulk', 'other.csv', '-o', 'out.unknown.csv', ...settings]
-    const second = withRelativePaths(await runEv(args, { home }), home)
-    expect(second.stderr).toMatch(/^ev: Another ev writes to out\.unknown\.csv\. Wait for it/m)
-    expect(second.code).toBe(74)
-    const piped = readFile(join(home, 'out.risky.csv'), 'utf8')
-    expect(await first.ended).toMatchObject({ code: 0 })
-    expect(rowsOf(await piped).map(row => row.id)).toEqual(['3'])
-    expect(await runEv(args, { home })).toMatchObject({ code: 0 })
-  })
 })
 
 describe.concurrent('--only', () => {
