@@ -1,36 +1,32 @@
-import { type ChildProcess, spawnSync } from 'node:child_process'
-import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate, setTimeout } from 'node:timers/promises'
-import SqliteDatabase from 'better-sqlite3'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LIST_COLUMNS } from '../../src/engine/result/present.ts'
-import { readScenario, type Scenario } from '../../src/world/scenario/scenario.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
-import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
 import {
-  EV,
-  type EvOptions,
+  type CliOptions,
   emptyFolder,
   type Ran,
   runEv,
   startEv,
   towards,
-} from '../support/ev-process.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
+  withRelativePaths,
+} from '../support/cli.ts'
+import { rowsIn, rowsOf, withoutTimes } from '../support/csv.ts'
 
 /** Works on a list in a folder of its own; `list` and `out` are files there. */
 async function bulk(
   list: string | Uint8Array,
   args: readonly string[] = [],
-  options: Partial<EvOptions> = {},
+  options: Partial<CliOptions> = {},
 ): Promise<Ran & { home: string; out: string }> {
   const home = options.home ?? emptyFolder()
   writeFileSync(join(home, 'list.csv'), list)
   const all = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...args]
   const ran = await runEv(all, { home, ...options })
-  return { ...ran, home, out: join(home, 'out.csv') }
+  return { ...withRelativePaths(ran, home), home, out: join(home, 'out.csv') }
 }
 
 const sandbox = (list: string | Uint8Array, args: readonly string[] = []) =>
@@ -154,47 +150,13 @@ describe.concurrent('the output', () => {
 
   test('goes through a link to the file behind it, and straight into what is no file', async () => {
     const home = emptyFolder()
-    spawnSync('ln', ['-s', 'behind.csv', join(home, 'out.csv')])
+    symlinkSync('behind.csv', join(home, 'out.csv'))
     writeFileSync(join(home, 'behind.csv'), '')
     await bulk(LIST, ['--sandbox'], { home })
     expect(rowsIn(join(home, 'behind.csv'))).toHaveLength(4)
     expect((await sandbox(LIST, ['-o', '/dev/null'])).code).toBe(0)
     expect(existsSync('/dev/null.partial')).toBe(false)
   })
-
-  test('a reader that leaves is no crash, and what was found out is kept', async () => {
-    const home = emptyFolder()
-    const many = Array.from({ length: 3_000 }, (_, n) => `valid${n}@x.example`)
-    writeFileSync(join(home, 'list.csv'), many.join('\n'))
-    const ran = spawnSync(
-      'bash',
-      [
-        '-c',
-        '"$0" "$1" bulk list.csv -o - --sandbox --data-dir data --quiet | head -1; echo "$PIPESTATUS"',
-        ...[process.execPath, EV],
-      ],
-      { cwd: home, env: { PATH: process.env.PATH, HOME: home }, encoding: 'utf8' },
-    )
-    expect(ran.stdout).toMatch(/^email,ev_email,.*\n74\n$/)
-    expect(ran.stderr).toBe('')
-    const args = ['bulk', 'list.csv', '-o', 'out.csv', '--sandbox', '--data-dir', 'data']
-    expect((await runEv(args, { home })).stderr).toContain('3000 of 3000 rows are done')
-  })
-
-  test.runIf(existsSync('/dev/full'))(
-    'a full disk ends with 73, and the same command goes on',
-    async () => {
-      const home = emptyFolder()
-      const args = ['-o', '-', '--sandbox']
-      const ran = await bulk(LIST, args, { home, stdout: openSync('/dev/full', 'w') })
-      expect(ran.code).toBe(73)
-      expect(ran.stderr).toMatch(/^ev: The output cannot be written: ENOSPC/m)
-      expect(await bulk(LIST, ['--sandbox'], { home })).toMatchObject({
-        code: 0,
-        stderr: expect.stringContaining('4 of 4 rows are done'),
-      })
-    },
-  )
 })
 
 describe.concurrent('a list that cannot be worked on', () => {
@@ -288,7 +250,7 @@ describe.concurrent('a list that cannot be worked on', () => {
         '--sandbox',
         ...(args.includes('--data-dir') ? [] : ['--data-dir', 'data']),
       ]
-      const ran = await runEv(given, { home, offline: true })
+      const ran = withRelativePaths(await runEv(given, { home, offline: true }), home)
       expect(ran.code, ran.stderr).toBe(code)
       expect(ran.stderr).toMatch(sentence)
       expect(ran.stderr).not.toMatch(/^ +at /m)
@@ -349,7 +311,7 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world)]
     const first = startEv(args, { home })
     await askedAbout(world, 'mx.stop.test', 60)
-    first.child.kill('SIGINT')
+    first.signal('SIGINT')
     const stopped = await first.ended
     expect(stopped).toMatchObject({ code: 130, stdout: '' })
     expect(stopped.stderr).toMatch(/Stopped: \d+ of 300 rows are done and kept\. The same command/)
@@ -365,41 +327,13 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
     expect(resumed).toBe(withoutTimes(readFileSync(quiet.out, 'utf8')))
   })
 
-  test('that another ev works on is not worked on twice, and the first goes on', async () => {
-    const home = emptyFolder()
-    writeFileSync(join(home, 'list.csv'), listOf('busy.test', 200))
-    writeFileSync(join(home, 'other.csv'), listOf('other.test', 2))
-    writeFileSync(join(home, 'another.csv'), listOf('other.test', 3))
-    const args = ['--data-dir', 'data', ...towards(world)]
-    const first = startEv(['bulk', 'list.csv', '-o', 'out.csv', ...args], { home })
-    await askedAbout(world, 'mx.busy.test', 20)
-    await stopBetweenWrites(first.child, join(home, 'data/ev.sqlite'))
-    const [second, third, fourth] = await Promise.all([
-      runEv(['bulk', 'list.csv', '-o', 'out2.csv', ...args], { home }),
-      runEv(['bulk', 'another.csv', '-o', 'out.csv', ...args], { home }),
-      runEv(['bulk', 'other.csv', '-o', 'out3.csv', ...args], { home }),
-    ])
-    expect(second.code).toBe(74)
-    expect(second.stderr).toMatch(
-      /^ev: Another ev is at work on this list\. Wait for it, or stop it first\.$/m,
-    )
-    expect(third.code).toBe(74)
-    expect(third.stderr).toMatch(/^ev: Another ev writes to out\.csv\. Wait for it/m)
-    expect(fourth.code).toBe(0)
-    first.child.kill('SIGCONT')
-    const { code, stderr } = await first.ended
-    expect(code, stderr).toBe(0)
-    expect(rowsIn(join(home, 'out.csv'))).toHaveLength(200)
-    expect([...askedAt(world, 'mx.busy.test').values()].filter(times => times > 1)).toEqual([])
-  })
-
   test('--fresh forgets what an earlier run of the list found out', async () => {
     const home = emptyFolder()
     writeFileSync(join(home, 'list.csv'), listOf('fresh.test', 120))
     const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', ...towards(world)]
     const first = startEv(args, { home })
     await askedAbout(world, 'mx.fresh.test', 30)
-    first.child.kill('SIGINT')
+    first.signal('SIGINT')
     expect((await first.ended).code).toBe(130)
     const fresh = await runEv([...args, '--fresh', '--cache', 'off'], { home })
     expect(fresh.stderr).not.toContain('Going on')
@@ -410,60 +344,8 @@ describe.concurrent('a list in a world', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('the demo list', () => {
-  test('has the summary and the verdicts that its rows were written for', async () => {
-    const world = await startWorld(readScenario(join(ROOT, 'fixtures/world/demo.json')))
-    try {
-      const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
-      const { code, stdout, stderr, out } = await bulk(list, [...towards(world), '--json'])
-      expect(code, stderr).toBe(0)
-      expect(JSON.parse(stdout)).toMatchObject({
-        ...{ total: 378, duplicates: 9 },
-        ...{ deliverable: 258, risky: 33, undeliverable: 70, unknown: 17 },
-      })
-      const rows = rowsIn(out)
-      const originals = rowsOf(list.toString('utf8'))
-      expect(rows).toHaveLength(originals.length)
-      for (const [n, original] of originals.entries()) expect(rows[n]).toMatchObject(original)
-      for (const [domain, reason] of FATES) {
-        const reasons = rows.filter(row => row.ev_provider === domain).map(row => row.ev_reason)
-        expect([domain, ...new Set(reasons)]).toEqual([domain, reason])
-      }
-      const { pregreet, outOfTurn, badLines, commands } = world.counters().total
-      expect({ pregreet, outOfTurn, badLines }).toEqual({ pregreet: 0, outOfTurn: 0, badLines: 0 })
-      expect(Object.keys(commands).filter(verb => !ALLOWED.includes(verb))).toEqual([])
-    } finally {
-      await world.close()
-    }
-  }, 60_000)
-})
-
-/** What becomes of each address of a domain where all fare alike. */
-const FATES = [
-  ['everything.test', 'catch_all'],
-  ['fortress.test', 'probe_blocked'],
-  ['deadend.test', 'no_connect'],
-  ['inside.test', 'no_connect'],
-  ['nomail.test', 'does_not_accept_mail'],
-  ['webonly.test', 'no_mx_record'],
-  ['vanished.test', 'invalid_domain'],
-  ['broken-dns.test', 'dns_error'],
-  ['quiet-dns.test', 'dns_error'],
-  ['overflow.test', 'mailbox_full'],
-  ['sleepy.test', 'mailbox_disabled'],
-  ['moment.test', 'unavailable_smtp'],
-  ['mailinator.com', 'disposable_email'],
-  ['secondchance.test', 'accepted_email'],
-  ['onebyone.test', 'accepted_email'],
-  ['stepwise.test', 'accepted_email'],
-  ['antique.test', 'accepted_email'],
-] as const
-
-/** All that a verifier may say. */
-const ALLOWED = ['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QUIT', 'NOOP']
-
 /** Polite hosts at some distance, one for each test. */
-const NAMES = ['twins', 'stop', 'busy', 'other', 'fresh']
+const NAMES = ['twins', 'stop', 'fresh']
 const FAR: Scenario = {
   roundTripMs: 20,
   domains: Object.fromEntries(
@@ -488,30 +370,4 @@ function askedAt(world: World, host: string): Map<string, number> {
 
 async function askedAbout(world: World, host: string, addresses: number): Promise<void> {
   while (askedAt(world, host).size < addresses) await setTimeout(5)
-}
-
-/** Stops a process where it does not hold the lock of its database, which others would wait for as long as it is stopped. */
-async function stopBetweenWrites(child: ChildProcess, file: string): Promise<void> {
-  const sqlite = new SqliteDatabase(file, { timeout: 0 })
-  try {
-    for (;;) {
-      child.kill('SIGSTOP')
-      // It stops when it next meets the kernel.
-      await setImmediate()
-      if (mayBeWritten(sqlite)) return
-      child.kill('SIGCONT')
-      await setImmediate()
-    }
-  } finally {
-    sqlite.close()
-  }
-}
-
-function mayBeWritten(sqlite: SqliteDatabase.Database): boolean {
-  try {
-    sqlite.exec('begin immediate; rollback')
-    return true
-  } catch {
-    return false
-  }
 }

@@ -47,6 +47,12 @@ delete process.env.FORCE_COLOR
 export const runEv = (args: readonly string[], options: CliOptions): Promise<Ran> =>
   startEv(args, options).ended
 
+/** What a command printed, with the paths below its folder as a process that runs in it names them. */
+export function withRelativePaths(ran: Ran, home: string): Ran {
+  const strip = (text: string) => text.replaceAll(`${home}/`, '')
+  return { ...ran, stdout: strip(ran.stdout), stderr: strip(ran.stderr) }
+}
+
 const running = new Set<RunningCli>()
 afterAll(async () => {
   // A service that a failed test left running ends with its file.

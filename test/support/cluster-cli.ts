@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
+import { emptyFolder, type RunningCli, runEv, startEv, withRelativePaths } from './cli.ts'
 import { tempPostgres } from './database.ts'
-import { emptyFolder, type Running, runEv, startEv } from './ev-process.ts'
 
 /** In every URL of these tests; it must be seen nowhere. The server of the tests lets in whoever comes. */
 export const CANARY = 'c4nary-s3cret'
@@ -25,8 +25,8 @@ export type Cluster = {
     name: string,
     args?: readonly string[],
     environment?: Readonly<Record<string, string>>,
-  ): Running
-  worker(args?: readonly string[], environment?: Readonly<Record<string, string>>): Running
+  ): RunningCli
+  worker(args?: readonly string[], environment?: Readonly<Record<string, string>>): RunningCli
   /** Does something in the database, and closes it. */
   inside<T>(work: (database: Database) => Promise<T>): Promise<T>
 }
@@ -39,7 +39,7 @@ export async function cluster(): Promise<Cluster> {
   const options = (own = {}) => ({ home, environment: { ...environment, ...own } })
   return {
     ...{ url, home, environment },
-    run: (args, own) => runEv(args, options(own)),
+    run: async (args, own) => withRelativePaths(await runEv(args, options(own)), home),
     serve: (name, args = [], own = {}) =>
       startEv(['serve', '--data-dir', name, '--listen', '127.0.0.1:0', ...args], options(own)),
     worker: (args = [], own = {}) =>

@@ -1,12 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
 import { createJob, type NewJob } from '../../../src/store/job/jobs.ts'
 import { addItems, queueJob } from '../../../src/store/job/loading.ts'
+import { startWorld } from '../../../src/world/world.ts'
 import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
 
 const TIMEOUT = { timeout: 120_000 }
@@ -153,7 +154,9 @@ describe('on a PostgreSQL database', () => {
       value: expect.stringMatching(/^postgres:\/\/…@127\.0\.0\.1:/),
       from: 'EV_DATABASE',
     })
-    const way = ['--dns', '127.0.0.1:1', '--ask', '127.0.0.1', '--smtp-port', '1', ...DATA]
+    const world = await startWorld({ domains: {}, hosts: {} })
+    onTestFinished(() => world.close())
+    const way = ['--dns', world.dnsAddress, '--ask', '127.0.0.1', '--smtp-port', '1', ...DATA]
     const { stdout, stderr } = await at.run(['doctor', '--json', ...way])
     const checks = JSON.parse(stdout).checks as { check: string; state: string; says: string }[]
     expect(checks.find(({ check }) => check === 'database')).toMatchObject({

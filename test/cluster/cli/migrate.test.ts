@@ -56,7 +56,7 @@ test('a data directory is copied with all that it has, and stays as it is', TIME
   expect((await at.serve('other').ended).code).toBe(78)
   const serving = at.serve('data', [], OWN)
   await serving.printed('All paths:', 'stderr')
-  serving.child.kill('SIGTERM')
+  serving.signal('SIGTERM')
   expect(await serving.ended).toMatchObject({ code: 0, stdout: '' })
   const file = await openDatabase(fileOf(at.home, 'data'), systemClock)
   onTestFinished(() => file.close())

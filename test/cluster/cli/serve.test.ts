@@ -4,18 +4,18 @@ import { expect, test } from 'vitest'
 import { listAccounts } from '../../../src/store/account/accounts.ts'
 import { listKeys } from '../../../src/store/account/keys.ts'
 import { agreedOn } from '../../../src/store/cluster/settings.ts'
+import { type RunningCli, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
-import type { Running } from '../../support/ev-process.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 
-function end({ child, ended }: Running): Running['ended'] {
-  child.kill('SIGTERM')
+function end({ signal, ended }: RunningCli): RunningCli['ended'] {
+  signal('SIGTERM')
   return ended
 }
 
 /** Ends it, and gives its log. */
-async function stop(running: Running): Promise<string> {
+async function stop(running: RunningCli): Promise<string> {
   const { code, stderr } = await end(running)
   expect(code, stderr).toBe(0)
   return stderr
@@ -40,10 +40,10 @@ test(
 )
 
 test('two services share a database, but no data directory', TIMEOUT, async () => {
-  const { serve } = await cluster()
+  const { serve, home } = await cluster()
   const first = serve('one')
   await first.printed('All paths:', 'stderr')
-  const again = await serve('one').ended
+  const again = withRelativePaths(await serve('one').ended, home)
   expect(again.code).toBe(74)
   expect(again.stderr).toMatch(
     /^ev: Another ev serve is at work in one\. Several may share the database, but not that directory: give each its own with --data-dir\.\n$/,

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { liveMembers } from '../../../src/store/cluster/members.ts'
 import { agreeOn, settleOn } from '../../../src/store/cluster/settings.ts'
 import { markOf } from '../../../src/store/secret.ts'
+import { emptyFolder, runEv, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
-import { emptyFolder, runEv } from '../../support/ev-process.ts'
 import { ask } from '../../support/postgres-server.ts'
 
 const TIMEOUT = { timeout: 120_000 }
@@ -16,11 +16,11 @@ test(
     const { worker, inside } = await cluster()
     await inside(database => settleOn(database, 'base-url', BASE_URL))
     const args = ['--egress', 'north', '--concurrency', '7', '--log', 'debug']
-    const { child, ended, printed } = worker(args)
+    const { signal, ended, printed } = worker(args)
     await printed('"at work"', 'stderr')
     const [present] = await inside(liveMembers)
     expect(present).toMatchObject({ role: 'worker', egresses: ['north'] })
-    child.kill('SIGTERM')
+    signal('SIGTERM')
     const { code, stdout, stderr } = await ended
     expect([code, stdout], stderr).toEqual([0, ''])
     const lines = stderr
@@ -46,13 +46,13 @@ test(
     await first.printed('waiting for the first one', 'stderr')
     await inside(database => settleOn(database, 'base-url-by-itself', 'http://127.0.0.1:8080'))
     await first.printed('"at work"', 'stderr')
-    first.child.kill('SIGINT')
+    first.signal('SIGINT')
     expect((await first.ended).code).toBe(0)
 
     const empty = await cluster()
     const second = empty.worker()
     await second.printed('waiting for the first one', 'stderr')
-    second.child.kill('SIGTERM')
+    second.signal('SIGTERM')
     expect((await second.ended).code).toBe(0)
   },
 )
@@ -84,12 +84,13 @@ test('a worker with another secret is refused; one that has none needs none', TI
   expect(other.stderr).toMatch(/^ev: The secret in EV_SECRET is not that of the service.*\n$/)
   const none = worker([], { EV_SECRET: '' })
   await none.printed('"at work"', 'stderr')
-  none.child.kill('SIGTERM')
+  none.signal('SIGTERM')
   expect((await none.ended).code).toBe(0)
 })
 
 test('a worker needs a database that can be shared, and that is there', TIMEOUT, async () => {
-  const alone = await runEv(['worker', '--data-dir', 'data'], { home: emptyFolder() })
+  const home = emptyFolder()
+  const alone = withRelativePaths(await runEv(['worker', '--data-dir', 'data'], { home }), home)
   expect(alone.code).toBe(78)
   expect(alone.stderr).toMatch(
     /^ev: A worker shares the database of “ev serve”, and data is for one process alone\. .*EV_DATABASE=postgres:.*\n$/,

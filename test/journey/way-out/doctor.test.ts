@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BLOCKLISTS } from '../../../src/doctor/identity/blocklist-table.ts'
 import type { DomainPlan } from '../../../src/world/scenario/scenario.ts'
 import { startWorld, type World } from '../../../src/world/world.ts'
-import { emptyFolder, type Ran, runEv } from '../../support/ev-process.ts'
+import { emptyFolder, type Ran, runEv } from '../../support/cli.ts'
 
 // `ev doctor` as people start it, in worlds where all is well and where hardly anything is.
 
@@ -146,21 +146,6 @@ describe.concurrent('ev doctor where it is not', () => {
     expect(ran.stdout).toMatch(/\n1 thing must be mended before mail servers can be asked\.\n$/)
   })
 
-  test('a dead DNS server is no reason to wait, and not taken for a verdict on the rest', async () => {
-    const ran = await doctor([...HEALTHY, '--dns', '127.0.0.1:1', '--json'])
-    expect(ran.code).toBe(1)
-    expect(statesOf(ran)).toMatchObject({
-      dns: 'fail',
-      'port-25': 'warn', // One server of three was called, by its address: the port is open.
-      address: 'ok',
-      ptr: 'warn',
-      'mail-from': 'warn',
-      spf: 'warn',
-      blocklists: 'warn',
-      disk: 'ok',
-    })
-  })
-
   test('each egress of the config file is looked at by its name', async () => {
     const home = emptyFolder()
     const egresses = [
@@ -173,13 +158,6 @@ describe.concurrent('ev doctor where it is not', () => {
     expect(stdout).toMatch(new RegExp(`✔ ptr +well: ${GOOD} is called`))
     expect(stdout).toMatch(new RegExp(`✘ ptr +ill: ${BAD} has no name`))
     expect(stdout.match(/^. disk/gm)).toHaveLength(1)
-  })
-
-  test('a warning alone ends with 0', async () => {
-    const ran = await doctor([...HEALTHY, '--dns', `${world.dnsAddress},127.0.0.1:1`])
-    expect(ran.code).toBe(0)
-    expect(ran.stdout).toMatch(/\n! dns +127\.0\.0\.1:1 answers nothing/)
-    expect(ran.stdout).toMatch(/\nThis machine can ask mail servers; 1 thing could be better\.\n$/)
   })
 
   test('what --ask does not take is told, with 64', async () => {

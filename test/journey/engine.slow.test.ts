@@ -1,0 +1,28 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { createEngine } from '../../src/index.ts'
+import { startWorld } from '../../src/world/world.ts'
+
+test('one address takes six round trips when nothing is known, the DNS included', async () => {
+  const roundTripMs = 200
+  const world = await startWorld({
+    roundTripMs,
+    mailboxes: ['ann'],
+    domains: { 'far.test': { mx: [[10, 'mx.far.test']] } },
+    hosts: { 'mx.far.test': { temper: 'polite' } },
+  })
+  onTestFinished(() => world.close())
+  const engine = createEngine({
+    ...{ dns: [world.dnsAddress], smtpPort: world.smtpPort, allowRanges: ['127.0.0.0/8'] },
+    ...{ specialDomains: true, helo: 'probe.test', sessionsPerSecond: 1_000 },
+  })
+  onTestFinished(() => engine.close())
+  // The lists of names are read with the first address; no distance is crossed for it.
+  await engine.verify('ann@host.localhost', { checkSmtp: false })
+  const begunAt = systemClock.ticks()
+  const { verdict } = await engine.verify('ann@far.test')
+  const trips = (systemClock.ticks() - begunAt) / roundTripMs
+  expect(verdict.reason).toBe('accepted_email')
+  expect(trips).toBeGreaterThan(5.5)
+  expect(Math.floor(trips)).toBeLessThanOrEqual(6)
+})
