@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statfsSync } from 'node:fs'
 import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
@@ -11,6 +11,14 @@ const PROPERTIES = globSync('test/**/*.test.ts').filter(
   file =>
     !file.endsWith('.slow.test.ts') && readFileSync(file, 'utf8').includes('support/property'),
 )
+
+/** Temporary files of the tests, among them many databases, are in memory where there is room: a fifth of the time. */
+const MEMORY = '/dev/shm'
+const MEMORY_BYTES_MIN = 2 * 1024 ** 3
+if (process.env.TMPDIR === undefined && existsSync(MEMORY)) {
+  const { bavail, bsize } = statfsSync(MEMORY)
+  if (bavail * bsize >= MEMORY_BYTES_MIN) process.env.TMPDIR = MEMORY
+}
 
 const setup = (...names: string[]) => names.map(name => `test/support/${name}-setup.ts`)
 

@@ -43,11 +43,19 @@ const idleDatabases: Database[] = []
 async function pooledDatabase(clock: Clock): Promise<Database> {
   const database = idleDatabases.pop() ?? (await openDatabase(await createPostgres(), systemClock))
   onTestFinished(async () => {
+    // Statistics of one test would mislead the planner in the next.
+    if (await isAnalyzed(database)) return database.close()
     await sql.raw(TRUNCATE).execute(database.db)
     idleDatabases.push(database)
   })
   return { ...database, clock, close: async () => {} }
 }
+
+async function isAnalyzed({ db }: Database): Promise<boolean> {
+  return (await sql.raw(ANALYZED).execute(db)).rows.length > 0
+}
+
+const ANALYZED = "select 1 from pg_stats where schemaname = 'public' limit 1"
 
 const TRUNCATE = `truncate ${TABLES.map(name => `"${name}"`).join(', ')}`
 
@@ -64,8 +72,9 @@ const idle: string[] = []
 export async function tempPostgres(): Promise<string> {
   const url = idle.pop() ?? (await createPostgres())
   onTestFinished(async () => {
+    const analyzed = await ask(url, ANALYZED)
     await ask(url, TRUNCATE)
-    idle.push(url)
+    if (analyzed.length === 0) idle.push(url)
   })
   return url
 }

@@ -55,6 +55,8 @@ export async function startPostgres({
     // What is tested is not the disk.
     ...{ fsync: 'off', full_page_writes: 'off', max_connections: '200' },
     ...{ shared_buffers: '32MB', log_min_messages: 'panic' },
+    // It would analyze tables at times that no test controls.
+    autovacuum: 'off',
     ...settings,
   }
   const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])

@@ -3,7 +3,7 @@ import { isFault } from '../../address/address.ts'
 import { HOUR } from '../../base/clock.ts'
 import { type Class, classOf, isFailure, type Result } from '../../verdict/verdict.ts'
 import { type Database, writeBeside } from '../database.ts'
-import { each } from '../dialect.ts'
+import { each, isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
 import { finishJob, refuseCancelled } from './course.ts'
 import { type Job, jobIn, type NewJob, newRow } from './jobs.ts'
@@ -97,6 +97,8 @@ export async function queueJobIn(
 }
 
 async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
+  // Until it has analyzed a new list, PostgreSQL may plan for one row: nested loops take quadratic time.
+  if (isPostgres(trx)) await sql`set local enable_nestloop = off`.execute(trx)
   await sql`
     update item set
       state = case when item.position = first.position then 'queued' else 'same' end,
@@ -105,6 +107,7 @@ async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
     from (select dedupe_key, min(position) as position, count(*) as copies from item
           where job_id = ${jobId} group by dedupe_key having count(*) > 1) as first
     where item.job_id = ${jobId} and item.dedupe_key = first.dedupe_key`.execute(trx)
+  if (isPostgres(trx)) await sql`set local enable_nestloop = default`.execute(trx)
   return countItems(trx, jobId)
 }
 
