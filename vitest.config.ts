@@ -33,6 +33,7 @@ export default defineConfig({
     passWithNoTests: false,
     // Modules of src keep no state, so files share the loaded modules: a third of the CPU time.
     isolate: false,
+    setupFiles: setup('cleanup'),
     coverage: {
       provider: 'v8',
       include: ['src/**/*.ts'],

@@ -50,7 +50,7 @@ export function fickleWorld(seed: number, clock: () => Clock) {
     sessionsMax,
     ledger,
     /** What may come out for an address: what is so, or that nobody would say. */
-    classes: (text: string) => ['unknown', CLASSES[text.replace(/\d.*/, '')]],
+    classes: (text: string) => ['unknown', ...(CLASSES[text.replace(/\d.*/, '')] ?? [])],
     flags: {
       sessionsPerOperator: String(sessionsMax),
       recipientsPerSession: String(2 + dice.below(20)),
@@ -61,7 +61,11 @@ export function fickleWorld(seed: number, clock: () => Clock) {
   }
 }
 
-const CLASSES: Record<string, string> = { user: 'deliverable', nobody: 'undeliverable' }
+/** A mailbox is risky where the catch-all test came to nothing. */
+const CLASSES: Record<string, readonly string[]> = {
+  user: ['deliverable', 'risky'],
+  nobody: ['undeliverable'],
+}
 const LOCALS = ['user', 'user', 'user', 'user', 'user', 'user', 'nobody', 'nobody', 'busy'] as const
 
 const localOf = (dice: Dice, n: number) => `${dice.one(LOCALS)}${n}`

@@ -6,11 +6,11 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { PassThrough, Writable } from 'node:stream'
-import { afterAll } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import type { CliContext, CliSignal } from '../../src/cli/context.ts'
 import { run } from '../../src/cli/run.ts'
+import { onFileFinished } from './cleanup.ts'
 import type { Ran } from './home.ts'
 
 export { emptyFolder, type Ran, towards } from './home.ts'
@@ -54,11 +54,13 @@ export function withRelativePaths(ran: Ran, home: string): Ran {
 }
 
 const running = new Set<RunningCli>()
-afterAll(async () => {
-  // A service that a failed test left running ends with its file.
-  for (const one of running) one.signal('SIGTERM')
-  await Promise.all([...running].map(one => one.ended.catch(() => {})))
-})
+
+/** Ends a service that a failed test left running. */
+async function endWithFile(one: RunningCli): Promise<void> {
+  if (!running.has(one)) return
+  one.signal('SIGTERM')
+  await one.ended.catch(() => {})
+}
 
 /** Starts `ev` in this process. */
 export function startEv(args: readonly string[], options: CliOptions): RunningCli {
@@ -104,6 +106,7 @@ export function startEv(args: readonly string[], options: CliOptions): RunningCl
     signal: name => memory.guarded(() => void signals.emit(name, name)),
   }
   running.add(one)
+  onFileFinished(() => endWithFile(one))
   return one
 }
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { afterAll, inject } from 'vitest'
+import { inject } from 'vitest'
+import { onFileFinished } from './cleanup.ts'
 import type { Ran } from './home.ts'
 
 export { emptyFolder, type Ran, towards } from './home.ts'
@@ -35,11 +36,6 @@ export type Running = {
   printed(text: string, on?: 'stdout' | 'stderr'): Promise<void>
 }
 
-const children: ChildProcess[] = []
-afterAll(() => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
-})
-
 const NO_NETWORK = join(import.meta.dirname, 'no-network.mjs')
 
 /** Runs `ev` to its end, in an environment without any settings of this machine. */
@@ -57,7 +53,7 @@ export function startEv(args: readonly string[], options: EvOptions): Running {
     env: { PATH: process.env.PATH, HOME: home, ...environment },
     stdio: ['pipe', stdout, 'pipe'],
   })
-  children.push(child)
+  onFileFinished(() => child.kill('SIGKILL'))
   child.stdin?.on('error', () => {}) // It may end without reading all.
   if (options.stdin !== undefined) child.stdin?.write(options.stdin)
   if (options.stdinOpen !== true) child.stdin?.end()

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
 import type { World } from '../../src/world/world.ts'
+import { onFileFinished } from './cleanup.ts'
 
 /** What a command gave. */
 export type Ran = {
@@ -12,18 +12,10 @@ export type Ran = {
   readonly stderr: string
 }
 
-const folders: string[] = []
-// Tests of a file may run side by side: what they leave is removed once for all of them.
-afterAll(() => {
-  for (const folder of folders.splice(0)) {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-  }
-})
-
 /** A folder of its own for a test, with `data` in it; goes with the file. */
 export function emptyFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'ev-test-'))
-  folders.push(folder)
+  onFileFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   mkdirSync(join(folder, 'data'))
   return folder
 }

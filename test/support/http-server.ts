@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { Hono } from 'hono'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
@@ -38,11 +38,6 @@ export type TestHttpServerOptions = {
   readonly paths?: (app: Hono) => void
 }
 
-const ends: (() => unknown)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
-
 /** A server on loopback with a small app: /ok says so, /echo gives the length of the body. */
 export async function openHttpServer(options: TestHttpServerOptions = {}): Promise<TestHttpServer> {
   const asked: string[] = []
@@ -58,7 +53,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     port: options.port ?? 0,
     certificate: options.certificate ?? null,
   })
-  ends.push(async () => {
+  onTestFinished(async () => {
     const stopped = server.stop(0)
     await options.clock?.advance(0)
     await stopped
@@ -69,7 +64,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
         ? connect(server.port, '127.0.0.1')
         : connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
     socket.on('error', () => {})
-    ends.push(() => socket.destroy())
+    onTestFinished(() => void socket.destroy())
     await once(socket, options.certificate === undefined ? 'connect' : 'secureConnect')
     return socket
   }
