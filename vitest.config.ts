@@ -3,16 +3,16 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
 const SLOW = 'test/**/*.slow.test.ts'
-/** Files whose tests need a PostgreSQL server, beside those of test/store, which run on both databases. */
+/** Files whose tests need PostgreSQL. Those of test/store run on both databases. */
 const CLUSTER = 'test/cluster/**'
 
-/** Files with property tests: a tenth of their cases runs in `npm test`, all in `npm run test:all`. */
+/** Files with property tests: `npm test` runs a tenth of the cases, `test:rest` all. */
 const PROPERTIES = globSync('test/**/*.test.ts').filter(
   file =>
     !file.endsWith('.slow.test.ts') && readFileSync(file, 'utf8').includes('support/property'),
 )
 
-/** Temporary files of the tests, among them many databases, are in memory where there is room: a fifth of the time. */
+/** Temporary files, most of them databases, are in memory where there is room: a fifth less time. */
 const MEMORY = '/dev/shm'
 const MEMORY_BYTES_MIN = 2 * 1024 ** 3
 if (process.env.TMPDIR === undefined && existsSync(MEMORY)) {

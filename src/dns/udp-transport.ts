@@ -4,7 +4,7 @@ import dnsPacket, { type Answer, type DecodedPacket } from 'dns-packet'
 import type { Random } from '../base/random.ts'
 import type { RecordOf, RecordType } from './resolver.ts'
 
-/** Records, an error code in the form of node:dns such as `ENOTFOUND`, or a reply too long for UDP. */
+/** Records, an error code as in node:dns (`ENOTFOUND`), or a reply too long for UDP. */
 export type UdpReply =
   | { readonly records: readonly RecordOf<RecordType>[] }
   | { readonly code: string }
@@ -56,10 +56,10 @@ export class UdpTransport {
   }
 }
 
-/** The replies to 200 queries in flight do not fit into the receive buffer of one socket (208 KiB on Linux). */
+/** One receive buffer (208 KiB on Linux) does not hold the replies to 200 queries in flight. */
 const SOCKETS_PER_SERVER = 4
 
-/** A socket is replaced after so many queries, because its port is half of what a forger must guess (RFC 5452 §9.2). */
+/** Then a socket is replaced: its port is half of what a forger must guess (RFC 5452 §9.2). */
 const QUERIES_PER_SOCKET = 200
 
 type PendingQuery = {
@@ -267,7 +267,7 @@ const textOf = (data: string | Buffer | readonly (string | Buffer)[]): string =>
     .map(part => part.toString())
     .join('')
 
-/** Names may hold any octet: those outside printable ASCII become `?`. The root is the empty name. */
+/** Octets outside printable ASCII become `?`, and the root the empty name. */
 const printable = (name: string) => (name === '.' ? '' : name.replace(/[^\x21-\x7e]/g, '?'))
 
 const isSameName = (one: string, other: string) => bareName(one) === bareName(other)

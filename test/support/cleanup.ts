@@ -1,8 +1,8 @@
 const tasks: (() => unknown)[] = []
 
 /**
- * Runs `task` when the running test file ends. Hooks at the top of a fixture module would run for the
- * first file only, because files share the loaded modules.
+ * Runs `task` when the running test file ends. Hooks at the top of a fixture module would run for
+ * the first file only, because files share the loaded modules.
  */
 export const onFileFinished = (task: () => unknown): void => void tasks.push(task)
 

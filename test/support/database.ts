@@ -25,7 +25,7 @@ export function tempFolder(): string {
 /** The tests of what is stored run twice: on SQLite, and on a real PostgreSQL. */
 export const onPostgres = process.env.EV_TEST_DATABASE === 'postgres'
 
-/** An empty database for one test: in `file`, or in a temporary file, or on PostgreSQL where this run uses it. */
+/** An empty database for one test: `file`, else a temporary one, or PostgreSQL where this run has it. */
 export async function tempDatabase(
   options: { clock?: Clock; file?: string } = {},
 ): Promise<Database> {
@@ -39,7 +39,7 @@ export async function tempDatabase(
 /** Open databases on PostgreSQL that no test uses now. */
 const idleDatabases: Database[] = []
 
-/** A database on PostgreSQL whose connections outlive the test: to open them takes longer than most tests. */
+/** A database on PostgreSQL whose connections are reused: opening them takes longer than most tests. */
 async function pooledDatabase(clock: Clock): Promise<Database> {
   const database = idleDatabases.pop() ?? (await openDatabase(await createPostgres(), systemClock))
   onTestFinished(async () => {
@@ -59,7 +59,7 @@ const ANALYZED = "select 1 from pg_stats where schemaname = 'public' limit 1"
 
 const TRUNCATE = `truncate ${TABLES.map(name => `"${name}"`).join(', ')}`
 
-/** The URL of a SQLite database in `file`: a new file in an existing folder is a copy of the migrated template. */
+/** The URL of a SQLite database: a new file in an existing folder is a copy of the template. */
 export function tempSqlite(file: string): string {
   if (!existsSync(file) && existsSync(dirname(file))) copyFileSync(inject('sqliteTemplate'), file)
   return `sqlite:${file}`
