@@ -28,7 +28,8 @@ const setup = (...names: string[]) => names.map(name => `test/support/${name}-se
  */
 export default defineConfig({
   test: {
-    testTimeout: 20_000,
+    // Only ends a test that hangs: a busy machine may take long.
+    testTimeout: 60_000,
     maxWorkers: 2,
     passWithNoTests: false,
     // Modules of src keep no state, so files share the loaded modules: a third of the CPU time.

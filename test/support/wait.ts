@@ -24,6 +24,6 @@ export async function waitUntil(
   }
 }
 
-const TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 55_000
 const EAGER_LOOKS = 200
 const LOOK_EVERY_MS = 5
