@@ -62,7 +62,7 @@ export interface CliContext {
   readonly console: CliConsole
   readonly clock: Clock
   readonly random: Random
-  /** What replaces DNS, connections and the rest of the network in tests. */
+  /** Test doubles of DNS, outgoing connections, webhook requests and mail. */
   readonly doors?: Partial<Pick<Doors, 'resolver' | 'dial' | 'post' | 'notify'>>
   /** Ends the process at once. */
   exit(code: number): never
@@ -83,7 +83,7 @@ function resolveIn(cwd: string, path: string): string {
   return path.endsWith('/') ? `${resolve(cwd, path)}/` : resolve(cwd, path)
 }
 
-/** What an engine takes from the context. */
+/** The external dependencies of an engine or a service that runs in this context. */
 export const doorsOf = ({ clock, random, doors }: CliContext, log: Log): Doors => ({
   ...{ clock, random, log },
   ...doors,

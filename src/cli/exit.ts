@@ -51,7 +51,10 @@ const internalFault = (cause: unknown) =>
 
 const stackOf = (cause: unknown) => (cause instanceof Error ? cause.stack : String(cause))
 
-/** Output that cannot be written ends the run: its reader has left, or the disk is full. Gives what ends the watch, also that of a command. */
+/**
+ * Ends the run when the output cannot be written: its reader has left, or the disk is full. Returns a
+ * function that removes these listeners, and those that a command has added since.
+ */
 export function watchOutput(context: CliContext, debug: boolean): () => void {
   const { stdout, stderr } = context
   const before = new Set([...stdout.listeners('error'), ...stderr.listeners('error')])

@@ -59,7 +59,7 @@ const outputOf = ({ stdout, stderr }: CliContext): OutputConfiguration => ({
   getErrHasColors: () => false,
 })
 
-/** What commander takes itself where there is no terminal. */
+/** Width of help where the output is no terminal, in characters: the default of commander. */
 const WIDTH = 80
 
 const widthOf = ({ isTTY, columns }: CliOutput) => (isTTY === true ? (columns ?? WIDTH) : WIDTH)

@@ -1,6 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
-import type { DnsAnswer, RecordType, Resolver } from './resolver.ts'
+import { type DnsAnswer, plainName, type RecordType, type Resolver } from './resolver.ts'
 
 /**
  * A resolver that asks `inner` each question once at a time, however many wait for it, and remembers what came.
@@ -54,7 +54,7 @@ export function cachedResolver(
   }
   return {
     resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
-      ask(name.toLowerCase().replace(/\.$/, ''), type, signal) as Promise<DnsAnswer<T>>,
+      ask(plainName(name), type, signal) as Promise<DnsAnswer<T>>,
   }
 }
 

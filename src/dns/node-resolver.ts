@@ -23,8 +23,9 @@ export type NodeResolverOptions = {
 }
 
 /**
- * The DNS over UDP, and over node:dns where a reply needs TCP or only the system can ask. An abort or `close` answers `timeout` at once. Names are A-labels: one that DNS cannot carry
- * is `no-name`. Throws `bad_config` for a server that is no IP address.
+ * The DNS over UDP, and over node:dns where a reply needs TCP or only the system can ask. An abort or
+ * `close` answers `timeout` at once. Names are A-labels: one that DNS cannot carry is `no-name`.
+ * Throws `bad_config` for a server that is no IP address.
  */
 export function createNodeResolver(options: NodeResolverOptions): Resolver & { close(): void } {
   const { clock, timeoutMs = TIMEOUT_MS } = options

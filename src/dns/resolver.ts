@@ -7,6 +7,9 @@ export interface Resolver {
   resolve<T extends RecordType>(name: string, type: T, signal?: AbortSignal): Promise<DnsAnswer<T>>
 }
 
+/** A name in the form by which names are compared: lower case, without the dot of the root. */
+export const plainName = (name: string) => name.toLowerCase().replace(/\.$/, '')
+
 /** The strings of a TXT record come joined, as RFC 7208 §3.3 reads them; a PTR is a host name as the zone has it. */
 export type RecordType = 'MX' | 'A' | 'AAAA' | 'TXT' | 'PTR'
 export type MxRecord = { readonly preference: number; readonly host: string }

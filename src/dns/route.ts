@@ -1,5 +1,11 @@
 import { type Random, shuffled } from '../base/random.ts'
-import type { DnsAnswer, DnsFault, MxRecord, Resolver } from './resolver.ts'
+import {
+  type DnsAnswer,
+  type DnsFault,
+  type MxRecord,
+  plainName,
+  type Resolver,
+} from './resolver.ts'
 
 /** Where mail for a domain goes (RFC 5321 §5.1, RFC 7505). */
 export type Route =
@@ -109,8 +115,6 @@ const isHostName = (host: string) =>
 
 /** RFC 1035 §2.3.4: 255 octets on the wire are 253 in text. */
 const NAME_OCTETS_MAX = 253
-
-const plainName = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
 async function implicitRoute(
   resolver: Resolver,

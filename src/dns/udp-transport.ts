@@ -2,13 +2,11 @@ import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import dnsPacket, { type Answer, type DecodedPacket } from 'dns-packet'
 import type { Random } from '../base/random.ts'
-import type { RecordOf, RecordType } from './resolver.ts'
+import type { Said } from './question.ts'
+import { plainName, type RecordOf, type RecordType } from './resolver.ts'
 
-/** Records, an error code as in node:dns (`ENOTFOUND`), or a reply too long for UDP. */
-export type UdpReply =
-  | { readonly records: readonly RecordOf<RecordType>[] }
-  | { readonly code: string }
-  | 'truncated'
+/** What the server said, or that its reply is too long for UDP. */
+export type UdpReply = Said | 'truncated'
 
 export type UdpQuery = { readonly reply: Promise<UdpReply>; cancel(): void }
 
@@ -198,10 +196,10 @@ export function readReply(
     if (question.type !== type || question.class !== 'IN') return 'ignored'
     if (!isSameName(question.name, name)) return 'ignored'
   }
-  if (packet.flag_tc) return 'truncated'
   if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND' }
-  if (rcode === 'NOERROR') return readAnswer(packet, name, type)
-  return { code: FAULT_CODES[rcode] ?? 'EBADRESP' }
+  // Before truncation is looked at: node:dns, which reads the rest, does not know all codes.
+  if (rcode !== 'NOERROR') return { code: FAULT_CODES[rcode] ?? 'EBADRESP' }
+  return packet.flag_tc ? 'truncated' : readAnswer(packet, name, type)
 }
 
 const FAULT_CODES: Readonly<Record<string, string>> = {
@@ -270,9 +268,7 @@ const textOf = (data: string | Buffer | readonly (string | Buffer)[]): string =>
 /** Octets outside printable ASCII become `?`, and the root the empty name. */
 const printable = (name: string) => (name === '.' ? '' : name.replace(/[^\x21-\x7e]/g, '?'))
 
-const isSameName = (one: string, other: string) => bareName(one) === bareName(other)
-
-const bareName = (name: string) => name.toLowerCase().replace(/\.$/, '')
+const isSameName = (one: string, other: string) => plainName(one) === plainName(other)
 
 function parseServer(server: string): { host: string; port: number } {
   const [, bracketed, plain, port] = /^(?:\[(.+)\]|([\d.]+))(?::(\d+))?$/.exec(server) ?? []

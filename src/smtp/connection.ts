@@ -189,7 +189,7 @@ export class Connection {
     if (reader === this.#reader && reader.fault !== null) this.#break('garbage', reader.fault)
   }
 
-  /** Text in clear after the 220 to STARTTLS was perhaps injected: the session cannot be trusted (RFC 3207 §6). */
+  /** Clear text after the 220 to STARTTLS may be injected, so the session ends (RFC 3207 §6). */
   #breakBeforeTls() {
     this.#break('garbage', 'clear text between the reply to STARTTLS and TLS')
   }

@@ -50,7 +50,10 @@ export function endAfter(context: CliContext, ms: number, log: ServeLog): () => 
   })
 }
 
-/** A fault that nobody expected leaves nobody knows what: whoever watches over the process starts it anew. Gives what ends that. */
+/**
+ * Exits on an uncaught exception, because the state of the process is unknown afterwards; a service
+ * manager restarts it. Returns a function that removes the listeners.
+ */
 export function endOnFault(context: CliContext, log: ServeLog): () => void {
   const end = (error: unknown) => {
     const stack = error instanceof Error ? error.stack : undefined

@@ -292,7 +292,7 @@ export class Conversation<Q extends Question> {
   }
 }
 
-/** Deferred as a recipient that the server does not know yet: by greylisting, or while it verifies the address. */
+/** Deferred because the recipient is new to the server: it greylists, or verifies the address. */
 const isPerRecipient = ({ why }: Extract<Answer, { kind: 'deferred' }>) =>
   why === 'greylist' || why === 'busy'
 

@@ -48,10 +48,18 @@ export class Unguessable<Q extends Question> {
     const domain = question.address.domain.ascii
     if (leaving && early === null) return memory.recall(domain)
     const turn = early?.turn ?? (await memory.take(domain, signal))
-    if ('known' in turn) return turn.known
+    return 'known' in turn ? turn.known : this.#decide(turn, question, early?.reply ?? null)
+  }
+
+  /** Asks about the domain, unless the reply is there, and settles the turn with what it means. */
+  async #decide(
+    turn: ClaimedTurn,
+    question: Q,
+    early: Reply | Broken | null,
+  ): Promise<boolean | null> {
     let told: boolean | null = null
     try {
-      told = catchAllFrom(await this.#replyFor(question, early?.reply ?? null))
+      told = catchAllFrom(await this.#replyFor(question, early))
     } finally {
       turn.settle(told)
     }
@@ -67,13 +75,7 @@ export class Unguessable<Q extends Question> {
     const { catchAll, world } = this.#lane.options
     const domain = question.address.domain.ascii
     const turn = catchAll.claimIntroduction(domain, world.egress.name, world.random)
-    if (turn === null) return
-    let told: boolean | null = null
-    try {
-      told = catchAllFrom(await this.#replyFor(question, null))
-    } finally {
-      turn.settle(told)
-    }
+    if (turn !== null) await this.#decide(turn, question, null)
   }
 
   /** In the transaction at hand, be it early or now; in one of its own when that one is full. */

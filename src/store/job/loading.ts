@@ -97,7 +97,7 @@ export async function queueJobIn(
 }
 
 async function markDuplicates(trx: Transaction<Schema>, jobId: string) {
-  // Until it has analyzed a new list, PostgreSQL may plan for one row: nested loops take quadratic time.
+  // With outdated statistics PostgreSQL plans for one row, and nested loops take quadratic time.
   if (isPostgres(trx)) await sql`set local enable_nestloop = off`.execute(trx)
   await sql`
     update item set
