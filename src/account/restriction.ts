@@ -26,8 +26,12 @@ export function domainAllowed(
 ): boolean {
   if (allowedDomains.length === 0) return true
   const host = origin === null ? null : hostOf(origin)
-  return host !== null && allowedDomains.some(one => host === one || host.endsWith(`.${one}`))
+  return host !== null && allowedDomains.some(one => domainWithin(one, host))
 }
+
+/** Whether `name` is the domain `outer` or one of its subdomains. */
+export const domainWithin = (outer: string, name: string) =>
+  name === outer || name.endsWith(`.${outer}`)
 
 /** An entry of allowed addresses as it is kept; null: it is neither an IP address nor a CIDR. */
 export function readAllowedIp(text: string): string | null {

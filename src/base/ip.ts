@@ -20,17 +20,29 @@ const RANGE = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/
 
 /** Tells whether a plain IP lies in one of these ranges; what is no range counts for nothing. */
 export function inRanges(ranges: readonly string[]): (ip: string) => boolean {
-  const list = new BlockList()
+  // One list for each family: a BlockList takes every IPv4 address for one of ::/0.
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const range of ranges.filter(isIpRange)) {
-    const [ip = '', bits] = range.split('/')
-    const family = isIP(ip)
-    list.addSubnet(ip, Number(bits ?? (family === 4 ? 32 : 128)), family === 4 ? 'ipv4' : 'ipv6')
+    const [ip = ''] = range.split('/')
+    const family = isIP(ip) === 4 ? 'ipv4' : 'ipv6'
+    lists[family].addSubnet(ip, bitsOf(range), family)
   }
   return ip => {
-    const family = isIP(ip)
-    return family !== 0 && list.check(ip, family === 4 ? 'ipv4' : 'ipv6')
+    const family = isIP(ip) === 4 ? 'ipv4' : 'ipv6'
+    return isIP(ip) !== 0 && lists[family].check(ip, family)
   }
 }
+
+/** Whether every address of the range `inner` lies in the range `outer`. Both are ranges by `isIpRange`. */
+export function containsRange(outer: string, inner: string): boolean {
+  const [ip = ''] = inner.split('/')
+  return (
+    familyOf(outer) === familyOf(inner) && bitsOf(outer) <= bitsOf(inner) && inRanges([outer])(ip)
+  )
+}
+
+const familyOf = (range: string) => isIP(range.split('/')[0] ?? '')
+const bitsOf = (range: string) => Number(range.split('/')[1] ?? (familyOf(range) === 4 ? 32 : 128))
 
 /**
  * What limits count an address by: an IPv4 address itself; of an IPv6 address its first 64 bits, as whoever has

@@ -6,6 +6,8 @@ import type { ApiKey } from '../store/account/keys.ts'
 export type Caller = {
   readonly account: Account
   readonly key: ApiKey
+  /** The end of the grace period, epoch ms, of a key text that was replaced by rotation; null: it was not. */
+  readonly secretExpiresAt: number | null
   readonly plan: Plan
 }
 

@@ -36,6 +36,14 @@ describe('what limits count by', () => {
 })
 
 describe('ranges', () => {
+  test('of one family hold no address of the other', () => {
+    expect([inRanges(['::/0'])('192.0.2.1'), inRanges(['0.0.0.0/0'])('::1')]).toEqual([
+      false,
+      false,
+    ])
+    expect([inRanges(['::/0'])('::1'), inRanges(['0.0.0.0/0'])('192.0.2.1')]).toEqual([true, true])
+  })
+
   test('are addresses and CIDRs of both families', () => {
     const inside = inRanges(['192.0.2.0/24', '198.51.100.7', '2001:db8::/32', 'no range'])
     expect(['192.0.2.255', '198.51.100.7', '2001:db8:ffff::1'].every(inside)).toBe(true)

@@ -75,7 +75,7 @@ async function keyOf(
   id: string,
 ): Promise<{ account: Account; key: ApiKey }> {
   for (const account of accounts) {
-    const key = await findKey(database, account.id, id)
+    const key = await findKey(database.db, account.id, id)
     if (key !== null) return { account, key }
   }
   throw noSuchKey(id)

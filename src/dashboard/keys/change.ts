@@ -65,9 +65,9 @@ export function changeRoutes(parts: DashboardParts): Hono<Env> {
 const pathOf = ({ id }: Key) => `/v1/keys/${encodeURIComponent(id)}`
 
 /** There are at most a few hundred. */
-async function keyOf(c: Context<Env>): Promise<Key> {
+export async function keyOf(c: Context<Env>, id = c.req.param('id')): Promise<Key> {
   const { data } = await c.get('api').ask<KeyList>('/v1/keys')
-  const key = data.keys.find(({ id }) => id === c.req.param('id'))
+  const key = data.keys.find(one => one.id === id)
   if (key !== undefined) return key
   throw new Refusal(404, 'There is no such key: it may have been revoked meanwhile.')
 }

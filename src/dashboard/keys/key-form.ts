@@ -22,11 +22,11 @@ export type Typed = {
   readonly expires: string
 }
 
-/** A new key: for a program that verifies addresses and lists. */
-export const FRESH: Typed = {
+/** A new key for a program that verifies addresses and lists, with the restrictions of the key that creates it. */
+export const newKey = (creator: Key): Typed => ({
+  ...typedOf(creator),
   ...{ name: '', scopes: ['verify:single', 'verify:bulk', 'jobs:read'] },
-  ...{ allowedIps: '', allowedDomains: '', rateLimit: '', expires: '' },
-}
+})
 
 /** A key as it stands. */
 export const typedOf = (key: Key): Typed => ({

@@ -12,8 +12,8 @@ import { onceField, onceOf } from '../page/once.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
-import { changeRoutes } from './change.ts'
-import { bodyOf, FRESH, fields, readTyped, sentenceOf, type Typed } from './key-form.ts'
+import { changeRoutes, keyOf } from './change.ts'
+import { bodyOf, fields, newKey, readTyped, sentenceOf, type Typed } from './key-form.ts'
 import { shownOnce } from './shown-once.ts'
 import { keyTable } from './table.ts'
 
@@ -27,7 +27,9 @@ export function keyRoutes(parts: DashboardParts): Hono<Env> {
       const actions = html`<a class="button primary" href="/keys/new">Make a key</a>`
       return page(c, { title: 'Keys', actions, body: keyTable(c, data.keys, clock.now()) })
     })
-    .get('/keys/new', c => newPage(c, parts, { typed: FRESH }))
+    .get('/keys/new', async c =>
+      newPage(c, parts, { typed: newKey(await keyOf(c, c.get('user').keyId)) }),
+    )
     .post('/keys', async c => {
       const sent = await sentForm(c)
       const [typed, once] = [readTyped(sent), onceOf(sent)]

@@ -37,8 +37,8 @@ export async function authenticateSession(
   return callerOf(service, found)
 }
 
-const callerOf = ({ settings }: Service, { key, account }: FoundKey): Caller => ({
-  ...{ key, account },
+const callerOf = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({
+  ...{ account, ...found },
   plan: planNamed(settings.plans, account.plan),
 })
 

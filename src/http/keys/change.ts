@@ -11,7 +11,7 @@ import {
   rotateKey,
   updateKey,
 } from '../../store/account/keys.ts'
-import { write } from '../../store/database.ts'
+import { type Trx, write } from '../../store/database.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import { commit } from '../guard/commit.ts'
@@ -31,7 +31,7 @@ import {
 } from '../schema/key.ts'
 import type { Service } from '../service.ts'
 import { KEY_BODY_MAX } from './create.ts'
-import { refuseWider } from './permission.ts'
+import { refuseBeyond } from './permission.ts'
 import { presentKey } from './present.ts'
 import { timeAhead } from './time-ahead.ts'
 
@@ -42,7 +42,8 @@ export function keyChangeRoutes(service: Service) {
   const change = createRoute({
     ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
     summary: 'Change a key',
-    description: 'What is left out stays as it is. The change holds from the next request on.',
+    description:
+      'What is left out stays as it is. The change holds from the next request on. A key can only narrow itself.',
     middleware,
     request: { params, body: bodyOf(KeyPatchRequest, { example: PATCH_EXAMPLE, required: true }) },
     responses: {
@@ -87,18 +88,20 @@ export function keyChangeRoutes(service: Service) {
   return newRouter()
     .openapi(change, async c => {
       const patch = patchOf(c.req.valid('json'), service.clock.now())
-      const { accountId, id } = await changeable(c, service, c.req.valid('param').id)
-      refuseWider(c.get('caller'), patch.scopes ?? [])
-      const key = await write(service.database, trx => updateKey(trx, accountId, id, patch))
+      const key = await write(service.database, async trx => {
+        const { accountId, id, ...key } = await manageable(c, trx, c.req.valid('param').id)
+        refuseBeyond(c.get('caller'), { ...key, ...patch })
+        return updateKey(trx, accountId, id, patch)
+      })
       return c.json({ success: true as const, data: presentKey(key ?? noSuchKey()) }, 200)
     })
     .openapi(rotate, async c => {
       const graceS = c.req.valid('json').grace_period_seconds ?? GRACE_S_USUAL
-      const { accountId, id } = await changeable(c, service, c.req.valid('param').id)
       const secret = newSecret(service.random, 'live')
       const [now, graceMs] = [service.clock.now(), graceS * SECOND]
       const rotation = { secret, graceMs, now, keepSession: c.env?.session?.sessionId ?? null }
       return (await commit(c, service, async trx => {
+        const { accountId, id } = await manageable(c, trx, c.req.valid('param').id)
         const key = await rotateKey(trx, accountId, id, rotation)
         const data = presentKey(key ?? noSuchKey(), secret.text)
         const previous_key_expires_at = isoTime(now + graceMs)
@@ -106,10 +109,10 @@ export function keyChangeRoutes(service: Service) {
       })) as never
     })
     .openapi(remove, async c => {
-      const [{ account }, now] = [c.get('caller'), service.clock.now()]
-      const { id } = c.req.valid('param')
-      const isGone = await write(service.database, trx => revokeKey(trx, account.id, id, now))
-      if (!isGone) noSuchKey()
+      await write(service.database, async trx => {
+        const { accountId, id } = await manageable(c, trx, c.req.valid('param').id)
+        await revokeKey(trx, accountId, id, service.clock.now())
+      })
       return c.body(null, 204)
     })
 }
@@ -124,11 +127,11 @@ const bodyOf = <Schema extends z.ZodType>(
   { example, required }: { example: z.input<Schema>; required: boolean },
 ) => ({ content: { 'application/json': { schema, example } }, required })
 
-/** The key of a path, if whoever asks may do all that it may. */
-async function changeable(c: Context<Env>, { database }: Service, id: string): Promise<ApiKey> {
+/** The key of a path, if it has no right that the key of this request lacks. */
+async function manageable(c: Context<Env>, trx: Trx, id: string): Promise<ApiKey> {
   const caller = c.get('caller')
-  const key = (await findKey(database, caller.account.id, id)) ?? noSuchKey()
-  refuseWider(caller, key.scopes)
+  const key = (await findKey(trx, caller.account.id, id)) ?? noSuchKey()
+  refuseBeyond(caller, key)
   return key
 }
 

@@ -17,7 +17,7 @@ import {
   NewKeyRequest,
 } from '../schema/key.ts'
 import type { Service } from '../service.ts'
-import { refuseWider } from './permission.ts'
+import { ownRights, refuseBeyond } from './permission.ts'
 import { presentKey } from './present.ts'
 import { timeAhead } from './time-ahead.ts'
 
@@ -40,7 +40,7 @@ export function keyCreateRoutes(service: Service) {
     ...{ method: 'post', path: '/v1/keys', operationId: 'createKey' },
     summary: 'Make a key',
     description:
-      'Its text is shown in this answer and never again: the service keeps only its hash.',
+      'Its text is shown in this answer and never again: the service keeps only its hash. A restriction that is left out is inherited from the key that asks; no key is given more rights than that one has.',
     tags: ['Keys'],
     security: SECURITY,
     middleware: [...guard(service, rule), idempotent(service)],
@@ -69,19 +69,26 @@ export function keyCreateRoutes(service: Service) {
     .openapi(create, async c => {
       const body = c.req.valid('json')
       const caller = c.get('caller')
-      refuseWider(caller, body.scopes)
+      const own = ownRights(caller)
       const { clock, random, database } = service
       const now = clock.now()
-      const expiresAt = timeAhead('expires_at', body.expires_at ?? null, now)
+      const { allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
+      const rights = {
+        scopes: body.scopes,
+        allowedIps: allowed_ips ?? own.allowedIps,
+        allowedDomains: allowed_domains ?? own.allowedDomains,
+        rateLimitPerMinute:
+          rate_limit_per_minute === undefined ? own.rateLimitPerMinute : rate_limit_per_minute,
+        expiresAt:
+          expires_at === undefined ? own.expiresAt : timeAhead('expires_at', expires_at, now),
+      }
+      refuseBeyond(caller, rights)
       refuseTooMany((await listKeys(database, caller.account.id)).length)
       const secret = newSecret(random, 'live')
       return (await commit(c, service, async trx => {
         const key = await createKey(trx, {
           ...{ id: `key_${random.token(ID_LENGTH)}`, accountId: caller.account.id, secret, now },
-          ...{ name: body.name, scopes: body.scopes, expiresAt },
-          allowedIps: body.allowed_ips ?? [],
-          allowedDomains: body.allowed_domains ?? [],
-          rateLimitPerMinute: body.rate_limit_per_minute ?? null,
+          ...{ name: body.name, ...rights },
         })
         const data = presentKey(key, secret.text)
         const headers = { Location: `/v1/keys/${key.id}` }

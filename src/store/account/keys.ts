@@ -98,11 +98,12 @@ export async function listKeys({ db }: Database, accountId: string): Promise<Api
 
 /** Null for another account's, and for a revoked one. */
 export async function findKey(
-  { db }: Database,
+  db: Kysely<Schema>,
   accountId: string,
   id: string,
 ): Promise<ApiKey | null> {
-  return keyIn(db, accountId, id)
+  const row = await keysIn(db, accountId).where('api_key.id', '=', id).executeTakeFirst()
+  return row === undefined ? null : toKey(row)
 }
 
 /** Changes what is given; who came with a key that may no longer sign in is signed out. Null where there is no such key. */
@@ -112,7 +113,7 @@ export async function updateKey(
   id: string,
   patch: KeyPatch,
 ): Promise<ApiKey | null> {
-  const key = await keyIn(trx, accountId, id)
+  const key = await findKey(trx, accountId, id)
   if (key === null) return null
   noteChange()
   const changed = { ...key, ...patch }
@@ -153,7 +154,7 @@ export async function rotateKey(
   id: string,
   { secret, graceMs, now, keepSession = null }: Rotation,
 ): Promise<ApiKey | null> {
-  const key = await keyIn(trx, accountId, id)
+  const key = await findKey(trx, accountId, id)
   if (key === null) return null
   noteChange()
   const end = now + graceMs
@@ -252,8 +253,3 @@ const openKeys = (db: Kysely<Schema>) =>
     .select(['key_secret.prefix', 'key_secret.hint'])
     .where('key_secret.expires_at', 'is', null)
     .where('api_key.revoked_at', 'is', null)
-
-async function keyIn(db: Kysely<Schema>, accountId: string, id: string): Promise<ApiKey | null> {
-  const row = await keysIn(db, accountId).where('api_key.id', '=', id).executeTakeFirst()
-  return row === undefined ? null : toKey(row)
-}

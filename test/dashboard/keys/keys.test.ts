@@ -125,6 +125,16 @@ describe('making a key', () => {
     expect((await house.post('/keys', { scopes: '*' })).text).toContain('“Name” is')
   })
 
+  test('starts with the restrictions of the key that is signed in', async () => {
+    const restrictions = { allowedIps: ['0.0.0.0/0', '::/0'], rateLimitPerMinute: 60 }
+    const { house, text } = await houseWithKey({ scopes: ['*'], ...restrictions })
+    await house.signIn(text)
+    const form = (await house.get('/keys/new')).text
+    expect(form).toMatch(/name="allowed_ips"[^>]*value="0.0.0.0\/0, ::\/0"/)
+    expect(form).toMatch(/name="rate_limit_per_minute"[^>]*value="60"/)
+    expect(form).toMatch(/name="name"[^>]*value=""/)
+  })
+
   test('a key offers only what it may itself, and gives no more', async () => {
     const { house, text } = await houseWithKey({ scopes: ['dashboard', 'keys:write', 'jobs:read'] })
     await house.signIn(text)
@@ -135,7 +145,7 @@ describe('making a key', () => {
     ).toEqual(['jobs:read', 'keys:write', 'dashboard'])
     const wider = await house.post('/keys', { name: 'x', scopes: '*' })
     expect(wider.status).toBe(403)
-    expect(wider.text).toContain('lacks * itself, so it cannot give it to another')
+    expect(wider.text).toContain('more rights than itself: scopes (*)')
   })
 })
 

@@ -155,7 +155,7 @@ describe('a key', () => {
     const usedAt = clock.now()
     await ask()
     await clock.advance(20_000)
-    expect((await findKey(database, 'acc_1', 'key_1'))?.lastUsedAt).toBe(usedAt)
+    expect((await findKey(database.db, 'acc_1', 'key_1'))?.lastUsedAt).toBe(usedAt)
   })
 })
 

@@ -32,7 +32,7 @@ describe('a session', () => {
     const credits = await h.ask({ method: 'GET', body: undefined }, '/v1/credits')
     expect(await credits.json()).toMatchObject({ data: { api_key_id: 'key_1' } })
     await h.clock.advance(20_000)
-    expect((await findKey(h.database, 'acc_1', 'key_1'))?.lastUsedAt).not.toBeNull()
+    expect((await findKey(h.database.db, 'acc_1', 'key_1'))?.lastUsedAt).not.toBeNull()
   })
 
   test('of a key that there is not, was revoked or has expired is refused', async () => {

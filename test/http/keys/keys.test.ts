@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isWellFormed } from '../../../src/account/key.ts'
+import type { Scope } from '../../../src/account/scope.ts'
 import { DAY } from '../../../src/base/clock.ts'
 import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
 import { write } from '../../../src/store/database.ts'
@@ -105,20 +106,84 @@ describe('a key that may write keys', () => {
     expect((await request('/v1/keys', { key, body: { name: 'less', scopes } })).status).toBe(201)
   })
 
-  test('neither widens itself, nor changes or renews one that may do more', async () => {
-    const { request, addKey } = await createTestService()
-    const key = await addKey({ id: 'key_small', scopes: ['keys:write'] })
-    const patch = { method: 'PATCH', key }
+  const restricted = {
+    scopes: ['keys:write', 'jobs:read'] as Scope[],
+    ...{ allowedIps: ['192.0.2.0/24'], allowedDomains: ['example.com'], rateLimitPerMinute: 60 },
+    expiresAt: Date.parse('2026-06-02T12:00:00Z'),
+  }
+  const from = { ip: '192.0.2.1', headers: { Origin: 'https://example.com' } }
+
+  test.each([
+    ['scopes', { scopes: ['*'] }],
+    ['allowed_ips', { allowed_ips: [] }],
+    ['allowed_ips', { allowed_ips: ['192.0.0.0/16'] }],
+    ['allowed_domains', { allowed_domains: [] }],
+    ['rate_limit_per_minute', { rate_limit_per_minute: null }],
+    ['rate_limit_per_minute', { rate_limit_per_minute: 61 }],
+    ['expires_at', { expires_at: null }],
+    ['expires_at', { expires_at: '2026-06-02T12:00:01Z' }],
+  ])('neither gives itself nor a new key more in %s: %j', async (right, wider) => {
+    const { request, json, addKey } = await createTestService()
+    const key = await addKey({ id: 'key_small', ...restricted })
     const asked = [
-      request('/v1/keys/key_small', { ...patch, body: { scopes: ['*'] } }),
-      request('/v1/keys/key_1', { ...patch, body: { name: 'mine' } }),
-      request('/v1/keys/key_1/rotate', { key, body: {} }),
+      request('/v1/keys/key_small', { method: 'PATCH', key, body: wider, ...from }),
+      request('/v1/keys', { key, body: { ...NEW, ...wider }, ...from }),
     ]
     for (const response of await Promise.all(asked)) {
       expect(response.status).toBe(403)
-      expect(await response.json()).toMatchObject({ code: 'insufficient_scope' })
+      expect(await response.json()).toMatchObject({
+        ...{ code: 'insufficient_scope', error: expect.stringContaining(right) },
+      })
     }
-    expect((await request('/v1/jobs')).status).toBe(200)
+    const { keys } = (await json('/v1/keys')).data as { keys: object[] }
+    expect(keys).toHaveLength(2)
+    expect(keys).toContainEqual(expect.objectContaining(SMALL))
+  })
+
+  const SMALL = {
+    ...{ id: 'key_small', scopes: ['keys:write', 'jobs:read'], allowed_ips: ['192.0.2.0/24'] },
+    ...{ allowed_domains: ['example.com'], rate_limit_per_minute: 60 },
+    expires_at: '2026-06-02T12:00:00.000Z',
+  }
+
+  test('gives a new key its own restrictions where the request names none', async () => {
+    const { json, addKey } = await createTestService()
+    const key = await addKey({ id: 'key_small', ...restricted })
+    const { id: _, scopes: __, ...restrictions } = SMALL
+    expect((await json('/v1/keys', { key, body: NEW, ...from })).data).toMatchObject(restrictions)
+    const narrower = { allowed_ips: ['192.0.2.7'], rate_limit_per_minute: 1 }
+    expect(
+      (await json('/v1/keys/key_small', { method: 'PATCH', key, body: narrower, ...from })).data,
+    ).toMatchObject({ ...SMALL, ...narrower })
+  })
+
+  test.each(['scopes', 'allowedIps', 'allowedDomains', 'rateLimitPerMinute', 'expiresAt'] as const)(
+    'does nothing to a key that has more than itself in %s',
+    async right => {
+      const { request, addKey } = await createTestService()
+      const all = {
+        ...{ scopes: ['*'] as Scope[], allowedIps: [], allowedDomains: [] },
+        ...{ rateLimitPerMinute: null, expiresAt: null },
+      }
+      const target = await addKey({ id: 'key_b', ...all })
+      const key = await addKey({ ...all, ...{ [right]: restricted[right] } })
+      const asked = [
+        request('/v1/keys/key_b', { method: 'PATCH', key, body: { name: 'mine' }, ...from }),
+        request('/v1/keys/key_b', { method: 'DELETE', key, ...from }),
+        request('/v1/keys/key_b/rotate', { key, body: {}, ...from }),
+      ]
+      expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([403, 403, 403])
+      expect((await request('/v1/jobs', { key: target })).status).toBe(200)
+    },
+  )
+
+  test('manages no key by a text that ends before that key, its own included', async () => {
+    const { request, json, addKey } = await createTestService()
+    const old = await addKey({ id: 'key_b' })
+    await json('/v1/keys/key_b/rotate', { body: { grace_period_seconds: 3_600 } })
+    expect((await request('/v1/keys/key_b/rotate', { key: old, body: {} })).status).toBe(403)
+    const made = await json('/v1/keys', { key: old, body: NEW })
+    expect(made.data).toMatchObject({ expires_at: '2026-06-01T13:00:00.000Z' })
   })
 
   test('is needed: others are refused on every path', async () => {

@@ -104,7 +104,7 @@ describe('a key', () => {
     expect(await revoke(database)).toBe(true)
     expect(await findKeyByHash(database, secret.hash)).toBeNull()
     expect(await listKeys(database, 'acc_a')).toEqual([])
-    expect(await findKey(database, 'acc_a', 'key_a')).toBeNull()
+    expect(await findKey(database.db, 'acc_a', 'key_a')).toBeNull()
     expect(await revoke(database)).toBe(false)
     expect((await rotate(database, 0)).key).toBeNull()
   })
@@ -113,7 +113,7 @@ describe('a key', () => {
     const { database, key, secret } = await house()
     await addAccount(database, 'acc_b')
     expect(await listKeys(database, 'acc_b')).toEqual([])
-    expect(await findKey(database, 'acc_b', 'key_a')).toBeNull()
+    expect(await findKey(database.db, 'acc_b', 'key_a')).toBeNull()
     const other = { secret: { hash: 'h', prefix: 'p', hint: 'h' }, graceMs: 0, now: 0 }
     await write(database, async trx => {
       expect(await updateKey(trx, 'acc_b', 'key_a', { name: 'mine' })).toBeNull()
@@ -128,14 +128,14 @@ describe('a key', () => {
     const patch = { name: 'Shop', allowedIps: ['192.0.2.0/24'], rateLimitPerMinute: 30 }
     const changed = await write(database, trx => updateKey(trx, 'acc_a', 'key_a', patch))
     expect(changed).toEqual({ ...key, ...patch })
-    expect(await findKey(database, 'acc_a', 'key_a')).toEqual(changed)
+    expect(await findKey(database.db, 'acc_a', 'key_a')).toEqual(changed)
   })
 
   test('is noted as used, never as used earlier than it was', async () => {
     const { database } = await house()
     await touchKeys(database, new Map([['key_a', 20]]))
     await touchKeys(database, new Map([['key_a', 10]]))
-    expect(await findKey(database, 'acc_a', 'key_a')).toMatchObject({ lastUsedAt: 20 })
+    expect(await findKey(database.db, 'acc_a', 'key_a')).toMatchObject({ lastUsedAt: 20 })
   })
 })
 
