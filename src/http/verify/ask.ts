@@ -61,7 +61,7 @@ const verify = (
   { email, checkSmtp, forceRefresh }: Asked,
 ): Promise<Result> => unlessGone(c, engine.verify(email, { checkSmtp, forceRefresh }))
 
-/** With an Idempotency-Key it is written before the answer, together with it; else soon after. */
+/** It is durable before it is answered; with an Idempotency-Key the answer is, too. */
 async function settled(
   c: Context<Env>,
   service: Service,
@@ -72,7 +72,7 @@ async function settled(
   const entry = { result }
   const body = present(result)
   if ((c.get('replay') ?? null) === null) {
-    service.books.settle({ ...origin, source: 'single', hold, entry })
+    await service.books.settle({ ...origin, source: 'single', hold, entry })
     return c.json(body)
   }
   const period = hold?.period ?? null

@@ -63,7 +63,7 @@ async function follow(c: Context<Env>, service: Service, following: Following): 
   try {
     const result = await orGiveBack(c, service, hold, () => verify(c, service, following))
     const entry = { result }
-    service.books.settle({ ...originOf(c), source: 'single', hold, entry })
+    await service.books.settle({ ...originOf(c), source: 'single', hold, entry })
     const mark = c.get('sandbox') ? { sandbox: true } : {}
     tell({ event: 'result', data: { ...presentResult(result, ['flags', 'evidence']), ...mark } })
   } catch (error) {

@@ -54,8 +54,8 @@ export interface Books {
   hold(accountId: string, plan: Plan, amount: number): Promise<Hold | null>
   /** Tells an account once in a period that it was refused, when nothing is left that is not set aside. */
   refused(accountId: string, plan: Plan): Promise<void>
-  /** Takes a single verification; it is written with others, and nobody waits for that. */
-  settle(settled: Settled): void
+  /** Writes a single verification, with others of its turn; resolves when it is durable. Rejects when it cannot be written for now. */
+  settle(settled: Settled): Promise<void>
   /**
    * A verification ended without a result: what was set aside for it goes back. `unless`: but where the transaction of
    * this mark, which settles it and failed, was committed all the same.
@@ -77,22 +77,16 @@ export type BooksParts = {
   readonly member?: () => string | null
 }
 
-/** Verifications that wait to be written while the disk is full, 2 KB each: with more nothing new is begun. */
-const WAITING_MAX = 10_000
-
-/** What fails so often for another reason than the disk fails for ever. */
-const TRIES_MAX = 5
-
 export function createBooks(parts: BooksParts): Books {
   const { database, clock, log, random } = parts
   const groups = createGroups<Slip>({
     clock,
     write: slipWriter(parts),
     onFailure(error, group, tries) {
-      const goesOn = isOfStorage(error) || tries < TRIES_MAX
-      const said = goesOn ? 'books: not written, tried again' : 'books: not written, lost'
+      const next = isOfStorage(error) ? 'retry' : group.length > 1 ? 'split' : 'drop'
+      const said = next === 'drop' ? 'books: not written, lost' : 'books: not written, tried again'
       log.error(said, { entries: group.length, tries, why: messageOf(error) })
-      return goesOn
+      return next
     },
   })
   return {
@@ -101,7 +95,7 @@ export function createBooks(parts: BooksParts): Books {
       return writeEntries(trx, parts, entries, clock.now())
     },
     async hold(accountId, plan, amount) {
-      if (groups.waiting >= WAITING_MAX && groups.fault !== null) throw groups.fault
+      if (groups.fault !== null) throw groups.fault
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }
       const member = parts.member?.() ?? null
@@ -117,15 +111,14 @@ export function createBooks(parts: BooksParts): Books {
       if (limit === null) return
       await refuse(parts, { accountId, period: periodStart(clock.now()), limit })
     },
-    settle(settled) {
+    async settle(settled) {
       const { result, id = newVerificationId(random) } = settled.entry
-      // Only what is simulated comes without a hold, which would have been refused.
-      if (settled.hold === null && groups.waiting >= WAITING_MAX) {
-        log.error('books: too many wait to be written, lost', { entries: 1 })
-      } else groups.add({ ...settled, at: clock.now(), entry: { id, result } })
+      // What is simulated was let in without a look at the disk.
+      if (settled.hold === null && groups.fault !== null) throw groups.fault
+      await groups.add({ ...settled, at: clock.now(), entry: { id, result } })
     },
     giveBack(accountId, hold, unless = null) {
-      if (hold.amount > 0) groups.add({ accountId, hold, unless, entry: null })
+      if (hold.amount > 0) void groups.add({ accountId, hold, unless, entry: null })
     },
     flushed: () => groups.flushed(),
     async stop() {

@@ -1,11 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
-
-/**
- * Written together: at most so many at first, or what came in so much time. A crash loses these, which nobody was
- * promised; a commit waits for the disk, and with more of them the service would do little else.
- */
-const GROUP_MAX = 500
-const GROUP_MS = 100
+import { breathe, type Clock } from '../../base/clock.ts'
 
 /** More than this in one transaction would keep others waiting. */
 const WRITE_MAX = 1_000
@@ -13,20 +6,27 @@ const WRITE_MAX = 1_000
 /** A disk that is full is seldom so for long, and need not be asked more often. */
 const RETRY_MS = 1_000
 
+/** After so many failed writes, about two seconds, who waits is told; what was added is still tried again. */
+const WAITERS_TRIES = 3
+
+/** What follows a failure: the group is tried again, each thing of it is tried by itself, or the group is given up. */
+export type AfterFailure = 'retry' | 'split' | 'drop'
+
 export type GroupParts<T> = {
   readonly clock: Clock
   /** Makes a group durable. `again`: it was tried before, and may be durable already in spite of the failure. */
   readonly write: (group: readonly T[], again: boolean) => Promise<void>
-  /** A group could not be written; gives whether it is to be tried again. */
-  readonly onFailure: (error: unknown, group: readonly T[], tries: number) => boolean
+  /** A group could not be written. */
+  readonly onFailure: (error: unknown, group: readonly T[], tries: number) => AfterFailure
 }
 
-/** Takes things one by one and writes them in groups, later on, in their order; what fails is tried again. */
+/** Takes things one by one and writes all of one turn of the event loop together, in their order; what fails is tried again. */
 export interface Groups<T> {
-  add(thing: T): void
+  /** Resolves when it is durable. Rejects with what keeps it from being written, though it may be tried again. */
+  add(thing: T): Promise<void>
   /** How many are not durable yet. */
   readonly waiting: number
-  /** Why the last write failed; null: it did not. */
+  /** Why the last write failed and is tried again; null: it did not. */
   readonly fault: unknown
   /** Resolves when all that was added is durable, or given up. */
   flushed(): Promise<void>
@@ -34,51 +34,79 @@ export interface Groups<T> {
   stop(): Promise<void>
 }
 
+type Added<T> = {
+  readonly thing: T
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+type Group<T> = { readonly added: readonly Added<T>[]; readonly tries: number }
+
 export function createGroups<T>({ clock, write, onFailure }: GroupParts<T>): Groups<T> {
-  const gathered: T[] = []
-  /** The group that failed: it is tried again by itself, so that it can be told whether it was durable. */
-  let failed: { group: T[]; tries: number } | null = null
+  const gathered: Added<T>[] = []
+  /** Groups that failed: each is tried again by itself, so that it can be told whether it was durable. */
+  const failed: Group<T>[] = []
   let inHand = 0
   let fault: unknown = null
   let writing: Promise<void> | null = null
+  let isTurnPlanned = false
   let cancelTimer: (() => void) | null = null
 
-  const waiting = () => gathered.length + inHand
+  const waiting = () =>
+    gathered.length + inHand + failed.reduce((sum, { added }) => sum + added.length, 0)
   const begin = (): Promise<void> => {
     cancelTimer?.()
     cancelTimer = null
     writing ??= writeNext().finally(() => {
       writing = null
-      if (waiting() > 0) beginIn(fault === null ? GROUP_MS : RETRY_MS)
+      if (waiting() === 0) return
+      if (fault === null) void beginNextTurn()
+      else cancelTimer ??= clock.after(RETRY_MS, () => void begin())
     })
     return writing
   }
-  const beginIn = (delayMs: number) => {
-    cancelTimer ??= clock.after(delayMs, () => void begin())
+  const beginNextTurn = async () => {
+    if (isTurnPlanned) return
+    isTurnPlanned = true
+    await breathe()
+    isTurnPlanned = false
+    if (writing === null && fault === null) await begin()
   }
   const writeNext = async () => {
-    const { group, tries } = failed ?? { group: gathered.splice(0, WRITE_MAX), tries: 0 }
-    if (group.length === 0) return
-    inHand = group.length
+    const group = failed.shift() ?? { added: gathered.splice(0, WRITE_MAX), tries: 0 }
+    const { added, tries } = group
+    if (added.length === 0) return
+    inHand = added.length
+    const things = added.map(({ thing }) => thing)
     try {
-      await write(group, tries > 0)
-      done()
+      await write(things, tries > 0)
+      for (const { resolve } of added) resolve()
+      fault = null
     } catch (error) {
-      fault = error
-      failed = { group, tries: tries + 1 }
-      if (!onFailure(error, group, tries + 1)) done()
+      onFailed(error, { added, tries: tries + 1 }, onFailure(error, things, tries + 1))
+    } finally {
+      inHand = 0
     }
   }
-  const done = () => {
-    inHand = 0
-    failed = null
-    fault = null
+  const onFailed = (error: unknown, { added, tries }: Group<T>, next: AfterFailure) => {
+    fault = next === 'retry' ? error : null
+    if (next === 'retry') failed.unshift({ added, tries })
+    if (next === 'split') failed.unshift(...added.map(one => ({ added: [one], tries })))
+    if (next === 'drop' || isTold()) for (const { reject } of added) reject(error)
+    if (isTold()) for (const { reject } of gathered) reject(error)
   }
+  /** Whether who waits is not kept waiting any longer. */
+  const isTold = () => fault !== null && (failed[0]?.tries ?? 0) >= WAITERS_TRIES
   return {
     add(thing) {
-      gathered.push(thing)
-      if (gathered.length >= GROUP_MAX && fault === null && writing === null) void begin()
-      else if (writing === null) beginIn(GROUP_MS)
+      const added = new Promise<void>((resolve, reject) => {
+        gathered.push({ thing, resolve, reject })
+        if (isTold()) reject(fault)
+      })
+      // Not everybody waits.
+      added.catch(() => {})
+      if (writing === null && fault === null) void beginNextTurn()
+      return added
     },
     get waiting() {
       return waiting()

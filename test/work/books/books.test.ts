@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Plan, planNamed, plansWith } from '../../../src/account/plan.ts'
 import { DAY } from '../../../src/base/clock.ts'
@@ -233,32 +234,52 @@ test('results of a list are written in the transaction that they come in', async
 })
 
 describe('while nothing can be written', () => {
-  /** From now on a write to the history fails, as on a full disk. */
-  const breakDisk = (database: Database) =>
-    database.db.schema.alterTable('verification').renameTo('gone').execute()
-  const mendDisk = (database: Database) =>
-    database.db.schema.alterTable('gone').renameTo('verification').execute()
+  const full = () => Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
 
   test('verifications wait, and are written when that is over', async () => {
-    const { clock, database, books, said } = await house()
-    await breakDisk(database)
-    books.settle(settled(await held(books)))
-    await clock.advance(2_500)
-    expect(said.map(([text]) => text)).toEqual(Array(3).fill('books: not written, tried again'))
-    await mendDisk(database)
-    await clock.advance(1_000)
+    const { clock, database, books: before, said, parts } = await house()
+    const faults = [full(), full()]
+    const books = createBooks({ ...parts, database: failing(database, () => faults.shift()) })
+    const written = books.settle(settled(await held(before)))
+    await clock.advance(2_000)
+    await written
+    expect(said.map(([text]) => text)).toEqual(Array(2).fill('books: not written, tried again'))
     expect(await historyOf(database)).toHaveLength(1)
     expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
   })
 
-  test('what fails for ever is given up, and the log says so', async () => {
+  test('who waits is told after two seconds and nothing is begun, until that is over', async () => {
+    const { clock, database, books: before, parts } = await house()
+    let isFull = true
+    const books = createBooks({
+      ...parts,
+      database: failing(database, () => (isFull ? full() : undefined)),
+    })
+    const written = books.settle(settled(await held(before)))
+    const told = expect(written).rejects.toThrow('disk full')
+    await clock.advance(2_000)
+    await told
+    await expect(held(books)).rejects.toThrow('disk full')
+    await expect(books.settle(settled(null, { sandbox: true }))).rejects.toThrow('disk full')
+    isFull = false
+    await clock.advance(1_000)
+    await books.flushed()
+    expect(await historyOf(database)).toHaveLength(1)
+    expect(await creditOf(database)).toMatchObject({ used: 1, held: 0 })
+  })
+
+  test('one entry that can never be written is given up, and no other with it', async () => {
     const { clock, database, books, said } = await house()
-    await breakDisk(database)
-    books.settle(settled(await held(books)))
-    await clock.advance(10_000)
+    await sql`create trigger refuse before insert on verification when new.id = 'ver_bad'
+      begin select raise(abort, 'bad entry'); end`.execute(database.db)
+    const settle = async (id: string) =>
+      books.settle(settled(await held(books), { entry: { id, result: resultOf('catch_all') } }))
+    const written = await Promise.allSettled(['ver_a', 'ver_bad', 'ver_b'].map(settle))
+    expect(written.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((await historyOf(database)).map(({ id }) => id).toSorted()).toEqual(['ver_a', 'ver_b'])
     expect(said.at(-1)).toEqual([
       'books: not written, lost',
-      { entries: 1, tries: 5, why: 'no such table: verification' },
+      { entries: 1, tries: expect.any(Number), why: 'bad entry' },
     ])
     expect(clock.pending).toBe(0)
   })
@@ -271,7 +292,12 @@ describe('while nothing can be written', () => {
     books.settle(settled(await held(books)))
     await books.flushed()
     // The same two come again, the first try of which fails after its commit.
-    const again = createBooks({ ...parts, database: failingOnce(database) })
+    const faults = [Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })]
+    const afterCommit = () => faults.shift()
+    const again = createBooks({
+      ...parts,
+      database: failing(database, () => undefined, afterCommit),
+    })
     again.settle(
       settled(await held(books), { entry: { id: 'ver_b', result: resultOf('timeout') } }),
     )
@@ -283,22 +309,20 @@ describe('while nothing can be written', () => {
   })
 })
 
-/** The database, but for its first transaction, of which the commit fails after it was made. */
-function failingOnce(database: Database): Database {
-  let failed = false
-  const db = Object.create(database.db, {
-    transaction: {
-      value: () => ({
-        execute: async (
-          work: Parameters<ReturnType<typeof database.db.transaction>['execute']>[0],
-        ) => {
-          const result = await database.db.transaction().execute(work)
-          if (failed) return result
-          failed = true
-          throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
-        },
-      }),
-    },
-  })
+type Fault = () => Error | undefined
+
+/** The database, but for transactions that fail: with `before` nothing of them is done, with `after` they were committed. */
+function failing(database: Database, before: Fault, after: Fault = () => undefined): Database {
+  const run = async (
+    work: Parameters<ReturnType<typeof database.db.transaction>['execute']>[0],
+  ) => {
+    const early = before()
+    if (early !== undefined) throw early
+    const result = await database.db.transaction().execute(work)
+    const late = after()
+    if (late !== undefined) throw late
+    return result
+  }
+  const db = Object.create(database.db, { transaction: { value: () => ({ execute: run }) } })
   return { ...database, db }
 }
