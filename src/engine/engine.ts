@@ -201,22 +201,24 @@ export class Engine {
     if (known !== null) {
       telling?.recalled(known.at)
       // What is no longer fresh still serves, and is asked again behind it.
-      if (!isFresh(known, clock.now())) void this.#shared(key, inquiry)
+      const isAsked = isFresh(known, clock.now()) || this.#inFlight.has(key)
+      if (!isAsked) void this.#ask(key, inquiry)
       return resultOfMemory(clock, inquiry, known)
     }
     const dialogue = options.include?.includes('dialogue') ?? false
-    const result = await this.#shared(key, inquiry, { dialogue, telling })
-    return { ...result, email: text, tookMs: Math.round(clock.ticks() - begunAt) }
+    const running = dialogue || telling !== null ? undefined : this.#inFlight.get(key)
+    const result = await (running ?? this.#ask(key, inquiry, { dialogue, telling }))
+    // The answer to a question that somebody else asked is one that was known.
+    const cached = running !== undefined && result.verdict.risk !== 'unknown'
+    return { ...result, email: text, cached, tookMs: Math.round(clock.ticks() - begunAt) }
   }
 
-  /** One question in flight per address, however many ask it; who wants to hear of it asks anew. */
-  #shared(
+  /** Asks the mail server; who asks about the same address meanwhile shares the answer. */
+  #ask(
     key: string,
     inquiry: Inquiry,
     { dialogue, telling }: Heard = { dialogue: false, telling: null },
   ): Promise<Result> {
-    const running = this.#inFlight.get(key)
-    if (running !== undefined && !dialogue && telling === null) return running
     const run = this.#inquirer.one(inquiry, { dialogue, listener: telling?.listener ?? null })
     this.#inFlight.set(key, run)
     void run.finally(() => {

@@ -38,6 +38,7 @@ describe('one address', () => {
       'ann@a.test accepted_email',
     ])
     expect(recipients().filter(to => to === 'ann@a.test')).toHaveLength(1)
+    expect(results.map(({ cached }) => cached)).toEqual([false, true, true])
   })
 
   test('is asked apart from others of its domain', async () => {

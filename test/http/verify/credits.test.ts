@@ -71,6 +71,17 @@ describe('a single verification', () => {
     expect(await credit()).toEqual({ used: 1, held: 0 })
   })
 
+  test('costs one credit however many ask for it at the same time, and none right after', async () => {
+    const { json, credit, mx } = await free(0)
+    const ask = () => json(PATH, { body: { email: 'ann@a.test' } })
+    const answers = await Promise.all([ask(), ask(), ask(), ask(), ask()])
+    expect(answers.map(({ reason }) => reason)).toEqual(Array(5).fill('accepted_email'))
+    expect(answers.map(({ cached }) => cached).toSorted()).toEqual([false, true, true, true, true])
+    expect((await ask()).cached).toBe(true)
+    expect(await credit()).toEqual({ used: 1, held: 0 })
+    expect(mx.dialled).toHaveLength(1)
+  })
+
   test('is free in the sandbox, and of a text that is refused', async () => {
     const { json, request, credit } = await free(0)
     const headers = { 'X-EV-Sandbox': 'true' }
