@@ -3,6 +3,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Files that spawn processes, drive a browser, ask real servers or wait for real clocks. */
 const SLOW = 'test/**/*.slow.test.ts'
+/** Only ends what hangs: a crash test beside load on both cores takes minutes. */
+const SLOW_TIMEOUT_MS = 300_000
 /** Files whose tests need PostgreSQL. Those of test/store run on both databases. */
 const CLUSTER = 'test/cluster/**'
 
@@ -30,6 +32,7 @@ export default defineConfig({
   test: {
     // Only ends a test that hangs: a busy machine may take long.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
     maxWorkers: 2,
     passWithNoTests: false,
     // Modules of src keep no state, so files share the loaded modules: a third of the CPU time.
@@ -67,6 +70,9 @@ export default defineConfig({
         test: {
           name: 'slow',
           include: [SLOW],
+          testTimeout: SLOW_TIMEOUT_MS,
+          hookTimeout: SLOW_TIMEOUT_MS,
+          expect: { poll: { timeout: SLOW_TIMEOUT_MS } },
           // Processes and browsers that a file leaves behind end with its worker.
           isolate: true,
           globalSetup: setup('build', 'seed', 'sqlite', 'postgres'),

@@ -16,7 +16,7 @@ describe('the package', () => {
     const { status, stdout } = run([compiler, ...options])
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
     cpSync(join(ROOT, 'src/address/lists'), join(dist, 'address/lists'), { recursive: true })
-  }, 60_000)
+  })
   afterAll(() => rmSync(dist, { recursive: true, force: true }))
 
   test('is imported without a side effect: no file, no handle, no word, and the process ends', () => {
@@ -79,7 +79,7 @@ describe('the package', () => {
     ]
     const { status, stdout } = run([compiler, ...strict, '--types', 'node', program])
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
-  }, 60_000)
+  })
 })
 
 /** Imports the package with watchful eyes on files, globals, listeners and handles; modules themselves may be read. */
@@ -109,5 +109,5 @@ const WATCHED_IMPORT = `
 
 function run(given: readonly string[], ...more: string[]) {
   const args = [...given, ...more]
-  return spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', timeout: 30_000 })
+  return spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', timeout: 120_000 })
 }

@@ -57,7 +57,7 @@ function intoClosedPipe(args: string): string {
   return stdout.trim()
 }
 
-describe.concurrent('ev verify', { timeout: 60_000 }, () => {
+describe.concurrent('ev verify', () => {
   test.runIf(hasFull)('ends with 73 when its output cannot be written', async () => {
     const ran = await run(['verify', 'user1@good.test'], { stdout: openSync('/dev/full', 'w') })
     expect(ran.code, ran.stderr).toBe(73)
@@ -68,7 +68,7 @@ describe.concurrent('ev verify', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('ev bulk', { timeout: 60_000 }, () => {
+describe.concurrent('ev bulk', () => {
   test('ends with 74 when its reader leaves', () => {
     expect(intoClosedPipe('bulk list.csv -o - --quiet')).toBe('74')
   })

@@ -26,7 +26,7 @@ test.each([
   ['backup', ['backup', 'copy.sqlite', ...DATA], 66],
   ['purge', ['purge', ...DATA], 0],
   ['completion', ['completion', 'bash'], 0],
-] as const)('ev %s', { timeout: 60_000 }, async (_, args, code) => {
+] as const)('ev %s', async (_, args, code) => {
   const home = emptyFolder()
   writeFileSync(join(home, 'list.csv'), 'email\nvalid@x.example\n')
   const ran = await runEv(args, { home, stdin: 'email\nvalid@x.example\n' })
@@ -39,14 +39,14 @@ test.each([
   ['serve', ['serve', '--listen', '127.0.0.1:0', ...DATA], 'All paths:', 'stderr'],
   ['world', ['world'], 'ann@polite.test\n', 'stdout'],
   ['webhooks listen', ['webhooks', 'listen', '--port', '0', ...DATA], '\n\n', 'stderr'],
-] as const)('ev %s until SIGTERM', { timeout: 60_000 }, async (_, args, text, stream) => {
+] as const)('ev %s until SIGTERM', async (_, args, text, stream) => {
   const running = startEv(args, { home: await homeWith('acc_a') })
   await running.printed(text, stream)
   running.child.kill('SIGTERM')
   expect(await running.ended).toMatchObject({ code: 0, signal: null })
 })
 
-test('ev doctor', { timeout: 60_000 }, async () => {
+test('ev doctor', async () => {
   const world = await startWorld({ domains: {}, hosts: {} })
   onTestFinished(() => world.close())
   const args = ['doctor', '--json', '--ask', '127.0.0.1', ...towards(world), ...DATA]
@@ -56,7 +56,7 @@ test('ev doctor', { timeout: 60_000 }, async () => {
   expect(checks.length).toBeGreaterThan(3)
 })
 
-test('ev migrate', { timeout: 60_000 }, async () => {
+test('ev migrate', async () => {
   const home = await homeWith('acc_a')
   const environment = { EV_DATABASE: await emptyDatabase() }
   const ran = await runEv(['migrate', '--from', 'data', '--json'], { home, environment })
@@ -64,7 +64,7 @@ test('ev migrate', { timeout: 60_000 }, async () => {
   expect(JSON.stringify(JSON.parse(ran.stdout))).toContain('"account":1')
 })
 
-test('ev worker until SIGTERM', { timeout: 60_000 }, async () => {
+test('ev worker until SIGTERM', async () => {
   const url = await tempPostgres()
   const database = await openDatabase(url, systemClock)
   await settleOn(database, 'base-url', 'https://ev.example')

@@ -11,7 +11,7 @@ import { EV, emptyFolder, runEv, startEv, towards } from '../support/ev-process.
 
 const ROOT = join(import.meta.dirname, '../..')
 
-describe.concurrent('the output', { timeout: 60_000 }, () => {
+describe.concurrent('the output', () => {
   const LIST = 'email\nvalid1@x.example\nvalid2@x.example\ninvalid1@x.example\ntimeout1@x.example\n'
 
   test('a reader that leaves is no crash, and what was found out is kept', async () => {
@@ -50,7 +50,7 @@ describe.concurrent('the output', { timeout: 60_000 }, () => {
   )
 })
 
-describe('a list in a world', { timeout: 60_000 }, () => {
+describe('a list in a world', () => {
   let world: World
   beforeAll(async () => {
     world = await startWorld(FAR)
@@ -114,7 +114,7 @@ describe('the demo list', () => {
     } finally {
       await world.close()
     }
-  }, 60_000)
+  })
 })
 
 /** What becomes of each address of a domain where all fare alike. */

@@ -75,7 +75,7 @@ describe('a list that is killed with -9 again and again', () => {
       pregreet: 0,
       badLines: 0,
     })
-  }, 60_000)
+  })
 
   test('while its output is written leaves no part of it under the final name', async () => {
     const home = emptyFolder()

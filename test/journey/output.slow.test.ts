@@ -18,7 +18,7 @@ const filesIn = (home: string) =>
 
 const idsIn = (home: string, file: string) => rowsIn(join(home, file)).map(row => Number(row.id))
 
-describe('--split', { timeout: 60_000 }, () => {
+describe('--split', () => {
   test('that is killed while it writes leaves no part of any file, and goes on', async () => {
     const home = emptyFolder()
     const names = ['valid', 'invalid', 'risky', 'timeout']

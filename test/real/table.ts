@@ -106,7 +106,7 @@ function hastyClock(speed: number): Clock {
   }
 }
 
-function oneOption({ dns }: RealServers, key: string, value: string): EngineOptions {
+function oneOption({ dns, resolver }: RealServers, key: string, value: string): EngineOptions {
   switch (key) {
     case 'helo':
       return { helo: value }
@@ -129,7 +129,7 @@ function oneOption({ dns }: RealServers, key: string, value: string): EngineOpti
     case 'greylist-delay':
       return { greylistDelayMs: Number(value) * 1_000 }
     case 'hasty':
-      return HASTY
+      return { ...HASTY, resolver }
     case 'no-resolver':
       return { dns: [dns.authority] }
     default:

@@ -1,6 +1,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock } from '../../src/base/clock.ts'
+import { createNodeResolver } from '../../src/dns/node-resolver.ts'
+import type { Resolver } from '../../src/dns/resolver.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
 import { missingDns, type RealDns, startDns } from '../real/dns.ts'
 import { freeNameServer, freePort, type RealServer } from '../real/server.ts'
@@ -10,6 +13,8 @@ export type RealServers = {
   /** The true engine, at no pace but that of the servers. */
   engine(options?: EngineOptions): Engine
   readonly dns: RealDns
+  /** Asks the DNS in real time, for an engine whose clock runs faster. */
+  readonly resolver: Resolver
   /** The folder of a server, with its logs. */
   dirOf(server: RealServer): string
   close(): Promise<void>
@@ -34,8 +39,10 @@ export async function startRealServers(servers: readonly RealServer[]): Promise<
   const domains = Object.assign({}, ...servers.map(server => server.domains))
   const dns = await startDns({ dir: dirOf({ name: 'dns' }), nameServer, domains })
   const engines: Engine[] = []
+  const resolver = createNodeResolver({ clock: systemClock, servers: [dns.resolver] })
   const close = async () => {
     await Promise.all(engines.map(engine => engine.close()))
+    resolver.close()
     await Promise.all(servers.map(server => server.stop()))
     await dns.stop()
     rmSync(home, { recursive: true, force: true })
@@ -50,6 +57,7 @@ export async function startRealServers(servers: readonly RealServer[]): Promise<
   }
   return {
     dns,
+    resolver,
     dirOf,
     close,
     engine(options = {}) {

@@ -33,7 +33,7 @@ function expectSentence({ stdout, stderr }: Ran, about: RegExp): void {
 }
 
 // The runs of a test follow one another: a busy machine takes its time over them.
-describe.concurrent('a list at work', { timeout: 60_000 }, () => {
+describe.concurrent('a list at work', () => {
   let world: World
   beforeAll(async () => {
     world = await startWorld(SCENARIO)

@@ -66,7 +66,7 @@ async function secretIn(home: string): Promise<string> {
   return seal.open((await webhooksIn(home))[0]?.secret ?? '')
 }
 
-describe('ev webhooks listen', { timeout: 60_000 }, () => {
+describe('ev webhooks listen', () => {
   test('removes what a listener at the same place left that was killed, and nothing else', async () => {
     const home = await homeWith('acc_a')
     const killed = await listenerIn(home)

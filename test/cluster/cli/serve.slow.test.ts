@@ -7,8 +7,6 @@ import { agreedOn } from '../../../src/store/cluster/settings.ts'
 import { type RunningCli, withRelativePaths } from '../../support/cli.ts'
 import { CANARY, cluster, SECRET } from '../../support/cluster-cli.ts'
 
-const TIMEOUT = { timeout: 120_000 }
-
 function end({ signal, ended }: RunningCli): RunningCli['ended'] {
   signal('SIGTERM')
   return ended
@@ -21,25 +19,21 @@ async function stop(running: RunningCli): Promise<string> {
   return stderr
 }
 
-test(
-  'two services that begin at once on an empty database make one account and one key',
-  TIMEOUT,
-  async () => {
-    const { serve, inside } = await cluster()
-    const both = [serve('one', ['--log', 'debug']), serve('two', ['--log', 'debug'])]
-    await Promise.all(both.map(one => one.printed('All paths:', 'stderr')))
-    const ended = await Promise.all(both.map(one => end(one)))
-    expect(ended.map(({ code }) => code)).toEqual([0, 0])
-    const keys = ended.map(({ stdout }) => stdout.trim()).filter(key => key !== '')
-    expect(keys).toHaveLength(1)
-    const accounts = await inside(listAccounts)
-    expect(accounts).toMatchObject([{ name: 'default', operator: 1 }])
-    expect(await inside(database => listKeys(database, accounts[0]?.id ?? ''))).toHaveLength(1)
-    for (const { stderr } of ended) expect(stderr).not.toContain(CANARY)
-  },
-)
+test('two services that begin at once on an empty database make one account and one key', async () => {
+  const { serve, inside } = await cluster()
+  const both = [serve('one', ['--log', 'debug']), serve('two', ['--log', 'debug'])]
+  await Promise.all(both.map(one => one.printed('All paths:', 'stderr')))
+  const ended = await Promise.all(both.map(one => end(one)))
+  expect(ended.map(({ code }) => code)).toEqual([0, 0])
+  const keys = ended.map(({ stdout }) => stdout.trim()).filter(key => key !== '')
+  expect(keys).toHaveLength(1)
+  const accounts = await inside(listAccounts)
+  expect(accounts).toMatchObject([{ name: 'default', operator: 1 }])
+  expect(await inside(database => listKeys(database, accounts[0]?.id ?? ''))).toHaveLength(1)
+  for (const { stderr } of ended) expect(stderr).not.toContain(CANARY)
+})
 
-test('two services share a database, but no data directory', TIMEOUT, async () => {
+test('two services share a database, but no data directory', async () => {
   const { serve, home } = await cluster()
   const first = serve('one')
   await first.printed('All paths:', 'stderr')
@@ -53,34 +47,30 @@ test('two services share a database, but no data directory', TIMEOUT, async () =
   await Promise.all([stop(first), stop(second)])
 })
 
-test(
-  'an address that was given holds for all; else it is that of the service which began last',
-  TIMEOUT,
-  async () => {
-    const { serve, inside } = await cluster()
-    const held = (name: 'base-url' | 'base-url-by-itself') =>
-      inside(database => agreedOn(database, name))
-    const plain = serve('one')
-    await plain.printed('All paths:', 'stderr')
-    const place = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]
-    expect(await held('base-url-by-itself')).toBe(place)
-    expect(await held('base-url')).toBeNull()
+test('an address that was given holds for all; else it is that of the service which began last', async () => {
+  const { serve, inside } = await cluster()
+  const held = (name: 'base-url' | 'base-url-by-itself') =>
+    inside(database => agreedOn(database, name))
+  const plain = serve('one')
+  await plain.printed('All paths:', 'stderr')
+  const place = /"baseUrl":"([^"]+)"/.exec(await stop(plain))?.[1]
+  expect(await held('base-url-by-itself')).toBe(place)
+  expect(await held('base-url')).toBeNull()
 
-    const named = serve('one', ['--base-url', 'https://ev.example.com/'])
-    await named.printed('All paths: https://ev.example.com/docs', 'stderr')
-    expect(await held('base-url')).toBe('https://ev.example.com')
-    const follower = serve('two')
-    await follower.printed('All paths: https://ev.example.com/docs', 'stderr')
-    await Promise.all([stop(named), stop(follower)])
+  const named = serve('one', ['--base-url', 'https://ev.example.com/'])
+  await named.printed('All paths: https://ev.example.com/docs', 'stderr')
+  expect(await held('base-url')).toBe('https://ev.example.com')
+  const follower = serve('two')
+  await follower.printed('All paths: https://ev.example.com/docs', 'stderr')
+  await Promise.all([stop(named), stop(follower)])
 
-    const moved = serve('one', ['--base-url', 'https://mail.example.com'])
-    await moved.printed('All paths: https://mail.example.com/docs', 'stderr')
-    expect(await stop(moved)).toContain('the address of the service has changed')
-    expect(await held('base-url')).toBe('https://mail.example.com')
-  },
-)
+  const moved = serve('one', ['--base-url', 'https://mail.example.com'])
+  await moved.printed('All paths: https://mail.example.com/docs', 'stderr')
+  expect(await stop(moved)).toContain('the address of the service has changed')
+  expect(await held('base-url')).toBe('https://mail.example.com')
+})
 
-test('a service with another secret is refused, and one without makes none', TIMEOUT, async () => {
+test('a service with another secret is refused, and one without makes none', async () => {
   const { serve, home } = await cluster()
   const first = serve('one')
   await first.printed('All paths:', 'stderr')

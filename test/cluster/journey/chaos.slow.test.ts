@@ -12,9 +12,7 @@ const LISTS = 2
 /** Rows that a process may have under way, and those that were answered and not committed yet. */
 const UNDER_WAY_MAX = 20 * 10 + 200
 
-test('servers and workers on one PostgreSQL that are killed with -9 one after the other lose nothing and do nothing twice', {
-  timeout: 180_000,
-}, async () => {
+test('servers and workers on one PostgreSQL that are killed with -9 one after the other lose nothing and do nothing twice', async () => {
   const fleet = await ProcessCluster.open(await tempPostgres(), {
     scenario: worldOf(LIST, 30),
     config: CONFIG,

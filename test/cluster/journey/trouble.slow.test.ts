@@ -11,7 +11,6 @@ import { ProcessCluster, type ProcessClusterOptions } from '../../support/proces
 // Each of these is one trouble that the chaos test does not have.
 
 const LIST = { rows: 800, domains: 20 }
-const TIMEOUT = { timeout: 120_000 }
 /** So slow that there is time for trouble: a list takes some eight seconds. */
 const SLOWLY = [
   ...['--concurrency', '20', '--sessions-per-operator', '2', '--recipients-per-session', '5'],
@@ -45,114 +44,94 @@ const whole = ({ rows }: List): Partial<Ledger> => ({
   ...{ wrongRows: 0, history: rows, events: 1, deliveries: 1, creditsHeld: 0 },
 })
 
-test(
-  'a worker that stood still for longer than it may writes nothing of what it had, and works on',
-  TIMEOUT,
-  async () => {
-    const fleet = await openFleet(await tempPostgres(), {
-      scenario: worldOf(LIST, 20),
-      args: SLOWLY,
-    })
-    const front = await fleet.start('serve', 'server')
-    const stalled = await fleet.start('worker', 'worker')
-    const [before] = await fleet.ask<{ id: string }>("select id from member where role = 'worker'")
-    const job = await handIn(fleet, front, LIST)
-    await wait(2_000)
-    stalled.child.kill('SIGSTOP')
-    await expect
-      .poll(() => fleet.ask("select id from member where role = 'worker'"), { timeout: 20_000 })
-      .toEqual([])
-    stalled.child.kill('SIGCONT')
-    await untilFinished(fleet, [job])
-    expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
-    await expect
-      .poll(() => fleet.ask<{ id: string }>("select id from member where role = 'worker'"), {
-        timeout: 15_000,
-      })
-      .toEqual([{ id: expect.not.stringMatching(`^${before?.id}$`) }])
-  },
-)
+test('a worker that stood still for longer than it may writes nothing of what it had, and works on', async () => {
+  const fleet = await openFleet(await tempPostgres(), {
+    scenario: worldOf(LIST, 20),
+    args: SLOWLY,
+  })
+  const front = await fleet.start('serve', 'server')
+  const stalled = await fleet.start('worker', 'worker')
+  const [before] = await fleet.ask<{ id: string }>("select id from member where role = 'worker'")
+  const job = await handIn(fleet, front, LIST)
+  await wait(2_000)
+  stalled.child.kill('SIGSTOP')
+  await expect.poll(() => fleet.ask("select id from member where role = 'worker'")).toEqual([])
+  stalled.child.kill('SIGCONT')
+  await untilFinished(fleet, [job])
+  expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
+  await expect
+    .poll(() => fleet.ask<{ id: string }>("select id from member where role = 'worker'"))
+    .toEqual([{ id: expect.not.stringMatching(`^${before?.id}$`) }])
+})
 
-test(
-  'PostgreSQL that is cut off and comes back is waited for by all, and told of by the API',
-  TIMEOUT,
-  async () => {
-    server = await startPostgres()
-    const fleet = await openFleet(await server.create('ev'), {
-      ...{ scenario: worldOf(LIST, 20), args: SLOWLY },
-    })
-    const front = await fleet.start('serve', 'server')
-    await fleet.start('worker', 'worker')
-    const job = await handIn(fleet, front, LIST)
-    const answers = new Set<number>()
-    const asking = (async () => {
-      for (let n = 0; n < 60; n++) {
-        const headers = { Authorization: `Bearer ${fleet.key}` }
-        const { status } = await fetch(`${front.url()}/v1/jobs/${job}`, { headers })
-        answers.add(status)
-        await wait(100)
-      }
-    })()
-    for (let n = 0; n < 3; n++) {
-      await wait(1_500)
-      await server.restart('immediate')
+test('PostgreSQL that is cut off and comes back is waited for by all, and told of by the API', async () => {
+  server = await startPostgres()
+  const fleet = await openFleet(await server.create('ev'), {
+    ...{ scenario: worldOf(LIST, 20), args: SLOWLY },
+  })
+  const front = await fleet.start('serve', 'server')
+  await fleet.start('worker', 'worker')
+  const job = await handIn(fleet, front, LIST)
+  const answers = new Set<number>()
+  const asking = (async () => {
+    for (let n = 0; n < 60; n++) {
+      const headers = { Authorization: `Bearer ${fleet.key}` }
+      const { status } = await fetch(`${front.url()}/v1/jobs/${job}`, { headers })
+      answers.add(status)
+      await wait(100)
     }
-    await asking
-    await untilFinished(fleet, [job])
-    expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
-    expect([...answers].filter(status => status !== 200 && status !== 503)).toEqual([])
-  },
-)
+  })()
+  for (let n = 0; n < 3; n++) {
+    await wait(1_500)
+    await server.restart('immediate')
+  }
+  await asking
+  await untilFinished(fleet, [job])
+  expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
+  expect([...answers].filter(status => status !== 200 && status !== 503)).toEqual([])
+})
 
-test(
-  'a connection that is cut right after its COMMIT has nothing counted twice',
-  TIMEOUT,
-  async () => {
-    const url = await tempPostgres()
-    const proxy = await cutProxy(url)
-    try {
-      const fleet = await openFleet(url, { scenario: worldOf(LIST, 20), args: SLOWLY })
-      const front = await fleet.start('serve', 'server', ['--work', 'off'])
-      await fleet.start('worker', 'worker', [], proxy.url)
-      const job = await handIn(fleet, front, LIST)
-      for (let cuts = 0; cuts < 5; cuts++) {
-        await proxy.cutAfterCommit(/update .?item/i)
-        await wait(100)
-      }
-      await untilFinished(fleet, [job])
-      expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
-    } finally {
-      await Promise.all(open.splice(0).map(fleet => fleet.close()))
-      await proxy.close()
-    }
-  },
-)
-
-test(
-  'a worker that is told to stop gives back what it has, and another goes on at once',
-  TIMEOUT,
-  async () => {
-    const fleet = await openFleet(await tempPostgres(), {
-      scenario: worldOf(LIST, 20),
-      args: SLOWLY,
-    })
+test('a connection that is cut right after its COMMIT has nothing counted twice', async () => {
+  const url = await tempPostgres()
+  const proxy = await cutProxy(url)
+  try {
+    const fleet = await openFleet(url, { scenario: worldOf(LIST, 20), args: SLOWLY })
     const front = await fleet.start('serve', 'server', ['--work', 'off'])
-    const first = await fleet.start('worker', 'first')
+    await fleet.start('worker', 'worker', [], proxy.url)
     const job = await handIn(fleet, front, LIST)
-    await wait(2_000)
-    await fleet.start('worker', 'second')
-    const begunAt = performance.now()
-    expect(await first.end('SIGTERM')).toBe(0)
-    expect(performance.now() - begunAt).toBeLessThan(15_000)
-    const probing = `select count(*) as count from item
-    where state = 'probing' and holder not in (select id from member)`
-    expect(await fleet.ask(probing)).toEqual([{ count: '0' }])
+    for (let cuts = 0; cuts < 5; cuts++) {
+      await proxy.cutAfterCommit(/update .?item/i)
+      await wait(100)
+    }
     await untilFinished(fleet, [job])
-    const ledger = await ledgerOf(fleet, { list: LIST })
-    expect(ledger).toMatchObject(whole(LIST))
-    expect(ledger.sessionsPeak).toBeLessThanOrEqual(2)
-  },
-)
+    expect(await ledgerOf(fleet, { list: LIST })).toMatchObject(whole(LIST))
+  } finally {
+    await Promise.all(open.splice(0).map(fleet => fleet.close()))
+    await proxy.close()
+  }
+})
+
+test('a worker that is told to stop gives back what it has, and another goes on at once', async () => {
+  const fleet = await openFleet(await tempPostgres(), {
+    scenario: worldOf(LIST, 20),
+    args: SLOWLY,
+  })
+  const front = await fleet.start('serve', 'server', ['--work', 'off'])
+  const first = await fleet.start('worker', 'first')
+  const job = await handIn(fleet, front, LIST)
+  await wait(2_000)
+  await fleet.start('worker', 'second')
+  const begunAt = performance.now()
+  expect(await first.end('SIGTERM')).toBe(0)
+  expect(performance.now() - begunAt).toBeLessThan(15_000)
+  const probing = `select count(*) as count from item
+    where state = 'probing' and holder not in (select id from member)`
+  expect(await fleet.ask(probing)).toEqual([{ count: '0' }])
+  await untilFinished(fleet, [job])
+  const ledger = await ledgerOf(fleet, { list: LIST })
+  expect(ledger).toMatchObject(whole(LIST))
+  expect(ledger.sessionsPeak).toBeLessThanOrEqual(2)
+})
 
 /** One mail server that refuses one of our addresses, and one that has to be asked again by whoever asked. */
 const TWO_WAYS: Scenario = {
@@ -171,23 +150,19 @@ const TWO_WAYS: Scenario = {
   },
 }
 
-test(
-  'what an operator refuses to one egress the other asks; what is greylisted stays with its own',
-  TIMEOUT,
-  async () => {
-    const list = { rows: 120, domains: 2 }
-    const fleet = await openFleet(await tempPostgres(), { scenario: TWO_WAYS, args: AT_ONCE })
-    const front = await fleet.start('serve', 'server', ['--work', 'off'])
-    await fleet.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
-    await fleet.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
-    // By now each has heard of the other: they look every three seconds.
-    await wait(4_000)
-    const job = await handIn(fleet, front, list)
-    await untilFinished(fleet, [job])
-    expect(await ledgerOf(fleet, { list })).toMatchObject(whole(list))
-    const { hosts } = await fleet.world.counters()
-    // Each is asked twice: had another egress come back it would have been told to wait once more.
-    const asked = [...(hosts['mx.d1.test']?.recipients.values() ?? [])]
-    expect(asked.filter(times => times > 2)).toEqual([])
-  },
-)
+test('what an operator refuses to one egress the other asks; what is greylisted stays with its own', async () => {
+  const list = { rows: 120, domains: 2 }
+  const fleet = await openFleet(await tempPostgres(), { scenario: TWO_WAYS, args: AT_ONCE })
+  const front = await fleet.start('serve', 'server', ['--work', 'off'])
+  await fleet.start('worker', 'north', ['--egress', 'north', '--source-address', '127.0.0.2'])
+  await fleet.start('worker', 'south', ['--egress', 'south', '--source-address', '127.0.0.3'])
+  // By now each has heard of the other: they look every three seconds.
+  await wait(4_000)
+  const job = await handIn(fleet, front, list)
+  await untilFinished(fleet, [job])
+  expect(await ledgerOf(fleet, { list })).toMatchObject(whole(list))
+  const { hosts } = await fleet.world.counters()
+  // Each is asked twice: had another egress come back it would have been told to wait once more.
+  const asked = [...(hosts['mx.d1.test']?.recipients.values() ?? [])]
+  expect(asked.filter(times => times > 2)).toEqual([])
+})

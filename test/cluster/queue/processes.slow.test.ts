@@ -52,7 +52,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     expect(taken.map(({ key }) => key).toSorted()).toEqual(keysOf(5))
     expect(await twiceAtOnce(url, new Map([[dying.child.pid as number, killedAt]]))).toEqual([])
     await next.end()
-  }, 40_000)
+  })
 
   test('one that stood still knows that its lease is lost, and what it says afterwards changes nothing', async () => {
     const url = await emptyLedger()
@@ -72,5 +72,5 @@ describe('processes that share a queue on PostgreSQL', () => {
     desk.end('a', 'done')
     await waitUntil(async () => (await entriesIn(url)).length === 0)
     expect({ lost: stalled.lost, order: desk.order }).toEqual({ lost: ['a'], order: ['a'] })
-  }, 40_000)
+  })
 })

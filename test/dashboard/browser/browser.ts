@@ -92,7 +92,7 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
 const EXAMPLE = join(import.meta.dirname, '../../../src/world/scenario/example.json')
 const SCREENSHOTS = join(import.meta.dirname, '../../../docs/screenshots')
 /** Generous: other tests may have the processors. */
-const TIMEOUT_MS = 30_000
+const TIMEOUT_MS = 120_000
 const PHONE = 360
 const HEIGHT = 900
 

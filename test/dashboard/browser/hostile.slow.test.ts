@@ -101,7 +101,7 @@ async function listed(): Promise<string> {
   form.set('file', new Blob([LIST]), 'list.csv')
   const { job_id } = await api<{ job_id: string }>('/v1/verify/file', form)
   const status = async () => (await api<{ status: string }>(`/v1/jobs/${job_id}`)).status
-  await expect.poll(status, { timeout: 60_000 }).toBe('completed')
+  await expect.poll(status).toBe('completed')
   return job_id
 }
 
@@ -137,9 +137,7 @@ const DONE = `
     .concat([...document.querySelectorAll('*')].flatMap(one =>
       [...one.attributes].filter(({ name }) => /^on|^hx-on/.test(name)).map(({ name }) => one.tagName + ' ' + name)))`
 
-test('foreign text does nothing in any page, also where no policy would hold it back', {
-  timeout: 180_000,
-}, async () => {
+test('foreign text does nothing in any page, also where no policy would hold it back', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await withoutPolicy(visitor)
@@ -157,9 +155,7 @@ test('foreign text does nothing in any page, also where no policy would hold it 
   expect(shown).toBeGreaterThan(14)
 })
 
-test('it does nothing in a verification that is watched, nor in rows that are sought', {
-  timeout: 120_000,
-}, async () => {
+test('it does nothing in a verification that is watched, nor in rows that are sought', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await withoutPolicy(visitor)

@@ -7,8 +7,6 @@ import { EVIL, EVIL_EXAMPLE } from './evil-example.ts'
 
 const set = stage({ scenario: EVIL_EXAMPLE })
 
-const LONG = { timeout: 120_000 }
-
 /** Drops a file somewhere on the page, as from a desktop. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
   const files = await page.evaluateHandle(`(() => {
@@ -38,7 +36,7 @@ const figure = (page: Page, name: string) =>
 
 const rowsShown = (page: Page) => page.locator('#rows tbody tr')
 
-test('10,000 rows are dropped, watched, searched, filtered and downloaded', LONG, async () => {
+test('10,000 rows are dropped, watched, searched, filtered and downloaded', async () => {
   const visitor = await set.open()
   const { page } = visitor
   const kinds = ['valid', 'invalid', 'risky', 'timeout']
@@ -55,7 +53,7 @@ test('10,000 rows are dropped, watched, searched, filtered and downloaded', LONG
   await visitor.look('draft')
   await start(page)
   // The numbers change where they stand, until what came out takes their place.
-  await page.locator('figure.donut').waitFor({ timeout: 60_000 })
+  await page.locator('figure.donut').waitFor()
   expect(await page.locator('#live').count()).toBe(0)
   await page.getByText('It is completed: 10,000 rows').waitFor()
   await rowsShown(page).first().getByText('deliverable').waitFor()
@@ -91,7 +89,7 @@ test('10,000 rows are dropped, watched, searched, filtered and downloaded', LONG
   expect(visitor.faults).toEqual([])
 })
 
-test('a list under way is watched, cancelled, resumed, and deleted', LONG, async () => {
+test('a list under way is watched, cancelled, resumed, and deleted', async () => {
   const visitor = await set.open()
   const { page } = visitor
   // Its server waits before each reply.
@@ -100,9 +98,7 @@ test('a list under way is watched, cancelled, resumed, and deleted', LONG, async
   await visitor.look('draft-pasted')
   await page.getByRole('button', { name: 'Start' }).dblclick()
   await page.waitForURL(/\/lists\/job_/)
-  await expect
-    .poll(() => page.locator('[data-live="done"]').textContent(), { timeout: 30_000 })
-    .not.toBe('0')
+  await expect.poll(() => page.locator('[data-live="done"]').textContent()).not.toBe('0')
   await visitor.look('list-live')
   expect(await figure(page, 'Pace').textContent()).toMatch(/rows a second|–/)
   await page.getByRole('button', { name: 'Cancel' }).click()
@@ -120,34 +116,30 @@ test('a list under way is watched, cancelled, resumed, and deleted', LONG, async
   await page.getByText('No lists yet').waitFor()
 })
 
-test(
-  'markup in files, addresses and replies stays text, also where a script puts it',
-  LONG,
-  async () => {
-    const visitor = await set.open()
-    const { page } = visitor
-    await visitor.go('/lists/new')
-    const evil = `${EVIL},bob@evil.test\n${EVIL},"${EVIL}"@evil.test\n`
-    // So that it is watched for a while: this server waits before each reply.
-    const slow = Array.from({ length: 10 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
-    await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
-    await page.waitForURL('**/lists/drafts/*')
-    await page.getByRole('columnheader', { name: EVIL }).waitFor()
-    await start(page)
-    await page.locator('#live').waitFor()
-    await page.getByText('It is completed: 12 rows').waitFor({ timeout: 60_000 })
-    expect(await page.locator('#live').count()).toBe(0)
-    expect(await rowsShown(page).getByText('not yet').count()).toBe(0)
-    await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
-    await visitor.look('list-evil')
-    await visitor.go('/lists')
-    await page.getByRole('link', { name: `${EVIL}.csv` }).waitFor()
-    expect(await page.locator('main img').count()).toBe(0)
-    expect(visitor.faults).toEqual([])
-  },
-)
+test('markup in files, addresses and replies stays text, also where a script puts it', async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await visitor.go('/lists/new')
+  const evil = `${EVIL},bob@evil.test\n${EVIL},"${EVIL}"@evil.test\n`
+  // So that it is watched for a while: this server waits before each reply.
+  const slow = Array.from({ length: 10 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
+  await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
+  await page.waitForURL('**/lists/drafts/*')
+  await page.getByRole('columnheader', { name: EVIL }).waitFor()
+  await start(page)
+  await page.locator('#live').waitFor()
+  await page.getByText('It is completed: 12 rows').waitFor()
+  expect(await page.locator('#live').count()).toBe(0)
+  expect(await rowsShown(page).getByText('not yet').count()).toBe(0)
+  await page.locator('#rows').getByText(`550 ${EVIL}`).first().waitFor()
+  await visitor.look('list-evil')
+  await visitor.go('/lists')
+  await page.getByRole('link', { name: `${EVIL}.csv` }).waitFor()
+  expect(await page.locator('main img').count()).toBe(0)
+  expect(visitor.faults).toEqual([])
+})
 
-test('without scripts a list is sent, started and seen as well', LONG, async () => {
+test('without scripts a list is sent, started and seen as well', async () => {
   const visitor = await set.open({ scripts: false })
   const { page } = visitor
   await visitor.go('/lists/new')
@@ -171,7 +163,7 @@ test('without scripts a list is sent, started and seen as well', LONG, async () 
   expect(await rowsShown(page).count()).toBe(1)
 })
 
-test('what is wrong with a list is said without leaving the page', LONG, async () => {
+test('what is wrong with a list is said without leaving the page', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/lists/new')

@@ -30,7 +30,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   visitor = await set.open()
   await usedLately()
-}, 60_000)
+})
 afterAll(() => receiver.close())
 
 const client = () => new EvClient({ apiKey: set.key, baseUrl: set.url })
@@ -69,9 +69,7 @@ const picture = async (name: string, heightMax?: number) => {
   shown(name)
 }
 
-const LONG = { timeout: 120_000 }
-
-test('signing in', LONG, async () => {
+test('signing in', async () => {
   const stranger = await set.open({ key: null })
   await stranger.go('/sign-in')
   await stranger.picture('sign-in')
@@ -80,7 +78,7 @@ test('signing in', LONG, async () => {
   await picture('sessions')
 })
 
-test('one address', LONG, async () => {
+test('one address', async () => {
   const { page } = visitor
   await visitor.go('/verify')
   await picture('verify-empty')
@@ -90,7 +88,7 @@ test('one address', LONG, async () => {
   await picture('verify')
 })
 
-test('a list: before its start, and when it has ended', LONG, async () => {
+test('a list: before its start, and when it has ended', async () => {
   const { page } = visitor
   await visitor.go('/lists')
   await picture('lists-empty')
@@ -104,13 +102,13 @@ test('a list: before its start, and when it has ended', LONG, async () => {
   await page.getByRole('button', { name: 'Start' }).click()
   await page.waitForURL(/\/lists\/job_/)
   await picture('list-live', ROWS_BEGIN)
-  await page.locator('figure.donut').waitFor({ timeout: 90_000 })
+  await page.locator('figure.donut').waitFor()
   await picture('list', ROWS_BEGIN)
   await visitor.go('/lists')
   await picture('lists')
 })
 
-test('keys', LONG, async () => {
+test('keys', async () => {
   await client().keys.create({
     ...{ name: 'Sign-up form', scopes: ['verify:single'] },
     allowed_domains: ['shop.example'],
@@ -125,7 +123,7 @@ test('keys', LONG, async () => {
   await picture('key-new')
 })
 
-test('webhooks', LONG, async () => {
+test('webhooks', async () => {
   const { page } = visitor
   await visitor.go('/webhooks')
   await picture('webhooks-empty')
@@ -139,7 +137,7 @@ test('webhooks', LONG, async () => {
   await client().webhooks.test(id)
   receiver.answer({ status: 500, body: 'not now' })
   await client().verify.later('ben.holm@atelier-noor.test')
-  await expect.poll(() => receiver.received.length, { timeout: 15_000 }).toBe(2)
+  await expect.poll(() => receiver.received.length).toBe(2)
   await visitor.go(`/webhooks/${id}`)
   await page.locator('#log').getByText('is tried again').waitFor()
   await picture('webhook')
@@ -148,19 +146,19 @@ test('webhooks', LONG, async () => {
   await picture('delivery')
   receiver.answer(204)
   await page.getByRole('button', { name: 'Send it once more' }).click()
-  await expect.poll(() => receiver.received.length, { timeout: 15_000 }).toBe(3)
+  await expect.poll(() => receiver.received.length).toBe(3)
   await visitor.go('/webhooks')
   await picture('webhooks')
 })
 
-test('usage', LONG, async () => {
+test('usage', async () => {
   await visitor.go('/usage?period=month')
   await visitor.page.locator('.chart canvas').waitFor()
   await picture('usage')
 })
 
-test('health', LONG, async () => {
+test('health', async () => {
   await visitor.go('/doctor')
-  await visitor.page.getByText('Examined at').waitFor({ timeout: 40_000 })
+  await visitor.page.getByText('Examined at').waitFor()
   await picture('health')
 })

@@ -3,9 +3,7 @@ import { signIn, stage } from './browser.ts'
 
 const set = stage()
 
-test('signing in, changing the theme, the list of sessions, signing out', {
-  timeout: 60_000,
-}, async () => {
+test('signing in, changing the theme, the list of sessions, signing out', async () => {
   const visitor = await set.open({ key: null })
   const { page } = visitor
   await visitor.go('/sessions')
@@ -25,7 +23,7 @@ test('signing in, changing the theme, the list of sessions, signing out', {
   expect(page.url()).toContain('/sign-in')
 })
 
-test('a session that is ended elsewhere is over at once', { timeout: 60_000 }, async () => {
+test('a session that is ended elsewhere is over at once', async () => {
   const [one, other] = [await set.open(), await set.open()]
   await one.go('/sessions')
   await one.page.getByRole('button', { name: 'End' }).click()
@@ -34,7 +32,7 @@ test('a session that is ended elsewhere is over at once', { timeout: 60_000 }, a
   expect(other.page.url()).toContain('/sign-in')
 })
 
-test('scripts see neither key nor cookie', { timeout: 60_000 }, async () => {
+test('scripts see neither key nor cookie', async () => {
   const { page, context } = await set.open({ key: null })
   await signIn(page, set.key)
   expect(await page.evaluate('document.cookie')).not.toContain('ev_session')

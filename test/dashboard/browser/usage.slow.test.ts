@@ -32,9 +32,7 @@ const SHARES = [
   ['unknown', 4],
 ] as const
 
-test('usage: the chart of the days, the history searched, and nothing that jumps', {
-  timeout: 120_000,
-}, async () => {
+test('usage: the chart of the days, the history searched, and nothing that jumps', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   useBefore()
   for (const name of ['user1', 'user2', 'nobody']) await client.verify.single(`${name}@polite.test`)
@@ -79,7 +77,7 @@ test('usage: the chart of the days, the history searched, and nothing that jumps
   expect(visitor.faults).toEqual([])
 })
 
-test('the chart is as wide as there is room', { timeout: 60_000 }, async () => {
+test('the chart is as wide as there is room', async () => {
   const { page, go } = await set.open({ width: 1_200 })
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   await client.verify.single('user3@polite.test')
@@ -96,9 +94,7 @@ test('the chart is as wide as there is room', { timeout: 60_000 }, async () => {
   expect((await canvas.boundingBox())?.width).toBeLessThan(400)
 })
 
-test('without scripts the numbers stand in a table, and the history can be searched', {
-  timeout: 60_000,
-}, async () => {
+test('without scripts the numbers stand in a table, and the history can be searched', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   await client.verify.single('user4@polite.test')
   const { context } = await set.open()

@@ -21,9 +21,7 @@ const verdictOf = (page: Page, address: string) =>
 const listed = (page: Page, address: string) =>
   page.locator('#recent td').getByText(address, { exact: true }).first().waitFor()
 
-test('an address is answered step by step, and the verdict is spoken once and has the focus', {
-  timeout: 60_000,
-}, async () => {
+test('an address is answered step by step, and the verdict is spoken once and has the focus', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -56,9 +54,7 @@ test('an address is answered step by step, and the verdict is spoken once and ha
   await visitor.look('verify')
 })
 
-test('what was perhaps meant is verified by one click, and so is what was verified before', {
-  timeout: 60_000,
-}, async () => {
+test('what was perhaps meant is verified by one click, and so is what was verified before', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -81,7 +77,7 @@ test('what was perhaps meant is verified by one click, and so is what was verifi
   await row(page, 'verdict').getByText('asked now').waitFor()
 })
 
-test('markup in an address and in a reply is text', { timeout: 60_000 }, async () => {
+test('markup in an address and in a reply is text', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -96,9 +92,7 @@ test('markup in an address and in a reply is text', { timeout: 60_000 }, async (
   expect(visitor.faults).toEqual([])
 })
 
-test('who asks anew sees the new address alone, and is not called away from elsewhere', {
-  timeout: 60_000,
-}, async () => {
+test('who asks anew sees the new address alone, and is not called away from elsewhere', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/verify')
@@ -113,7 +107,7 @@ test('who asks anew sees the new address alone, and is not called away from else
   await visitor.look('verify-unknown')
 })
 
-test('without scripts the answer is a page', { timeout: 60_000 }, async () => {
+test('without scripts the answer is a page', async () => {
   const visitor = await set.open({ scripts: false })
   const { page } = visitor
   await visitor.go('/verify')
@@ -122,9 +116,7 @@ test('without scripts the answer is a page', { timeout: 60_000 }, async () => {
   expect(await row(page, 'verdict').textContent()).toContain('rejected_email')
 })
 
-test('a session that has ended leads to signing in, not to a verdict', {
-  timeout: 60_000,
-}, async () => {
+test('a session that has ended leads to signing in, not to a verdict', async () => {
   const visitor = await set.open()
   const { page, context } = visitor
   await visitor.go('/verify')

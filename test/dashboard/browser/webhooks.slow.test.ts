@@ -29,9 +29,7 @@ afterAll(() => receiver.close())
 
 const EVIL = '<img src=x onerror=alert(1)>'
 
-test('a webhook is made, tried out, fails, is told of on every page, and what failed is sent once more', {
-  timeout: 120_000,
-}, async () => {
+test('a webhook is made, tried out, fails, is told of on every page, and what failed is sent once more', async () => {
   const visitor = await set.open()
   const { page } = visitor
   await visitor.go('/webhooks')
@@ -62,7 +60,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   await client.verify.later('user1@polite.test')
   // Nobody asks the page for it: that something failed comes by itself, once the log is looked at.
-  await expect.poll(() => receiver.received.length, { timeout: 15_000 }).toBe(2)
+  await expect.poll(() => receiver.received.length).toBe(2)
   await visitor.go('/sessions')
   await page.getByText('has failed since').waitFor()
   await page.getByRole('link', { name: 'Look at its deliveries' }).click()
@@ -77,7 +75,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   await page.getByRole('button', { name: 'Send it once more' }).click()
   await page.getByText('It is sent once more').waitFor()
   // The page looks again every five seconds.
-  await page.locator('#course').getByText('delivered', { exact: true }).waitFor({ timeout: 15_000 })
+  await page.locator('#course').getByText('delivered', { exact: true }).waitFor()
   await page.getByText('Attempt 2: Answered 204').waitFor()
   expect(receiver.received).toHaveLength(3)
   expect(receiver.received[2]?.body).toEqual(receiver.received[1]?.body)
@@ -89,9 +87,7 @@ test('a webhook is made, tried out, fails, is told of on every page, and what fa
   expect(visitor.faults).toEqual([])
 })
 
-test('the log is filtered without the page being loaded anew, and can be come back to', {
-  timeout: 60_000,
-}, async () => {
+test('the log is filtered without the page being loaded anew, and can be come back to', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   const { id } = await client.webhooks.create({ url: receiver.url, events: ['batch.failed'] })
   receiver.answer(204)
@@ -116,9 +112,7 @@ test('the log is filtered without the page being loaded anew, and can be come ba
   expect(visitor.faults).toEqual([])
 })
 
-test('without scripts a webhook can be tried out, filtered, given another secret, and deleted', {
-  timeout: 60_000,
-}, async () => {
+test('without scripts a webhook can be tried out, filtered, given another secret, and deleted', async () => {
   const client = new EvClient({ apiKey: set.key, baseUrl: set.url })
   const { id } = await client.webhooks.create({ url: receiver.url, events: ['batch.failed'] })
   receiver.answer({ status: 500, body: 'no luck' })

@@ -19,12 +19,12 @@ beforeAll(async () => {
   world = await startWorld(SCENARIO)
   service = await startService(home, towards(world))
   key = service.key
-}, 60_000)
+})
 
 afterAll(async () => {
   await service.end('SIGTERM')
   await world.close()
-}, 60_000)
+})
 
 const SCENARIO: Scenario = {
   mailboxes: ['user*'],
@@ -71,7 +71,7 @@ test('a list is cancelled, resumed and finished while it is followed', async () 
   const rows: number[] = []
   for await (const { row } of jobs.results(job_id)) rows.push(row)
   expect(rows).toEqual(listOf('a').map((_, n) => n + 1))
-}, 120_000)
+})
 
 test('a service that stops ends what it tells at once, and the next one tells on', async () => {
   const { jobs, batch } = client()
@@ -88,4 +88,4 @@ test('a service that stops ends what it tells at once, and the next one tells on
   let last: JobProgress | null = null
   for await (const progress of client().jobs.events(job_id)) last = progress
   expect(last).toMatchObject({ status: 'completed', processed_emails: ROWS })
-}, 120_000)
+})

@@ -21,7 +21,7 @@ beforeAll(async () => {
   writeFileSync(join(home, 'world.json'), JSON.stringify(SCENARIO))
   world = await startWorldProcess(join(home, 'world.json'))
   service = await startService(home, [...towards(world), '--webhook-allow-ranges', '127.0.0.0/8'])
-}, 60_000)
+})
 
 afterAll(async () => {
   await service.end('SIGTERM')
@@ -66,7 +66,7 @@ describe.skipIf(!hasCurl)('the README', () => {
       if (status === 204 || asked.template === null) continue
       expect(faultOf(asked, { status, type, body }), `${line}\n${body}`).toBe(null)
     }
-  }, 60_000)
+  })
 })
 
 /** PUT is PATCH with all fields, and has no line of its own. */

@@ -37,13 +37,13 @@ beforeAll(async () => {
   world = await startWorld(SCENARIO)
   const receivers = ['--webhook-allow-ranges', '127.0.0.0/8', '--webhook-ca-file', 'ca.pem']
   service = await startService(home, [...towards(world), '--plan', 'team', ...receivers])
-}, 60_000)
+})
 
 afterAll(async () => {
   const ended = await service.end('SIGTERM')
   await Promise.all([world.close(), receiver.close()])
   expect(ended.code, ended.stderr).toBe(0)
-}, 60_000)
+})
 
 /** What the receiver does at each path; 204 where nothing is said. */
 const ways = new Map<string, (request: Received, nth: number) => Answered | Promise<Answered>>()
@@ -94,7 +94,7 @@ async function arrived(path: string, count: number): Promise<readonly Received[]
   expect(at(path)).toHaveLength(count)
   return at(path)
 }
-const PATIENCE = { timeout: 15_000, interval: 20 }
+const PATIENCE = { interval: 20 }
 
 type Kind = NewWebhook['events'][number]
 
@@ -319,7 +319,7 @@ describe('where events go', () => {
     }
     expect(await asking.webhooks.list()).toEqual([])
     expect((await other.end('SIGTERM')).code).toBe(0)
-  }, 60_000)
+  })
 
   async function refusal(asking: EvClient, url: string): Promise<unknown> {
     const error = await asking.webhooks
@@ -357,7 +357,7 @@ test('credits that come to an end are told of at 80 %, at 95 % and when there ar
     expect(data.used).toBeGreaterThanOrEqual((FEW_CREDITS * percent) / 100)
   }
   expect(await gathered(own.webhooks.deliveries(hook.id))).toHaveLength(3)
-}, 60_000)
+})
 
 type Quota = Extract<WebhookEvent, { event: 'quota.warning' | 'quota.exceeded' }>
 
