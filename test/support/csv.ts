@@ -1,5 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'csv-parse/sync'
+import { detectDialect } from '../../src/job/csv.ts'
+
+/** How a whole list is written. */
+export const dialectOf = (text: string) => detectDialect(Buffer.from(text), { complete: true })
 
 export type Row = Readonly<Record<string, string>>
 

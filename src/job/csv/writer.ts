@@ -1,4 +1,3 @@
-import { isFault, parseAddress } from '../../address/address.ts'
 import type { ListDialect } from './dialect.ts'
 
 /** Makes the lines of the result. */
@@ -10,33 +9,35 @@ export type RowWriter = {
 }
 
 /**
- * Writes a list back in its own dialect (as UTF-8) with columns added. The original cells keep their
- * text. Added cells that a spreadsheet would run as a formula get a leading `'`, unless `raw` is set
- * or the cell is a valid address under `addressColumn` (`ev_email`). A list without a header gets one: `email` for the
- * addresses, `column_N` for the others, so that the added columns can be told apart.
+ * Writes a list back in its own dialect (as UTF-8) with columns added. Cells keep their text, but for two things: a
+ * cell that a spreadsheet would run as a formula gets a leading `'`, unless `raw` is set, and NUL is left out. A list
+ * without a header gets one: `email` for the addresses, `column_N` for the others, so that the added columns can be
+ * told apart.
  */
 export function createRowWriter(
   dialect: ListDialect,
   added: readonly string[],
-  options: { raw?: boolean; addressColumn?: string } = {},
+  { raw = false }: { raw?: boolean } = {},
 ): RowWriter {
-  const { raw = false, addressColumn = 'ev_email' } = options
   const { delimiter, newline, width } = dialect
   const special = new RegExp(`["\\r\\n${delimiter}]|^\\uFEFF`)
   const quote = (text: string) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  const value = (given: Value, column: string | undefined) => {
-    if (typeof given !== 'string') return given === null ? '' : String(given)
-    const isSafe = raw || !isFormula(given) || (column === addressColumn && isAddress(given))
-    return quote(isSafe ? given : `'${given}`)
+  const cell = (given: string) => {
+    const text = given.includes('\0') ? given.replaceAll('\0', '') : given
+    return quote(raw || !isFormula(text) ? text : `'${text}`)
+  }
+  const value = (given: Value) => {
+    if (typeof given === 'string') return cell(given)
+    return given === null ? '' : String(given)
   }
   // One array for all rows: a million of them would be most of the garbage of a run.
   const texts: string[] = []
   const line = (cells: readonly string[], ours: readonly Value[]) => {
     texts.length = 0
-    for (let i = 0; i < width; i += 1) texts.push(quote(cells[i] ?? ''))
-    for (let i = 0; i < ours.length; i += 1) texts.push(value(ours[i] ?? null, added[i]))
+    for (let i = 0; i < width; i += 1) texts.push(cell(cells[i] ?? ''))
+    for (let i = 0; i < ours.length; i += 1) texts.push(value(ours[i] ?? null))
     // What a ragged row has beyond all others stands last, or it would push our columns aside.
-    for (let i = width; i < cells.length; i += 1) texts.push(quote(cells[i] ?? ''))
+    for (let i = width; i < cells.length; i += 1) texts.push(cell(cells[i] ?? ''))
     const text = texts.join(delimiter)
     // A lone blank cell would read back as a blank line.
     return (texts.length === 1 && text.trim() === '' ? `"${text}"` : text) + newline
@@ -53,8 +54,8 @@ const columnNames = ({ header, width, column }: ListDialect) =>
   header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
 
 /** What spreadsheets take for a formula, or strip to find one (ASVS 1.2.10), full-width forms included. */
-const FORMULA_START = /^[=+\-@\t\r\n\0＝＋－＠]/
+const FORMULA_START = /^[=+\-@\t\r\n＝＋－＠]/
+/** A number with its sign, and dashes that stand for nothing: neither is run. */
+const SIGNED_NUMBER = /^(?:[+-][\d\s.,]*|-+)$/
 
-const isFormula = (text: string) => FORMULA_START.test(text)
-
-const isAddress = (text: string) => !isFault(parseAddress(text))
+const isFormula = (text: string) => FORMULA_START.test(text) && !SIGNED_NUMBER.test(text)

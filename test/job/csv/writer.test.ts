@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createRowWriter, detectDialect, readList } from '../../../src/job/csv.ts'
+import { createRowWriter, readList } from '../../../src/job/csv.ts'
+import { dialectOf } from '../../support/csv.ts'
 import { fc, runs } from '../../support/property.ts'
 
-const dialectOf = (text: string) => detectDialect(Buffer.from(text), { complete: true })
 const LIST = 'name,email\nAnn,a@one.test\n'
 
 describe('the lines of a result', () => {
@@ -51,23 +51,38 @@ describe('the formula guard', () => {
   const guarded = createRowWriter(dialectOf(LIST), ['ev_email', 'ev_smtp_text'])
   const raw = createRowWriter(dialectOf(LIST), ['ev_email', 'ev_smtp_text'], { raw: true })
 
-  test.each(['=1+1', '+1', '-1', '@x', '\tx', '\0x', '＝1'])('puts a quote before %j', text => {
-    expect(guarded.row(['A', 'b'], [null, text])).toBe(`A,b,,'${text}\n`)
-    expect(raw.row(['A', 'b'], [null, text])).toBe(`A,b,,${text}\n`)
+  const RUN = [
+    ...["=cmd|'/C calc'!A0", '+1+1', '-1+1', '+1-555-0100', '@x', '\tx', '＝1', '- none'],
+    ...["=cmd|'/C'!A0@one.test", '+1@one.test', '-x@one.test', '@SUM(1)@one.test'],
+  ]
+
+  test.each(RUN)('puts a quote before %j, in cells of the list and in added ones', text => {
+    expect(guarded.row([text, 'b'], [text, text])).toBe(`'${text},b,'${text},'${text}\n`)
+    expect(raw.row([text, 'b'], [text, text])).toBe(`${text},b,${text},${text}\n`)
   })
+
+  test.each(['+1', '-1', '+49 170 1234567', '-1,234.5', '-', '--', 'a=1', "'=1"])(
+    'leaves %j alone',
+    text => {
+      const { delimiter } = dialectOf(LIST)
+      const quoted = text.includes(delimiter) ? `"${text}"` : text
+      expect(guarded.row([text, 'b'], [text, null])).toBe(`${quoted},b,${quoted},\n`)
+    },
+  )
 
   test('works within quotes', () => {
     expect(guarded.row(['A', 'b'], [null, '\r=1'])).toBe(`A,b,,"'\r=1"\n`)
   })
 
-  test('leaves valid addresses under ev_email alone, and only there', () => {
-    const row = guarded.row(['A', 'b'], ['+a@one.test', '+a@one.test'])
-    expect(row).toBe("A,b,+a@one.test,'+a@one.test\n")
-    expect(guarded.row(['A', 'b'], ['=cmd()', ''])).toBe("A,b,'=cmd(),\n")
+  test('holds for column names', () => {
+    expect(createRowWriter(dialectOf('=1+1,email\nA,a@one.test\n'), []).header()).toBe(
+      "'=1+1,email\n",
+    )
   })
 
-  test('never touches the original cells', () => {
-    expect(guarded.row(['=1+1', '@b'], [null, null])).toBe('=1+1,@b,,\n')
+  test('writes no NUL, guarded or not', () => {
+    expect(guarded.row(['\0=1', 'a\0b'], [null, '\0'])).toBe("'=1,ab,,\n")
+    expect(raw.row(['\0=1', 'a\0b'], [null, '\0'])).toBe('=1,ab,,\n')
   })
 })
 

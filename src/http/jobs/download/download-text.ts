@@ -47,7 +47,7 @@ function fileCsv(dialect: ListDialect, options: { raw: boolean }): DownloadText 
 function listCsv(job: Job, { raw }: { raw: boolean }): DownloadText {
   const hasIds = sourceOf(job).ids === true
   const columns = [...ROW_COLUMNS, ...(hasIds ? ['id'] : [])]
-  const writer = createRowWriter(NO_COLUMNS, columns, { raw, addressColumn: 'email' })
+  const writer = createRowWriter(NO_COLUMNS, columns, { raw })
   const row = (row: JobRow) => writer.row([], [...rowValues(row), ...(hasIds ? [row.id] : [])])
   return { begin: writer.header(), between: '', end: '', row }
 }
