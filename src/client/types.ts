@@ -395,6 +395,8 @@ export interface QueuedFile {
   column: string | null
   column_number: number
   header: boolean
+  /** As the file is read: a WHATWG label. */
+  encoding: string
   rows: number
 }
 
@@ -411,6 +413,8 @@ export interface FileDryRun {
   /** null: none was found, so `column` has to be given. */
   column_number: number | null
   header: boolean
+  /** As the file is read: a WHATWG label. */
+  encoding: string
   delimiter: ',' | ';' | '\t' | '|'
   rows: number | null
   total_emails: number | null
@@ -434,6 +438,8 @@ export interface FileRequest {
   column?: string
   /** Whether the first row names the columns. Left out: it is looked for. */
   header?: 'true' | 'false'
+  /** A label of the WHATWG Encoding Standard, such as `windows-1252`. Left out: it is found. */
+  encoding?: string
   name?: string
   deduplicate?: 'true' | 'false'
   /** true: says what would come of it; nothing is stored, charged or asked. */

@@ -90,6 +90,16 @@ describe.concurrent('a list', () => {
     ])
   })
 
+  test('says as which encoding it is read, and takes another', async () => {
+    const list = Buffer.from('name,email\nGy\xf5r,valid@x.example\n', 'latin1')
+    const found = await sandbox(list)
+    expect(found.stderr).toContain('1 row, addresses in column email, read as windows-1252.')
+    expect(rowsIn(found.out)).toMatchObject([{ name: 'Gyõr' }])
+    const given = await sandbox(list, ['--encoding', 'windows-1250'])
+    expect(given.stderr).toContain('read as windows-1250.')
+    expect(rowsIn(given.out)).toMatchObject([{ name: 'Győr' }])
+  })
+
   test('guards what a spreadsheet would run, unless --raw is given', async () => {
     const list = 'email\n=cmd|x\nvalid@x.example\n'
     const guarded = rowsIn((await sandbox(list)).out)

@@ -127,8 +127,9 @@ async function workOnList(
   }
 }
 
-const listOptions = ({ column, header }: BulkFlags, resumed: Job | null) => ({
+const listOptions = ({ column, encoding, header }: BulkFlags, resumed: Job | null) => ({
   ...(column === undefined ? {} : { column }),
+  ...(encoding === undefined ? {} : { encoding }),
   ...(header === false ? { header } : {}),
   ...(resumed === null ? {} : { kept: readSource(resumed).kept }),
 })

@@ -19,6 +19,10 @@ export function addBulk(ev: Command, context: CliContext, end: EndWith): void {
     .argument('<file>', 'the list; - reads stdin')
     .requiredOption('-o, --output <file>', 'where the results go; - writes to stdout')
     .option('--column <name|n>', 'the column of the addresses, by name or number')
+    .option(
+      '--encoding <name>',
+      'the encoding of the list, such as windows-1252; found if left out',
+    )
     .option('--no-header', 'the first row is no header')
     .addOption(
       new Option('--format <format>', 'how the rows are written')

@@ -123,6 +123,10 @@ export const FileRequest = z
     header: z.enum(['true', 'false']).optional().openapi({
       description: 'Whether the first row names the columns. Left out: it is looked for.',
     }),
+    encoding: z.string().optional().openapi({
+      description:
+        'A label of the WHATWG Encoding Standard, such as `windows-1252`. Left out: it is found.',
+    }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
     dry_run: z.enum(['true', 'false']).optional().openapi({
@@ -184,6 +188,7 @@ export const QueuedFile = z
     column: z.string().nullable().openapi({ description: 'The name of the column of addresses.' }),
     column_number: z.int().min(1),
     header: z.boolean(),
+    encoding: z.string().openapi({ description: 'As the file is read: a WHATWG label.' }),
     rows: z.int().min(0),
   })
   .openapi('QueuedFile')
@@ -205,6 +210,7 @@ export const FileDryRun = z
       .nullable()
       .openapi({ description: 'null: none was found, so `column` has to be given.' }),
     header: z.boolean(),
+    encoding: QueuedFile.shape.encoding,
     delimiter: z.enum([',', ';', '\t', '|']),
     rows: count,
     total_emails: count,

@@ -31,6 +31,8 @@ export const HEAD_BYTES_MAX = 256 * 1024
 export type DetectOptions = {
   /** Name of the address column in any case, or its number from 1. */
   column?: string | number
+  /** A label of the WHATWG Encoding Standard, such as `windows-1252`; without it, ev looks. */
+  encoding?: string
   /** Whether the list has a header; without it, ev looks. */
   header?: boolean
   /** Whether `head` is the whole file; without it, a head below 256 KiB is. */
@@ -70,7 +72,7 @@ function sampleOf(head: Uint8Array, options: DetectOptions): Sample {
   const bytes = head.subarray(0, HEAD_BYTES_MAX)
   const complete =
     (options.complete ?? head.length < HEAD_BYTES_MAX) && bytes.length === head.length
-  const { encoding, bom } = findEncoding(bytes, complete)
+  const { encoding, bom } = findEncoding(bytes, complete, options.encoding)
   const text = new ListDecoder(encoding).push(bytes, true)
   if (text.trim() === '') throw new EvError('bad_input', EMPTY)
   return { encoding, bom, layout: bestLayout(text, { ...options, complete }) }

@@ -1,22 +1,42 @@
 import { isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 import { EvError } from '../../base/error.ts'
+import { cleanText } from '../../base/text.ts'
 import { legacyEncoding } from './legacy.ts'
 
 /**
- * The character encoding of a list (a WHATWG label) from its first bytes.
- * Throws `bad_input` for what is no text: a workbook, an archive, UTF-32.
+ * The character encoding of a list (a WHATWG label): the one that is given, else told from its first bytes. Throws
+ * `bad_input` for what is no text (a workbook, an archive, UTF-32), and for an encoding that nobody knows.
  */
 export function findEncoding(
   head: Uint8Array,
   complete: boolean,
+  given?: string,
 ): { encoding: string; bom: boolean } {
   refuseForeignFormats(head)
+  if (given !== undefined) return { encoding: encodingNamed(given), bom: hasMark(head) }
   if (startsWith(head, [0xef, 0xbb, 0xbf])) return { encoding: 'utf-8', bom: true }
   if (startsWith(head, [0xff, 0xfe])) return { encoding: 'utf-16le', bom: true }
   if (startsWith(head, [0xfe, 0xff])) return { encoding: 'utf-16be', bom: true }
   return { encoding: utf16WithoutMark(head) ?? byteEncoding(head, complete), bom: false }
 }
+
+function encodingNamed(label: string): string {
+  try {
+    return new TextDecoder(label).encoding
+  } catch (cause) {
+    throw new EvError(
+      'bad_input',
+      `"${cleanText(label, 40)}" is not a known encoding. Examples are utf-8, windows-1252, windows-1251, macintosh and shift_jis.`,
+      { cause },
+    )
+  }
+}
+
+const hasMark = (head: Uint8Array) =>
+  startsWith(head, [0xef, 0xbb, 0xbf]) ||
+  startsWith(head, [0xff, 0xfe]) ||
+  startsWith(head, [0xfe, 0xff])
 
 /** Decodes a list piece by piece; the pieces may cut characters anywhere. */
 export class ListDecoder {

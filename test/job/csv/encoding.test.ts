@@ -82,6 +82,13 @@ describe('the encoding of a list', () => {
     expect(decode(list, encoding)).toBe(`${text},a@one.test\n`)
   })
 
+  test('is the one that is given, by any of its labels', () => {
+    const list = Buffer.from('Gy\xf5r,a@one.test\n', 'latin1')
+    expect(findEncoding(list, true, 'CP1250')).toEqual({ encoding: 'windows-1250', bom: false })
+    expect(detectDialect(list, { encoding: 'latin2' }).encoding).toBe('iso-8859-2')
+    expect(() => detectDialect(list, { encoding: 'ebcdic' })).toThrow('"ebcdic" is not a known')
+  })
+
   test('a byte order mark is remembered and no part of the text', () => {
     expect(findEncoding(fixture('utf-8'), true)).toEqual({ encoding: 'utf-8', bom: true })
     expect(findEncoding(fixture('utf-16le'), true).bom).toBe(true)

@@ -23,6 +23,7 @@ export type ListFile = {
 
 export type ListFileOptions = {
   readonly column?: string
+  readonly encoding?: string
   readonly header?: boolean
   /** Says of a path that it is a copy of what came from stdin. */
   readonly kept?: boolean
@@ -90,8 +91,9 @@ function unreadable(given: string, cause: unknown): EvError {
 }
 
 /** `--column 3` is a number, `--column mail` a name. */
-function dialectOptions({ column, header }: ListFileOptions) {
+function dialectOptions({ column, encoding, header }: ListFileOptions) {
   return {
+    ...(encoding === undefined ? {} : { encoding }),
     ...(column === undefined ? {} : { column: /^\d+$/.test(column) ? Number(column) : column }),
     ...(header === undefined ? {} : { header }),
   }

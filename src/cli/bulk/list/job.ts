@@ -19,11 +19,11 @@ import { type SourceFlags, toSource } from './source.ts'
 /** Rows stored in one transaction while a list is loaded. */
 const LOAD_CHUNK_MAX = 2_000
 
-/** What makes two runs the same: the content, the column asked, and whether it is real. */
+/** What makes two runs the same: the content, how it is read, and whether it is real. */
 export function keyOf(list: ListFile, { sandbox = false }: SourceFlags): string {
-  const { column, header } = list.dialect
+  const { column, encoding, header } = list.dialect
   return createHash('sha256')
-    .update(JSON.stringify([list.path, list.digest, column, header !== null, sandbox]))
+    .update(JSON.stringify([list.path, list.digest, column, encoding, header !== null, sandbox]))
     .digest('hex')
 }
 
@@ -64,7 +64,8 @@ export async function takeJob(
   const job = await queueJob(database, id)
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
   const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are asked once`
-  say(`${counted(job.total, 'row')}, addresses in column ${column}${twice}.`)
+  const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
+  say(`${counted(job.total, 'row')}, addresses in column ${column}${encoding}${twice}.`)
   return job
 }
 

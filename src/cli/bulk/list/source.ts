@@ -14,6 +14,7 @@ export type BulkSource = {
   readonly output: string
   /** As given; null: ev looks. */
   readonly column: string | null
+  readonly encoding: string | null
   readonly header: boolean
   readonly raw: boolean
   readonly only: string | null
@@ -27,6 +28,7 @@ export type BulkSource = {
 export type SourceFlags = {
   readonly output: string
   readonly column?: string
+  readonly encoding?: string
   readonly header?: boolean
   readonly raw?: boolean
   readonly only?: string
@@ -42,6 +44,7 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
     kept,
     output: flags.output === '-' ? '-' : resolve(flags.output),
     column: flags.column ?? null,
+    encoding: flags.encoding ?? null,
     header: flags.header ?? true,
     raw: flags.raw ?? false,
     only: flags.only ?? null,
@@ -52,10 +55,12 @@ export function toSource({ path, kept }: ListFile, flags: SourceFlags): BulkSour
   }
 }
 
-export const flagsOf = ({ only, column, ...rest }: BulkSource): SourceFlags => ({
+export const flagsOf = ({ only, column, encoding, ...rest }: BulkSource): SourceFlags => ({
   ...rest,
   ...(only === null ? {} : { only }),
   ...(column === null ? {} : { column }),
+  // Null and, in a job of an earlier ev, undefined: ev looks.
+  ...(typeof encoding === 'string' ? { encoding } : {}),
 })
 
 export function readSource({ id, source }: Job): BulkSource {

@@ -36,6 +36,7 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     column: isFound ? shown(dialect.columnName ?? '') || null : null,
     column_number: isFound ? dialect.column + 1 : null,
     header: dialect.header !== null,
+    encoding: dialect.encoding,
     delimiter: dialect.delimiter,
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),

@@ -54,10 +54,12 @@ async function detected<T>(
 ): Promise<T> {
   const { head, complete } = await readHead(path)
   const column = fields.get('column')
+  const encoding = fields.get('encoding')
   const header = readFlag(fields, 'header')
   return detect(head, {
     ...{ complete, words: WORDS },
     ...(column === undefined || column === '' ? {} : { column: asColumn(column) }),
+    ...(encoding === undefined || encoding === '' ? {} : { encoding }),
     ...(header === null ? {} : { header }),
   })
 }

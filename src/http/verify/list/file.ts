@@ -27,6 +27,7 @@ export async function verifyFile(
     column: dialect.columnName,
     column_number: dialect.column + 1,
     header: dialect.header !== null,
+    encoding: dialect.encoding,
     rows: job.total,
   }))
 }

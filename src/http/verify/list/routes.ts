@@ -155,7 +155,7 @@ const QUEUED_FILE = {
   ...QUEUED,
   message: 'File queued. Check GET /v1/jobs/job_xyz789',
   ...LINKS,
-  ...{ column: 'email', column_number: 2, header: true, rows: 2 },
+  ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', rows: 2 },
 }
 
 const DRY_RUN = {
@@ -164,7 +164,14 @@ const DRY_RUN = {
     { number: 1, name: 'name' },
     { number: 2, name: 'email' },
   ],
-  ...{ column: 'email', column_number: 2, header: true, delimiter: ',', rows: 2 },
+  ...{
+    column: 'email',
+    column_number: 2,
+    header: true,
+    encoding: 'utf-8',
+    delimiter: ',',
+    rows: 2,
+  },
   ...{ total_emails: 2, valid_emails: 2, invalid_format_emails: 0, duplicates: 0 },
   ...{ credits_needed: 2, credits_balance: 100, estimated_time: '10 seconds' },
   preview: [

@@ -23,7 +23,7 @@ describe('POST /v1/verify/file', () => {
       duplicates: 0,
       status_url: `/v1/jobs/${job_id}`,
       download_url: `/v1/jobs/${job_id}/download`,
-      ...{ column: 'email', column_number: 2, header: true, rows: 3 },
+      ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', rows: 3 },
     })
     expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
     expect(worker).toMatchObject({ taken: [job_id] })
