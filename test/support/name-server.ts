@@ -1,5 +1,6 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
 import dnsPacket, { type Packet } from 'dns-packet'
 
 /** What to send back to one packet: answers or flags, raw bytes, or nothing. A promise delays it. */
@@ -16,10 +17,14 @@ export type NameServer = {
   close(): Promise<void>
 }
 
-/** A DNS server on loopback UDP that says what it is told; there is no TCP beside it. */
+/**
+ * A DNS server on loopback UDP that says what it is told. There is TCP beside it only where
+ * `overTcp` says what to reply there; `hang-up` closes the connection.
+ */
 export async function nameServer(
   reply: (asked: Asked, port: number) => NameServerReply | Promise<NameServerReply>,
   port = 0,
+  overTcp: ((asked: Asked) => NameServerReply | 'hang-up') | null = null,
 ): Promise<NameServer> {
   const socket = createSocket('udp4')
   const packets: string[] = []
@@ -35,6 +40,7 @@ export async function nameServer(
   let closed = false
   socket.bind(port, '127.0.0.1')
   await once(socket, 'listening')
+  const tcp = overTcp === null ? null : await listenOverTcp(socket.address().port, packets, overTcp)
   return {
     address: `127.0.0.1:${socket.address().port}`,
     packets,
@@ -44,10 +50,39 @@ export async function nameServer(
     async close() {
       if (closed) return
       closed = true
+      tcp?.close()
       socket.close()
       await once(socket, 'close')
     },
   }
+}
+
+/** RFC 7766 §8: two octets with its length stand before each message. */
+async function listenOverTcp(
+  port: number,
+  packets: string[],
+  reply: (asked: Asked) => NameServerReply | 'hang-up',
+): Promise<Server> {
+  const server = createServer(connection => {
+    connection.on('error', () => {})
+    connection.on('data', bytes => {
+      const packet = dnsPacket.streamDecode(bytes)
+      const { name = '', type = '' } = packet.questions?.[0] ?? {}
+      packets.push(`TCP ${type} ${name}`)
+      const said = reply({ name, type, packet })
+      if (said === 'hang-up') return void connection.destroy()
+      if (said === 'silence') return
+      const message = encoded(packet, said)
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(message.length)
+      // In pieces, as TCP may deliver it.
+      connection.write(Buffer.concat([length, message.subarray(0, 5)]))
+      setImmediate(() => connection.write(message.subarray(5)))
+    })
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return server
 }
 
 const encoded = ({ id, questions }: Packet, said: Partial<Packet> | Buffer): Buffer =>
