@@ -31,6 +31,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
     }
     // A failure of which the check is being repeated may be over: its questions went out before ours.
     const before = check.isRunning ? null : check.failure
+    const { made } = check
     const answer = await inner.resolve(name, type, signal)
     if ('records' in answer) {
       if (check.failure?.kind === 'invented') return notBelieved(check.failure)
@@ -39,11 +40,11 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
     }
     if (!isTellingAbsence(answer, type)) return answer
     if (check.isCheckName(plain) && check.failure === null) check.expire()
-    const isCheckedNow = check.isRunning || check.dueInMs === 0
     const failure = before ?? (await unlessAborted(check.result(), signal))
     if (failure === 'aborted') return ABORTED
     if (failure !== null) return notBelieved(failure)
-    if (type === 'MX' && !isCheckedNow) check.noteDomainWithoutMail()
+    // An answer that came beside a check is covered by it.
+    if (type === 'MX' && check.made === made) check.noteDomainWithoutMail()
     return answer
   }
   return { resolve: resolve as Resolver['resolve'] }

@@ -51,6 +51,7 @@ export class ResolverCheck {
   #running: Promise<void> | null = null
   #dueAt = Number.NEGATIVE_INFINITY
   #absentInARow = 0
+  #made = 0
   #isClosed = false
 
   constructor(options: ResolverCheckOptions) {
@@ -60,6 +61,11 @@ export class ResolverCheck {
   /** Why the last check failed; null where it passed, or none was made. */
   get failure(): CheckFailure | null {
     return this.#failure
+  }
+
+  /** How many checks were made. */
+  get made(): number {
+    return this.#made
   }
 
   get isRunning(): boolean {
@@ -137,6 +143,7 @@ export class ResolverCheck {
     const { clock, log } = this.#options
     const isNew = failure?.detail !== this.#failure?.detail
     this.#failure = failure
+    this.#made++
     this.#absentInARow = 0
     this.#dueAt = clock.ticks() + (failure === null ? PASSED_MS : FAILED_MS)
     if (!isNew || this.#isClosed) return
