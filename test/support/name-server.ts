@@ -1,6 +1,6 @@
-import { createSocket } from 'node:dgram'
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import dnsPacket, { type Packet } from 'dns-packet'
 
 /** What to send back to one packet: answers or flags, raw bytes, or nothing. A promise delays it. */
@@ -26,8 +26,8 @@ export async function nameServer(
   port = 0,
   overTcp: ((asked: Asked) => NameServerReply | 'hang-up') | null = null,
 ): Promise<NameServer> {
-  const socket = createSocket('udp4')
   const packets: string[] = []
+  const { socket, tcp } = await bind(port, overTcp && answerOverTcp(packets, overTcp))
   socket.on('message', async (bytes, sender) => {
     const packet = dnsPacket.decode(bytes)
     const { name = '', type = '' } = packet.questions?.[0] ?? {}
@@ -38,9 +38,6 @@ export async function nameServer(
       socket.send(encoded(packet, said), sender.port, sender.address)
   })
   let closed = false
-  socket.bind(port, '127.0.0.1')
-  await once(socket, 'listening')
-  const tcp = overTcp === null ? null : await listenOverTcp(socket.address().port, packets, overTcp)
   return {
     address: `127.0.0.1:${socket.address().port}`,
     packets,
@@ -57,13 +54,30 @@ export async function nameServer(
   }
 }
 
-/** RFC 7766 §8: two octets with its length stand before each message. */
-async function listenOverTcp(
+/** UDP chooses the port and TCP follows; another one is tried where TCP finds it taken. */
+async function bind(
   port: number,
-  packets: string[],
-  reply: (asked: Asked) => NameServerReply | 'hang-up',
-): Promise<Server> {
-  const server = createServer(connection => {
+  onConnection: ((connection: Socket) => void) | null,
+): Promise<{ socket: UdpSocket; tcp: Server | null }> {
+  for (let triesLeft = port === 0 ? 10 : 1; ; triesLeft--) {
+    const socket = createSocket('udp4')
+    socket.bind(port, '127.0.0.1')
+    await once(socket, 'listening')
+    if (onConnection === null) return { socket, tcp: null }
+    const tcp = createServer(onConnection).listen(socket.address().port, '127.0.0.1')
+    try {
+      await once(tcp, 'listening')
+      return { socket, tcp }
+    } catch (error) {
+      socket.close()
+      if (triesLeft <= 1) throw error
+    }
+  }
+}
+
+/** RFC 7766 §8: two octets with its length stand before each message. */
+function answerOverTcp(packets: string[], reply: (asked: Asked) => NameServerReply | 'hang-up') {
+  return (connection: Socket) => {
     connection.on('error', () => {})
     connection.on('data', bytes => {
       const packet = dnsPacket.streamDecode(bytes)
@@ -79,10 +93,7 @@ async function listenOverTcp(
       connection.write(Buffer.concat([length, message.subarray(0, 5)]))
       setImmediate(() => connection.write(message.subarray(5)))
     })
-  })
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  return server
+  }
 }
 
 const encoded = ({ id, questions }: Packet, said: Partial<Packet> | Buffer): Buffer =>
