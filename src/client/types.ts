@@ -499,6 +499,8 @@ export interface Job {
   } | null
   /** Its results are simulated. */
   sandbox?: true
+  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  status_detail?: string
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -543,6 +545,8 @@ export interface ListedJob {
   } | null
   /** Its results are simulated. */
   sandbox?: true
+  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  status_detail?: string
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -1235,6 +1239,8 @@ export interface Health {
   status: 'ok' | 'stopping' | 'failing'
   version: string
   database: 'ok' | 'failing'
+  /** Whether the DNS server passed its last check */
+  dns: 'ok' | 'failing'
   /** Jobs that are worked on */
   jobs: number
 }

@@ -7,6 +7,7 @@ import { classOf, createEngine, type EngineOptions, type Result } from '../../sr
 import { startWorld, type World } from '../../src/world/world.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
 import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
+import { seedJob } from '../support/job-rows.ts'
 import { recordingLog } from '../support/log.ts'
 import {
   type Lie,
@@ -266,7 +267,7 @@ describe('whoever watches', () => {
     expect(await doctor()).toMatchObject({ dns: { state: 'ok' } })
   })
 
-  test('/readyz, /health and the metrics tell of it, and of its end', async () => {
+  test('/readyz, /health, the metrics and jobs tell of it, and of its end', async () => {
     const server = await liar(NXDOMAIN_FOR_ALL)
     const clock = fakeClock()
     const { engine } = engineOn(server.address, { clock })
@@ -287,6 +288,8 @@ describe('whoever watches', () => {
     expect(await metrics()).toContain('ev_dns_check_failed 1')
     for (let looks = 0; looks < 100; looks++) await ready()
     expect(server.packets).toHaveLength(4)
+    await seedJob(service.database, { texts: ROWS, done: 1 })
+    expect(await service.json('/v1/jobs/job_a')).toMatchObject({ status_detail: GMAIL_DENIED })
     server.lie = null
     await clock.advance(30 * SECOND)
     // This look makes the check that is due; the next one tells what came of it.
@@ -295,5 +298,6 @@ describe('whoever watches', () => {
     expect((await ready())[0]).toBe(200)
     expect(await metrics()).toContain('ev_dns_check_failed 0')
     expect(server.packets).toHaveLength(8)
+    expect(await service.json('/v1/jobs/job_a')).not.toHaveProperty('status_detail')
   })
 })
