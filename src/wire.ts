@@ -146,7 +146,9 @@ function wireCheckedResolver(
     return { ...wireResolver(config, given, clock), check: null }
   }
   const inner = createOwnResolver(config, clock)
-  const check = new ResolverCheck({ resolver: inner, names, clock, random, log })
+  // With a limit of its own: behind the questions of a list it would wait, and count as unanswered.
+  const own = createOwnResolver(config, clock)
+  const check = new ResolverCheck({ resolver: own, names, clock, random, log })
   const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
   // What was believed before may be as false as what the check found out.
   check.onChange(() => resolver.forget())
@@ -155,6 +157,7 @@ function wireCheckedResolver(
     check,
     close() {
       check.close()
+      own.close()
       inner.close()
     },
   }

@@ -39,7 +39,8 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
       return answer
     }
     if (!isTellingAbsence(answer, type)) return answer
-    if (check.isCheckName(plain) && check.failure === null) check.expire()
+    const isDenied = check.isCheckName(plain) && (type === 'MX' || answer.fault === 'no-name')
+    if (isDenied && check.failure === null) check.expire()
     const failure = before ?? (await unlessAborted(check.result(), signal))
     if (failure === 'aborted') return ABORTED
     if (failure !== null) return notBelieved(failure)
