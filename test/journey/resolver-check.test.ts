@@ -28,6 +28,7 @@ const ROWS = Array.from({ length: 100 }, (_, n) => {
   const domain = n % 5 === 4 ? `gone${n}.com` : DOMAINS[n % 20]
   return `${n % 5 === 3 ? 'nobody' : 'ann'}${n}@${domain}`
 })
+const DEAD = Array.from({ length: 250 }, (_, n) => `ann@dead${n}.com`)
 const reasonOf = (_: string, n: number) =>
   n % 5 === 4 ? 'invalid_domain' : n % 5 === 3 ? 'rejected_email' : 'accepted_email'
 
@@ -117,6 +118,20 @@ describe('one address', () => {
     const { engine } = engineOn(server.address, { dnsCheckNames: ['d1.com'] })
     expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
     expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
+  })
+
+  test('does not hold up a check, however many wait for silent name servers', async () => {
+    const isDead = (name: string) => name.startsWith('dead')
+    const server = await liar(({ name }) => (isDead(name) ? 'silence' : null))
+    const { engine } = engineOn(server.address, { clock: fakeClock() })
+    expect(await engine.resolverCheck?.result()).toBeNull()
+    const run = Promise.all(DEAD.map(address => engine.verify(address)))
+    // As many as may be under way at once.
+    await server.arrived(4 + 200)
+    engine.resolverCheck?.expire()
+    expect(await engine.resolverCheck?.result()).toBeNull()
+    await engine.close()
+    expect((await run).map(({ verdict }) => verdict.reason)).toEqual(DEAD.map(() => 'dns_error'))
   })
 
   test('is told by ev verify what is wrong', async () => {
