@@ -150,7 +150,7 @@ function wireCheckedResolver(
   const own = createOwnResolver(config, clock)
   const check = new ResolverCheck({ resolver: own, names, clock, random, log })
   const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
-  // What was believed before may be as false as what the check found out.
+  // The answers before a failed check may be false too.
   check.onChange(() => resolver.forget())
   return {
     resolver,

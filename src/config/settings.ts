@@ -41,7 +41,7 @@ export type Settings = ServeSettings & {
   readonly dataDir: string
   readonly database: string
   readonly dns: readonly string[]
-  /** Names that must have MX records, by which DNS servers are checked; empty: they are not; null: ev's own. */
+  /** Names with MX records to check the DNS servers by; empty: no check; null: the built-in names. */
   readonly dnsCheckNames: readonly string[] | null
   readonly smtpPort: number
   readonly helo: string

@@ -10,10 +10,10 @@ import {
 import type { CheckFailure, ResolverCheck } from './resolver-check.ts'
 
 /**
- * A resolver whose negative answers (NXDOMAIN and NODATA) are handed out only while the check of
- * `inner` passes; else they are a `server` fault. The questions of the check go out beside the first
- * question. Records never wait for a first check, but are a fault too while `inner` invents answers.
- * The check says nothing of special-use names, which no public DNS answers: they pass without it.
+ * A resolver that gives negative answers (NXDOMAIN and NODATA) only while the check of `inner`
+ * passes; else they are a `server` fault. The questions of the check go out beside the first
+ * question. Records do not wait for the first check, but are a fault too while `inner` invents
+ * answers. Special-use names, which no public DNS answers, are not subject to the check.
  */
 export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Resolver {
   const resolve = async (
@@ -29,7 +29,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
       if (failure === 'aborted') return ABORTED
       if (failure !== null) return notBelieved(failure)
     }
-    // A failure of which the check is being repeated may be over: its questions went out before ours.
+    // While the check is repeated its result decides: its questions went out before this one.
     const before = check.isRunning ? null : check.failure
     const { made } = check
     const answer = await inner.resolve(name, type, signal)
@@ -51,7 +51,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
   return { resolve: resolve as Resolver['resolve'] }
 }
 
-/** A name without AAAA, TXT or PTR records is common and decides nothing: only its MX and A records do. */
+/** NODATA for AAAA, TXT or PTR is common and decides nothing; for MX or A it does. */
 const isTellingAbsence = (answer: DnsFailure, type: RecordType) =>
   answer.fault === 'no-name' || (isNegative(answer) && (type === 'MX' || type === 'A'))
 

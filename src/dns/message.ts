@@ -15,7 +15,7 @@ export const createQuery = (id: number, { name, type }: DnsQuestion): QueryPacke
   questions: [{ type, name }],
 })
 
-/** The ID of a response; null for other packets. Without the QR bit a packet is a query, perhaps our own reflected. */
+/** The ID of a response; null for other packets. A packet without the QR bit is a query. */
 export const readResponseId = (bytes: Buffer): number | null =>
   bytes.length >= HEADER_BYTES && ((bytes[2] ?? 0) & 0x80) !== 0 ? bytes.readUInt16BE(0) : null
 

@@ -6,11 +6,11 @@ import { type DnsAnswer, isNegative, type RecordType, type Resolver } from './re
 /** Large mailbox providers whose domains have had MX records for more than ten years. */
 export const CHECK_NAMES: readonly string[] = ['gmail.com', 'outlook.com', 'yahoo.com']
 
-/** How long a passed check counts: a laptop that joins another network is noticed within this time. */
+/** How long a passed check counts: a machine that joins another network is noticed in this time. */
 const PASSED_MS = 10 * MINUTE
-/** How long a failed check counts: short enough for lists to wait for it, and four questions cost little. */
+/** How long a failed check counts: a list waits for it, and four questions cost little. */
 const FAILED_MS = 30 * SECOND
-/** Domains without mail, one after another, after which a passed check no longer counts. Lists hold such runs rarely. */
+/** Domains without mail in a row after which a passed check no longer counts. It is rare in lists. */
 const ABSENT_IN_A_ROW_MAX = 20
 /** Two servers of which the first is silent answer within this time. */
 const TIMEOUT_MS = 3 * SECOND
@@ -92,7 +92,7 @@ export class ResolverCheck {
     return this.#failure
   }
 
-  /** Waits until the last result no longer counts, then makes a check. An abort gives the last result. */
+  /** Waits until a check is due, and makes it. An abort gives the last result. */
   async nextResult(signal: AbortSignal): Promise<CheckFailure | null> {
     await sleep(this.#options.clock, this.dueInMs, signal)
     return signal.aborted ? this.#failure : this.result()
@@ -118,7 +118,7 @@ export class ResolverCheck {
     this.expire()
   }
 
-  /** Calls back when checks begin to fail, fail for another reason, or pass again; the returned function ends it. */
+  /** Calls back when the result changes; the returned function unsubscribes. */
   onChange(listener: (failure: CheckFailure | null) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -187,7 +187,7 @@ export const nobodysName = (random: Random) => `${random.token(NAME_LENGTH)}.com
 
 type AnyAnswer = DnsAnswer<RecordType>
 
-/** What the answers for a name that nobody has and for names that must exist say of the resolver. */
+/** Judges a resolver by its answers for a name that nobody has and for names that must exist. */
 export function readCheckAnswers(
   invented: AnyAnswer,
   known: readonly (readonly [name: string, answer: AnyAnswer])[],

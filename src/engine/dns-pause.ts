@@ -3,8 +3,8 @@ import type { ResolverCheck } from '../dns/resolver-check.ts'
 import type { Prepared } from './inquiry/prepare.ts'
 
 /**
- * How long a list waits for the DNS check to pass, from the first row that waits: as long as a
- * resolver is restarted, a VPN changed or a captive portal satisfied. Then its rows end as `dns_error`.
+ * How long a list waits for the DNS check to pass, from the first row that waits: enough to restart
+ * a resolver, leave a VPN or log in to a captive portal. Then its rows end as `dns_error`.
  */
 export const DNS_PATIENCE_MS = 10 * MINUTE
 
@@ -23,7 +23,7 @@ export class DnsPause {
     this.#signal = signal
   }
 
-  /** Waits until the check passes; false where the list has waited long enough, or the signal aborts. */
+  /** Waits until the check passes; false after the patience or an abort of the signal. */
   wait(): Promise<boolean> {
     this.#waiting ??= this.#wait().finally(() => {
       this.#waiting = null

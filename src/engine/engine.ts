@@ -43,7 +43,7 @@ export type VerifyOptions = {
 
 /** For an address of a list. */
 export type RouteOptions = VerifyOptions & {
-  /** While the DNS server fails its check, the address waits by this pause; left out: it ends as `dns_error`. */
+  /** The address waits by it while the DNS check fails; left out: it ends as `dns_error`. */
   readonly dnsPause?: DnsPause
 }
 

@@ -49,8 +49,8 @@ function recordsOf(
 }
 
 /**
- * The names by which `ev` checks a DNS server exist, so that it believes this one. They take no mail
- * (RFC 7505) unless the scenario says otherwise.
+ * The names of the resolver check exist here too. They take no mail (RFC 7505) unless the scenario
+ * says otherwise.
  */
 const CHECKED: ReadonlyMap<string, DomainPlan> = new Map(
   CHECK_NAMES.map(name => [name, { mx: 'null' }]),

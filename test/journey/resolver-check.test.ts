@@ -259,7 +259,7 @@ describe('ev bulk', () => {
   })
 })
 
-describe('whoever watches', () => {
+describe('what watches a machine or a service', () => {
   test('ev doctor fails where the DNS server lies, and is well again with it', async () => {
     const server = await liar(NXDOMAIN_FOR_GMAIL)
     const settings = towards({ dnsAddress: server.address, smtpPort: world.smtpPort })

@@ -18,7 +18,7 @@ export const WILDCARD: Lie = ({ name, type }) => {
 
 export type LyingNameServer = NameServer & { lie: Lie | null }
 
-/** A DNS server between `ev` and the one at `truth` (`HOST:PORT`), as a captive portal or a filter is. */
+/** A DNS server in front of the one at `truth` (`HOST:PORT`), such as a captive portal or a filter. */
 export async function lyingNameServer(truth: string, lie: Lie | null): Promise<LyingNameServer> {
   const [host, port] = truth.split(':') as [string, string]
   const ask = async (packet: Packet): Promise<Buffer> => {

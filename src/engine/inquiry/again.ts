@@ -41,7 +41,7 @@ export type Terms = {
   readonly willing: () => readonly string[]
   /** How long to wait until it is known whether this egress reaches anybody; null: that is known. */
   readonly doubtMs: () => number | null
-  /** How long to wait until the DNS server is checked again; null while its answers are believed. */
+  /** How long to wait for the next DNS check; null while the DNS server is believed. */
   readonly dnsDoubtMs: () => number | null
 }
 

@@ -53,7 +53,7 @@ function storeCheck({ database, clock, log }: Service): () => Promise<void> {
   }
 }
 
-/** Throws where the DNS server fails its check. A look makes no more checks than their schedule allows. */
+/** Throws while the DNS check fails. */
 function checkDns(service: Service): void {
   const failure = dnsFailure(service)
   if (failure === null) return
@@ -64,7 +64,10 @@ function checkDns(service: Service): void {
 /** A check that fails is made again in half a minute. */
 const DNS_RETRY_AFTER_S = 30
 
-/** Nobody else may ask the DNS while it fails: whoever looks makes the next check, and does not wait for it. */
+/**
+ * Why the DNS check fails. A call starts a check that is due and does not wait for it: without
+ * requests nothing else would ask the DNS, and the service would stay unready.
+ */
 function dnsFailure({ engine }: Service): CheckFailure | null {
   const { resolverCheck } = engine
   resolverCheck?.startIfDue()
