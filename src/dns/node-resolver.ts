@@ -25,9 +25,8 @@ export type NodeResolverOptions = {
 
 /**
  * The DNS over UDP, over TCP where a reply is truncated, and over node:dns where only the system can
- * ask. An abort or
- * `close` answers `timeout` at once. Names are A-labels: one that DNS cannot carry is `no-name`.
- * Throws `bad_config` for a server that is no IP address.
+ * ask. An abort or `close` answers `timeout` at once. Names are A-labels: one that DNS cannot carry
+ * is `no-name`. Throws `bad_config` for a server that is no IP address.
  */
 export function createNodeResolver(options: NodeResolverOptions): Resolver & { close(): void } {
   const { clock, timeoutMs = TIMEOUT_MS } = options
