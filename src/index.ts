@@ -34,9 +34,17 @@ export { type Class, classOf, type Evidence, type Result, type Verdict } from '.
 export type EngineOptions = Partial<
   Omit<
     Settings,
-    keyof ServeSettings | 'dataDir' | 'database' | 'keepResultsMs' | 'log' | 'logFormat'
+    | keyof ServeSettings
+    | 'dnsCheckNames'
+    | 'dataDir'
+    | 'database'
+    | 'keepResultsMs'
+    | 'log'
+    | 'logFormat'
   >
 > & {
+  /** Names that must have MX records, by which the DNS servers are checked; `off`: they are not. */
+  readonly dnsCheckNames?: readonly string[] | 'off'
   /** Several source identities; what one leaves out is as the settings beside it have it. `egress` picks one of them. */
   readonly egresses?: readonly (Pick<EgressConfig, 'name'> & Partial<EgressConfig>)[]
   /** By its name, how one operator is asked; what is left out is as for all. */
@@ -70,7 +78,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
 }
 
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
-function asFlags(settings: Partial<Settings>): Record<string, string> {
+function asFlags(settings: Readonly<Record<string, unknown>>): Record<string, string> {
   const given = Object.entries(settings).filter(([, value]) => isGiven(value))
   const unknown = given.find(([key]) => !ENGINE_SETTINGS.some(setting => setting.key === key))
   if (unknown !== undefined) {

@@ -5,6 +5,7 @@ import type { Config } from './config/settings.ts'
 import { cachedResolver } from './dns/cached-resolver.ts'
 import { createNodeResolver, systemServers } from './dns/node-resolver.ts'
 import type { Resolver } from './dns/resolver.ts'
+import { CHECK_NAMES } from './dns/resolver-check.ts'
 import type { DoctorWorld } from './doctor/doctor.ts'
 import { thisMachine } from './doctor/machine/machine.ts'
 import type { DnsServer } from './doctor/way/dns.ts'
@@ -40,6 +41,8 @@ export function wireDoctor(
     ...{ clock, random, close },
     resolver: cachedResolver(all, { clock }),
     dnsServers: each,
+    // A resolver that was handed in is not ours to doubt.
+    dnsCheckNames: doors.resolver === undefined ? (config.dnsCheckNames ?? CHECK_NAMES) : [],
     egresses: config.egresses.map(egress => ({
       ...egress,
       proxied: egress.proxy !== null,

@@ -5,8 +5,10 @@ import { type Random, systemRandom } from './base/random.ts'
 import type { EgressConfig } from './config/egresses.ts'
 import type { Config } from './config/settings.ts'
 import { cachedResolver } from './dns/cached-resolver.ts'
+import { createCheckedResolver } from './dns/checked-resolver.ts'
 import { createNodeResolver } from './dns/node-resolver.ts'
 import type { Resolver } from './dns/resolver.ts'
+import { CHECK_NAMES, ResolverCheck } from './dns/resolver-check.ts'
 import { Engine } from './engine/engine.ts'
 import { type ListPlan, type Lists, openLists } from './engine/lists.ts'
 import { noMemory, processMemory, type ResultMemory } from './engine/memory.ts'
@@ -61,7 +63,7 @@ const LIST_SESSION_MS = 60_000
 /** Builds an engine from settings and doors. Opens nothing before it is asked something. */
 export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}): Engine {
   const { clock = systemClock, random = systemRandom, log } = doors
-  const { resolver, close } = wireResolver(config, doors.resolver, clock)
+  const { resolver, check, close } = wireCheckedResolver(config, doors)
   const world = {
     resolver,
     clock,
@@ -75,6 +77,7 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
   }
   return new Engine({
     resolver,
+    resolverCheck: check,
     clock,
     log,
     fleet: wireFleet(config, world, doors.dial ?? tcpDial, parts.cluster ?? null),
@@ -119,9 +122,45 @@ export function wireResolver(
   clock: Clock,
 ): { readonly resolver: Resolver; readonly close: () => void } {
   if (given !== undefined) return { resolver: cachedResolver(given, { clock }), close: () => {} }
-  const servers = config.dns.length > 0 ? { servers: config.dns } : {}
-  const inner = createNodeResolver({ ...servers, clock })
+  const inner = createOwnResolver(config, clock)
   return { resolver: cachedResolver(inner, { clock }), close: () => inner.close() }
+}
+
+const createOwnResolver = ({ dns }: Pick<Config, 'dns'>, clock: Clock) =>
+  createNodeResolver({ ...(dns.length > 0 ? { servers: dns } : {}), clock })
+
+type CheckedResolver = {
+  readonly resolver: Resolver
+  /** Null: the resolver is not checked. */
+  readonly check: ResolverCheck | null
+  readonly close: () => void
+}
+
+/** The same, with the answers checked. A resolver that was handed in is not ours to doubt. */
+function wireCheckedResolver(
+  config: Config,
+  { clock = systemClock, random = systemRandom, resolver: given, log }: Doors,
+): CheckedResolver {
+  const names = config.dnsCheckNames ?? CHECK_NAMES
+  if (given !== undefined || names.length === 0) {
+    return { ...wireResolver(config, given, clock), check: null }
+  }
+  const inner = createOwnResolver(config, clock)
+  // With a limit of its own: behind the questions of a list it would wait, and count as unanswered.
+  const own = createOwnResolver(config, clock)
+  const check = new ResolverCheck({ resolver: own, names, clock, random, log })
+  const resolver = cachedResolver(createCheckedResolver(inner, check), { clock })
+  // The answers before a failed check may be false too.
+  check.onChange(() => resolver.forget())
+  return {
+    resolver,
+    check,
+    close() {
+      check.close()
+      own.close()
+      inner.close()
+    },
+  }
 }
 
 function timeouts(config: Config, list: boolean) {

@@ -55,7 +55,7 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
     'sockets',
     /from 'node:(net|tls|http|https|http2|dgram)'/,
     // The receiver of `ev webhooks listen` is a server, and nothing of the service.
-    /^(base\/ip\.ts|dns\/udp-transport\.ts|cli\/webhooks\/listener\/server\.ts|http\/server\/|smtp\/(dial|public-address)\.ts|config\/values\.ts|work\/post\/dial\.ts|world\/)/,
+    /^(base\/ip\.ts|dns\/(udp|tcp)-transport\.ts|dns\/message\.ts|cli\/webhooks\/listener\/server\.ts|http\/server\/|smtp\/(dial|public-address)\.ts|config\/values\.ts|work\/post\/dial\.ts|world\/)/,
   ],
   [
     'requests to others',

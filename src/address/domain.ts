@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
+import { isSpecialUse } from '../base/special-use.ts'
 import { type FaultCode, faultAt, hiddenFault, isFault, type SyntaxFault } from './fault.ts'
 import { parseLiteral } from './literal.ts'
 
@@ -176,15 +177,7 @@ const CHARACTER_FAULT: Record<string, FaultCode> = {
 const spaceOr = (character: string): FaultCode =>
   /\s/.test(character) ? 'domain_space' : 'domain_character'
 
-/**
- * Names that no public DNS answers: RFC 6761 (test, example, invalid, localhost), RFC 6762 (local), RFC 7686 (onion),
- * RFC 9476 (alt), RFC 8375 (home.arpa), RFC 9665 (service.arpa), RFC 9462 (resolver.arpa), internal (ICANN 2024).
- * Not example.com: it stands in DNS and says there that it takes no mail.
- */
-const SPECIAL =
-  /(?:^|\.)(?:test|example|invalid|localhost|local|onion|alt|internal|(?:home|service|resolver)\.arpa)$/
-
-const kindOf = (ascii: string) => (SPECIAL.test(ascii) ? 'special' : 'name')
+const kindOf = (ascii: string) => (isSpecialUse(ascii) ? 'special' : 'name')
 
 function wrongLabelAt(text: string): number {
   let at = 0

@@ -29,6 +29,10 @@ export class TtlMap<V extends object> {
     this.#cache.delete(key)
   }
 
+  clear(): void {
+    this.#cache.clear()
+  }
+
   /** What has not expired, the last used first. Looking at it does not count as use. */
   entries(): IterableIterator<[string, V]> {
     return this.#cache.entries()

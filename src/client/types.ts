@@ -505,6 +505,8 @@ export interface Job {
   } | null
   /** Its results are simulated. */
   sandbox?: true
+  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  status_detail?: string
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -549,6 +551,8 @@ export interface ListedJob {
   } | null
   /** Its results are simulated. */
   sandbox?: true
+  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  status_detail?: string
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -1241,6 +1245,8 @@ export interface Health {
   status: 'ok' | 'stopping' | 'failing'
   version: string
   database: 'ok' | 'failing'
+  /** Whether the DNS server passed its last check */
+  dns: 'ok' | 'failing'
   /** Jobs that are worked on */
   jobs: number
 }

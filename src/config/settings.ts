@@ -7,6 +7,7 @@ import type { IpLimitsConfig, PlanConfig } from './plans.ts'
 import { SERVE_SETTINGS, type ServeSettings } from './serve-settings.ts'
 import { type Environment, type Setting, setting } from './setting.ts'
 import {
+  checkNames,
   databaseUrl,
   days,
   heloName,
@@ -40,6 +41,8 @@ export type Settings = ServeSettings & {
   readonly dataDir: string
   readonly database: string
   readonly dns: readonly string[]
+  /** Names with MX records to check the DNS servers by; empty: no check; null: the built-in names. */
+  readonly dnsCheckNames: readonly string[] | null
   readonly smtpPort: number
   readonly helo: string
   /** The bare address; empty for the null sender. */
@@ -80,6 +83,13 @@ const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'sile
 /** What verifying needs, here and as a service, in the order in which help shows them. */
 export const ENGINE_SETTINGS: readonly Setting[] = [
   setting('dns', '--dns HOST[:PORT],…', 'DNS servers to ask (default: the system’s)', servers, []),
+  setting(
+    'dnsCheckNames',
+    '--dns-check-names NAME,…|off',
+    'names with MX records to check the DNS servers by',
+    checkNames,
+    null,
+  ),
   setting('smtpPort', '--smtp-port N', 'port of mail servers', integer(1, 65_535), 25),
   setting('helo', '--helo NAME', 'our own name, as a PTR record has it', heloName, () =>
     hostname(),

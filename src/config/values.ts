@@ -32,6 +32,21 @@ function isServer(text: string): boolean {
   return port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
 }
 
+/** More would make the check of a DNS server a burden of its own. */
+const CHECK_NAMES_MAX = 10
+
+/** Domain names; none for `off`. */
+export function checkNames(given: string): string[] {
+  if (/^(false|off|0|no)$/i.test(given)) return []
+  const names = list(given).map(name => name.toLowerCase().replace(/\.$/, ''))
+  if (names.length > CHECK_NAMES_MAX || !names.every(name => HOST_NAME.test(name))) {
+    throw new Expected(
+      `off, or up to ${CHECK_NAMES_MAX} domain names such as gmail.com,outlook.com`,
+    )
+  }
+  return names
+}
+
 /** Addresses and CIDRs, IPv4 and IPv6. */
 export function ranges(given: string): string[] {
   const all = list(given)

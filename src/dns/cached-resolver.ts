@@ -9,12 +9,13 @@ import { type DnsAnswer, plainName, type RecordType, type Resolver } from './res
 export function cachedResolver(
   inner: Resolver,
   options: { clock: Clock; sizeMax?: number },
-): Resolver {
+): CachedResolver {
   const memory = new TtlMap<Answer>({
     sizeMax: options.sizeMax ?? SIZE_MAX,
     clock: options.clock,
   })
   const flights = new Map<string, Flight>()
+  let forgotten = 0
 
   const ask = async (name: string, type: RecordType, signal?: AbortSignal): Promise<Answer> => {
     const key = `${type} ${name}`
@@ -31,10 +32,12 @@ export function cachedResolver(
   }
   const start = (key: string, name: string, type: RecordType): Flight => {
     const giveUp = new AbortController()
+    const before = forgotten
     const fly = async () => {
       const answer = await inner.resolve(name, type, giveUp.signal)
       // The fault of a question given up is our doing and says nothing of the name.
-      if (!giveUp.signal.aborted) memory.set(key, answer, keepMs(answer))
+      const isKept = !giveUp.signal.aborted && forgotten === before && !isNotBelieved(answer)
+      if (isKept) memory.set(key, answer, keepMs(answer))
       flight.landed = true
       return answer
     }
@@ -55,7 +58,16 @@ export function cachedResolver(
   return {
     resolve: <T extends RecordType>(name: string, type: T, signal?: AbortSignal) =>
       ask(plainName(name), type, signal) as Promise<DnsAnswer<T>>,
+    forget() {
+      forgotten++
+      memory.clear()
+    },
   }
+}
+
+export type CachedResolver = Resolver & {
+  /** Forgets all answers, and keeps none of the questions under way. */
+  forget(): void
 }
 
 type Answer = DnsAnswer<RecordType>
@@ -76,6 +88,9 @@ const SIZE_MAX = 20_000
 const ANSWER_KEPT_MS = 5 * MINUTE
 /** RFC 9520 §3.2: failures are kept for 1 s to 5 min, so that a broken zone is not hammered. */
 const FAULT_KEPT_MS = 10 * SECOND
+
+/** The resolver is asked again as soon as it is checked again. */
+const isNotBelieved = (answer: Answer) => 'fault' in answer && answer.detail !== undefined
 
 const keepMs = (answer: Answer) =>
   'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout')

@@ -17,7 +17,14 @@ export type RecordOf<T extends RecordType> = T extends 'MX' ? MxRecord : string
 
 export type DnsAnswer<T extends RecordType> =
   | { readonly records: readonly RecordOf<T>[] }
-  | { readonly fault: DnsFault }
+  | DnsFailure
+
+/** `detail` says, in words for people, why an answer of the server was not believed. */
+export type DnsFailure = { readonly fault: DnsFault; readonly detail?: string }
+
+/** NXDOMAIN or NODATA: an answer that says that something does not exist. */
+export const isNegative = (answer: DnsAnswer<RecordType>): boolean =>
+  'fault' in answer && (answer.fault === 'no-name' || answer.fault === 'no-data')
 
 /**
  * `no-name`: NXDOMAIN. `no-data`: the name exists, the type does not. Both are answers.

@@ -10,6 +10,7 @@ export function noMailText(route: Route): string | null {
     case 'null-mx':
       return 'the domain publishes a null MX (RFC 7505)'
     case 'unknown':
+      if (route.detail !== undefined) return route.detail
       return route.fault === 'timeout' ? 'the DNS did not answer' : 'the DNS servers failed'
     case 'mx':
     case 'implicit':

@@ -1,6 +1,7 @@
 import { type Random, shuffled } from '../base/random.ts'
 import {
   type DnsAnswer,
+  type DnsFailure,
   type DnsFault,
   type MxRecord,
   plainName,
@@ -19,8 +20,8 @@ export type Route =
   | { readonly kind: 'no-domain' }
   /** The domain exists and has neither MX nor address, or none of its MX records names a host. */
   | { readonly kind: 'no-mail' }
-  /** DNS failed: nothing is known. */
-  | { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout' }
+  /** DNS failed: nothing is known. `detail` says why an answer was not believed. */
+  | { readonly kind: 'unknown'; readonly fault: 'server' | 'timeout'; readonly detail?: string }
 
 /**
  * Finds where mail for `domain` (A-labels) goes, in one to three questions. Never throws for what DNS says; an abort
@@ -36,7 +37,7 @@ export async function findRoute(
   if (answer.fault === 'no-name') return { kind: 'no-domain' }
   // RFC 5321 §5.1: the domain itself is the exchanger only where there is no MX at all.
   if (answer.fault === 'no-data') return implicitRoute(resolver, domain, signal)
-  return { kind: 'unknown', fault: answer.fault }
+  return { ...answer, kind: 'unknown', fault: answer.fault }
 }
 
 /** A remembered answer is read once: a list asks for the same route again and again. */
@@ -68,14 +69,14 @@ export async function addressesOf(
   resolver: Resolver,
   host: string,
   signal?: AbortSignal,
-): Promise<{ readonly addresses: readonly string[] } | { readonly fault: DnsFault }> {
+): Promise<{ readonly addresses: readonly string[] } | DnsFailure> {
   const [a, aaaa] = await Promise.all([
     resolver.resolve(host, 'A', signal),
     resolver.resolve(host, 'AAAA', signal),
   ])
   const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
   if (addresses.length > 0) return { addresses: [...new Set(addresses)].slice(0, ADDRESSES_MAX) }
-  return { fault: graver(faultOf(a), faultOf(aaaa)) }
+  return graver(failureOf(a), failureOf(aaaa))
 }
 
 /** Postfix tries as many (`smtp_mx_address_limit`); a host with a hundred addresses would make us an amplifier. */
@@ -124,15 +125,16 @@ async function implicitRoute(
   const found = await addressesOf(resolver, domain, signal)
   if ('addresses' in found) return { kind: 'implicit', host: plainName(domain) }
   if (found.fault === 'server' || found.fault === 'timeout') {
-    return { kind: 'unknown', fault: found.fault }
+    return { ...found, kind: 'unknown', fault: found.fault }
   }
   return { kind: 'no-mail' }
 }
 
 const recordsOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('records' in answer ? answer.records : [])
-const faultOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('fault' in answer ? answer.fault : 'no-data')
+const failureOf = (answer: DnsAnswer<'A' | 'AAAA'>): DnsFailure =>
+  'fault' in answer ? answer : { fault: 'no-data' }
 
 /** Of two faults the one that leaves more open, so that half an answer is never taken for a whole one. */
-const graver = (one: DnsFault, other: DnsFault): DnsFault =>
-  GRAVITY.indexOf(one) >= GRAVITY.indexOf(other) ? one : other
+const graver = (one: DnsFailure, other: DnsFailure): DnsFailure =>
+  GRAVITY.indexOf(one.fault) >= GRAVITY.indexOf(other.fault) ? one : other
 const GRAVITY: readonly DnsFault[] = ['no-data', 'no-name', 'server', 'timeout']

@@ -1,14 +1,18 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
-import dnsPacket, { type Answer, type DecodedPacket } from 'dns-packet'
+import dnsPacket from 'dns-packet'
 import type { Random } from '../base/random.ts'
-import type { Said } from './question.ts'
-import { plainName, type RecordOf, type RecordType } from './resolver.ts'
+import {
+  createQuery,
+  type DnsQuestion,
+  parseServer,
+  type Reply,
+  readReply,
+  readResponseId,
+} from './message.ts'
+import type { RecordType } from './resolver.ts'
 
-/** What the server said, or that its reply is too long for UDP. */
-export type UdpReply = Said | 'truncated'
-
-export type UdpQuery = { readonly reply: Promise<UdpReply>; cancel(): void }
+export type UdpQuery = { readonly reply: Promise<Reply>; cancel(): void }
 
 /**
  * Sends DNS queries over UDP (RFC 1035 §4.2.1). A packet is a reply to a query only when it comes
@@ -60,10 +64,8 @@ const SOCKETS_PER_SERVER = 4
 /** Then a socket is replaced: its port is half of what a forger must guess (RFC 5452 §9.2). */
 const QUERIES_PER_SOCKET = 200
 
-type PendingQuery = {
-  readonly name: string
-  readonly type: RecordType
-  readonly resolve: (reply: UdpReply) => void
+type PendingQuery = DnsQuestion & {
+  readonly resolve: (reply: Reply) => void
 }
 
 /** One connected socket: the kernel drops packets from other addresses and reports ICMP errors. */
@@ -111,7 +113,7 @@ class Channel {
   send(name: string, type: RecordType): UdpQuery {
     this.#sent++
     const id = this.#unusedId()
-    const { promise, resolve } = Promise.withResolvers<UdpReply>()
+    const { promise, resolve } = Promise.withResolvers<Reply>()
     this.#pending.set(id, { name, type, resolve })
     void this.#transmit(id, name, type)
     return { reply: promise, cancel: () => this.#settle(id, { code: 'ECANCELLED' }) }
@@ -131,27 +133,21 @@ class Channel {
   async #transmit(id: number, name: string, type: RecordType): Promise<void> {
     await this.#connected
     if (!this.#pending.has(id)) return
-    const packet = dnsPacket.encode({
-      type: 'query',
-      id,
-      flags: dnsPacket.RECURSION_DESIRED,
-      questions: [{ type, name }],
-    })
+    const packet = dnsPacket.encode(createQuery(id, { name, type }))
     this.#socket.send(packet, error => {
       if (error !== null) this.#settle(id, { code: 'ECONNREFUSED' })
     })
   }
 
   #receive(bytes: Buffer): void {
-    if (bytes.length < HEADER_BYTES) return
-    const id = bytes.readUInt16BE(0)
-    const query = this.#pending.get(id)
-    if (query === undefined || !isResponse(bytes)) return
+    const id = readResponseId(bytes)
+    const query = id === null ? undefined : this.#pending.get(id)
+    if (id === null || query === undefined) return
     const reply = readReply(bytes, query)
     if (reply !== 'ignored') this.#settle(id, reply)
   }
 
-  #settle(id: number, reply: UdpReply): void {
+  #settle(id: number, reply: Reply): void {
     this.#pending.get(id)?.resolve(reply)
     this.#pending.delete(id)
     this.#closeIfUnused()
@@ -174,105 +170,3 @@ class Channel {
     }
   }
 }
-
-const HEADER_BYTES = 12
-
-/** The QR bit: without it the packet is a query, perhaps our own one reflected. */
-const isResponse = (bytes: Buffer) => ((bytes[2] ?? 0) & 0x80) !== 0
-
-/** What a response with the ID of a query says; `ignored` when it answers another question. */
-export function readReply(
-  bytes: Uint8Array,
-  { name, type }: { readonly name: string; readonly type: RecordType },
-): UdpReply | 'ignored' {
-  const packet = decode(bytes)
-  if (packet === null || packet.opcode !== 'QUERY') return { code: 'EBADRESP' }
-  const { rcode, questions = [] } = packet
-  const isAnswered = rcode === 'NOERROR' || rcode === 'NXDOMAIN'
-  // A server that could not read the query may leave the question out (RFC 1035 §4.1.1).
-  if (isAnswered || questions.length > 0) {
-    const [question] = questions
-    if (questions.length !== 1 || question === undefined) return 'ignored'
-    if (question.type !== type || question.class !== 'IN') return 'ignored'
-    if (!isSameName(question.name, name)) return 'ignored'
-  }
-  if (rcode === 'NXDOMAIN') return { code: 'ENOTFOUND' }
-  // Before truncation is looked at: node:dns, which reads the rest, does not know all codes.
-  if (rcode !== 'NOERROR') return { code: FAULT_CODES[rcode] ?? 'EBADRESP' }
-  return packet.flag_tc ? 'truncated' : readAnswer(packet, name, type)
-}
-
-const FAULT_CODES: Readonly<Record<string, string>> = {
-  FORMERR: 'EFORMERR',
-  SERVFAIL: 'ESERVFAIL',
-  NOTIMP: 'ENOTIMP',
-  REFUSED: 'EREFUSED',
-}
-
-type Packet = DecodedPacket & { readonly rcode: string; readonly opcode: string }
-
-function decode(bytes: Uint8Array): Packet | null {
-  try {
-    return dnsPacket.decode(Buffer.from(bytes)) as Packet
-  } catch {
-    return null
-  }
-}
-
-function readAnswer(packet: Packet, name: string, type: RecordType): UdpReply {
-  const { answers = [], authorities = [] } = packet
-  const owner = followAliases(answers, name)
-  const records = answers
-    .filter(answer => answer.type === type && isSameName(answer.name, owner))
-    .map(answer => toRecord(answer, type))
-    .filter(record => record !== null)
-  if (records.length > 0) return { records }
-  // Records of another name do not answer the question.
-  if (answers.length > 0 && owner === name) return { code: 'EBADRESP' }
-  // RFC 2308 §2.2: NS records without a SOA refer to other servers and say nothing about the type.
-  const hasSoa = authorities.some(record => record.type === 'SOA')
-  const isReferral = !hasSoa && authorities.some(record => record.type === 'NS')
-  return { code: isReferral ? 'EBADRESP' : 'ENODATA' }
-}
-
-/** The name at the end of the CNAME records that start at `name` (RFC 1034 §3.6.2). */
-function followAliases(answers: readonly Answer[], name: string): string {
-  let owner = name
-  for (let aliases = 0; aliases < ALIASES_MAX; aliases++) {
-    const alias = answers.find(answer => answer.type === 'CNAME' && isSameName(answer.name, owner))
-    if (alias?.type !== 'CNAME') return owner
-    owner = alias.data
-  }
-  return owner
-}
-
-/** As many as common resolvers follow; more are a loop. */
-const ALIASES_MAX = 16
-
-function toRecord(answer: Answer, type: RecordType): RecordOf<RecordType> | null {
-  if (answer.type === 'MX' && type === 'MX') {
-    const { preference = 0, exchange } = answer.data
-    return { preference, host: printable(exchange) }
-  }
-  if (answer.type === 'TXT') return textOf(answer.data)
-  if (answer.type === 'PTR') return printable(answer.data)
-  return answer.type === 'A' || answer.type === 'AAAA' ? answer.data : null
-}
-
-const textOf = (data: string | Buffer | readonly (string | Buffer)[]): string =>
-  [data]
-    .flat()
-    .map(part => part.toString())
-    .join('')
-
-/** Octets outside printable ASCII become `?`, and the root the empty name. */
-const printable = (name: string) => (name === '.' ? '' : name.replace(/[^\x21-\x7e]/g, '?'))
-
-const isSameName = (one: string, other: string) => plainName(one) === plainName(other)
-
-function parseServer(server: string): { host: string; port: number } {
-  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([\d.]+))(?::(\d+))?$/.exec(server) ?? []
-  return { host: bracketed ?? plain ?? server, port: port === undefined ? DNS_PORT : Number(port) }
-}
-
-const DNS_PORT = 53

@@ -42,6 +42,8 @@ export type DoctorWorld = {
   readonly random: Random
   readonly resolver: Resolver
   readonly dnsServers: readonly DnsServer[]
+  /** Names that must have MX records; empty: the servers are not checked by any. */
+  readonly dnsCheckNames: readonly string[]
   readonly egresses: readonly Patient[]
   readonly isPublic: (ip: string) => boolean
   readonly smtpPort: number

@@ -2,11 +2,13 @@ import { addressKey, isFault } from '../address/address.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
+import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { Fleet } from '../probe/egress/fleet.ts'
 import type { Pace } from '../probe/pace.ts'
 import type { RouteWithHost } from '../probe/plan.ts'
 import type { Result } from '../verdict/verdict.ts'
+import { type DnsPause, isNotBelieved } from './dns-pause.ts'
 import { Inquirer, type ProbeListOptions } from './inquiry/inquirer.ts'
 import {
   type Inquiry,
@@ -39,7 +41,15 @@ export type VerifyOptions = {
   readonly onStep?: (step: Step) => void
 }
 
+/** For an address of a list. */
+export type RouteOptions = VerifyOptions & {
+  /** The address waits by it while the DNS check fails; left out: it ends as `dns_error`. */
+  readonly dnsPause?: DnsPause
+}
+
 export type EngineWorld = PrepareWorld & {
+  /** Null: the resolver is not checked. */
+  readonly resolverCheck: ResolverCheck | null
   readonly fleet: Fleet
   readonly memory: ResultMemory
   readonly log: Log
@@ -114,11 +124,11 @@ export class Engine {
    * The same for one address of a list, so that it does not wait for the DNS of the others; the memory is
    * still asked for many at a time. Never rejects: an aborted `signal` gives `dns_error`.
    */
-  async routeOne(text: string, options: VerifyOptions = {}): Promise<Prepared> {
+  async routeOne(text: string, options: RouteOptions = {}): Promise<Prepared> {
     const { clock, sandbox } = this.#world
     const given = asText(text)
     if (sandbox) return { result: sandboxResult(clock, given) }
-    const prepared = await this.#prepare(given, options, LIST_ROUTE_MS)
+    const prepared = await this.#prepareWhenBelieved(given, options)
     if ('result' in prepared || asksAnew(options)) return prepared
     const { inquiry } = prepared
     const remembered = await this.#memory.recall(addressKey(inquiry.address))
@@ -158,6 +168,11 @@ export class Engine {
   /** How an operator is asked at present, by one egress of ours or by the one of them that should ask it. */
   pace(operator: string, egress = this.fleet.own.firstFor(operator)): Pace {
     return this.fleet.prober(egress).pace(operator)
+  }
+
+  /** Whether the DNS server tells the truth; null where that is not checked. */
+  get resolverCheck(): ResolverCheck | null {
+    return this.#world.resolverCheck
   }
 
   /** Our source identities, and who else asks. */
@@ -225,6 +240,13 @@ export class Engine {
       if (this.#inFlight.get(key) === run) this.#inFlight.delete(key)
     })
     return run
+  }
+
+  async #prepareWhenBelieved(text: string, options: RouteOptions): Promise<Prepared> {
+    for (;;) {
+      const prepared = await this.#prepare(text, options, LIST_ROUTE_MS)
+      if (!isNotBelieved(prepared) || !(await options.dnsPause?.wait())) return prepared
+    }
   }
 
   /** Never rejects: a fault of ours is a result too. */

@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
+import { CHECK_NAMES } from '../dns/resolver-check.ts'
 import type { DnsTrouble, DomainPlan } from './scenario/scenario.ts'
 
 export type ZoneRecord =
@@ -28,7 +29,7 @@ export function createZone(
   return {
     answer(name, type) {
       const key = name.toLowerCase().replace(/\.$/, '')
-      const plan = plans.get(key)
+      const plan = plans.get(key) ?? CHECKED.get(key)
       const machine = machines.get(key)
       if (plan === undefined && machine === undefined) return parents.has(key) ? NO_DATA : null
       return { trouble: plan?.fault ?? null, records: recordsOf(type, plan, machine) }
@@ -46,6 +47,14 @@ function recordsOf(
   if (type === 'PTR') return plan.ptr === undefined ? [] : [{ type, host: asciiName(plan.ptr) }]
   return addressRecords(type, [...(plan.a ?? []), ...(plan.aaaa ?? []), ...machine])
 }
+
+/**
+ * The names of the resolver check exist here too. They take no mail (RFC 7505) unless the scenario
+ * says otherwise.
+ */
+const CHECKED: ReadonlyMap<string, DomainPlan> = new Map(
+  CHECK_NAMES.map(name => [name, { mx: 'null' }]),
+)
 
 const NO_DATA: ZoneAnswer = { trouble: null, records: [] }
 

@@ -65,6 +65,19 @@ const ROWS: Readonly<Record<Key, Row>> = {
     ],
     fallback: [],
   },
+  dnsCheckNames: {
+    good: [
+      ['Example.com., corp.example.net', ['example.com', 'corp.example.net']],
+      ['off', []],
+      ['no', []],
+    ],
+    bad: [
+      ['example.com,,example.net', /commas between/],
+      ['http://example.com', /off, or up to 10 domain names/],
+      [Array.from({ length: 11 }, (_, i) => `${i}.example.com`).join(), /up to 10 domain names/],
+    ],
+    fallback: null,
+  },
   smtpPort: {
     good: [['2525', 2525]],
     bad: [

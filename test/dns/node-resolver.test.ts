@@ -162,6 +162,65 @@ describe('what DNS says', () => {
     expect(await answer).toEqual({ fault: 'server' })
   })
 
+  describe('over TCP, after a truncated reply', () => {
+    const askOverTcp = async (overTcp: NonNullable<Parameters<typeof nameServer>[2]>) => {
+      const server = await serve(() => ({ flags: dnsPacket.TRUNCATED_RESPONSE }), 0, overTcp)
+      const answer = await resolverOver([server]).resolver.resolve('a.test', 'MX')
+      return { answer, packets: server.packets }
+    }
+
+    test('the whole answer is read', async () => {
+      const { answer, packets } = await askOverTcp(goodMx)
+      expect(answer).toEqual(GOOD)
+      expect(packets).toEqual(['MX a.test', 'TCP MX a.test'])
+    })
+
+    test.each<[string, Parameters<typeof askOverTcp>[0], object]>([
+      ['NXDOMAIN', () => ({ ...NXDOMAIN }), { fault: 'no-name' }],
+      ['NODATA', () => ({}), { fault: 'no-data' }],
+    ])('%s is believed', async (_, reply, expected) => {
+      expect((await askOverTcp(reply)).answer).toEqual(expected)
+    })
+
+    test.each([1, 2, 4, 5, 6, 7, 8, 9, 10, 11])(
+      'the response code %i is a fault of the server',
+      async rcode => {
+        expect((await askOverTcp(() => ({ flags: rcode }))).answer).toEqual({ fault: 'server' })
+      },
+    )
+
+    test.each<[string, Parameters<typeof askOverTcp>[0]]>([
+      [
+        'an answer to another question',
+        ({ packet }) => ({
+          questions: (packet.questions ?? []).map(q => ({ ...q, name: 'b.test' })),
+        }),
+      ],
+      [
+        'NXDOMAIN for another question',
+        ({ packet }) => ({
+          ...NXDOMAIN,
+          questions: (packet.questions ?? []).map(q => ({ ...q, name: 'b.test' })),
+        }),
+      ],
+      ['a reply with another ID', ({ packet }) => ({ id: (packet.id ?? 0) ^ 1 })],
+      ['a reply that is truncated again', () => ({ flags: dnsPacket.TRUNCATED_RESPONSE })],
+      ['garbage', garbage],
+      ['the end of the connection', () => 'hang-up'],
+    ])('%s is a fault of the server', async (_, reply) => {
+      expect((await askOverTcp(reply)).answer).toEqual({ fault: 'server' })
+    })
+  })
+
+  test.each([4, 5, 6, 7, 8, 9, 10, 11])(
+    'the response code %i over UDP is a fault of the server',
+    async rcode => {
+      const server = await serve(() => ({ flags: rcode }))
+      const { resolver } = resolverOver([server])
+      expect(await resolver.resolve('a.test', 'MX')).toEqual({ fault: 'server' })
+    },
+  )
+
   test.each(['wrong id', 'wrong question'])('a reply with the %s is no answer', async what => {
     const server = await serve(({ packet, name }) => {
       const { id = 0, questions = [] } = packet

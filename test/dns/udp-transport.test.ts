@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import dnsPacket, { type Answer, type Packet } from 'dns-packet'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemRandom } from '../../src/base/random.ts'
-import { readReply, UdpTransport } from '../../src/dns/udp-transport.ts'
+import { readReply } from '../../src/dns/message.ts'
+import { UdpTransport } from '../../src/dns/udp-transport.ts'
 import { type NameServer, nameServer } from '../support/name-server.ts'
 
 const ASKED = { name: 'a.test', type: 'MX' } as const

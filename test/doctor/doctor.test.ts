@@ -43,6 +43,7 @@ function house(egresses: readonly Patient[], resolver: Resolver = zone(NAMES)) {
     clock,
     random: countedRandom(),
     resolver,
+    dnsCheckNames: [],
     dnsServers: [{ name: '192.0.2.53', resolver }],
     egresses,
     isPublic: () => true,

@@ -1,5 +1,6 @@
-import { createSocket } from 'node:dgram'
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
 import dnsPacket, { type Packet } from 'dns-packet'
 
 /** What to send back to one packet: answers or flags, raw bytes, or nothing. A promise delays it. */
@@ -16,13 +17,17 @@ export type NameServer = {
   close(): Promise<void>
 }
 
-/** A DNS server on loopback UDP that says what it is told; there is no TCP beside it. */
+/**
+ * A DNS server on loopback UDP that says what it is told. There is TCP beside it only where
+ * `overTcp` says what to reply there; `hang-up` closes the connection.
+ */
 export async function nameServer(
   reply: (asked: Asked, port: number) => NameServerReply | Promise<NameServerReply>,
   port = 0,
+  overTcp: ((asked: Asked) => NameServerReply | 'hang-up') | null = null,
 ): Promise<NameServer> {
-  const socket = createSocket('udp4')
   const packets: string[] = []
+  const { socket, tcp } = await bind(port, overTcp && answerOverTcp(packets, overTcp))
   socket.on('message', async (bytes, sender) => {
     const packet = dnsPacket.decode(bytes)
     const { name = '', type = '' } = packet.questions?.[0] ?? {}
@@ -33,8 +38,6 @@ export async function nameServer(
       socket.send(encoded(packet, said), sender.port, sender.address)
   })
   let closed = false
-  socket.bind(port, '127.0.0.1')
-  await once(socket, 'listening')
   return {
     address: `127.0.0.1:${socket.address().port}`,
     packets,
@@ -44,9 +47,52 @@ export async function nameServer(
     async close() {
       if (closed) return
       closed = true
+      tcp?.close()
       socket.close()
       await once(socket, 'close')
     },
+  }
+}
+
+/** UDP chooses the port and TCP follows; another one is tried where TCP finds it taken. */
+async function bind(
+  port: number,
+  onConnection: ((connection: Socket) => void) | null,
+): Promise<{ socket: UdpSocket; tcp: Server | null }> {
+  for (let triesLeft = port === 0 ? 10 : 1; ; triesLeft--) {
+    const socket = createSocket('udp4')
+    socket.bind(port, '127.0.0.1')
+    await once(socket, 'listening')
+    if (onConnection === null) return { socket, tcp: null }
+    const tcp = createServer(onConnection).listen(socket.address().port, '127.0.0.1')
+    try {
+      await once(tcp, 'listening')
+      return { socket, tcp }
+    } catch (error) {
+      socket.close()
+      if (triesLeft <= 1) throw error
+    }
+  }
+}
+
+/** RFC 7766 §8: two octets with its length stand before each message. */
+function answerOverTcp(packets: string[], reply: (asked: Asked) => NameServerReply | 'hang-up') {
+  return (connection: Socket) => {
+    connection.on('error', () => {})
+    connection.on('data', bytes => {
+      const packet = dnsPacket.streamDecode(bytes)
+      const { name = '', type = '' } = packet.questions?.[0] ?? {}
+      packets.push(`TCP ${type} ${name}`)
+      const said = reply({ name, type, packet })
+      if (said === 'hang-up') return void connection.destroy()
+      if (said === 'silence') return
+      const message = encoded(packet, said)
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(message.length)
+      // In pieces, as TCP may deliver it.
+      connection.write(Buffer.concat([length, message.subarray(0, 5)]))
+      setImmediate(() => connection.write(message.subarray(5)))
+    })
   }
 }
 

@@ -6,6 +6,8 @@ import type { CliContext } from '../context.ts'
 export interface Progress {
   /** Shows how a job stands. */
   show(job: Job): void
+  /** Says from now on, and at once, why the list waits; null: it goes on. */
+  note(why: string | null): void
   /** Takes the live line away. */
   end(): void
 }
@@ -14,7 +16,7 @@ const DRAW_EVERY_MS = 100
 /** Where nobody watches live, a line now and then keeps logs short. */
 const PLAIN_EVERY_MS = 5 * SECOND
 
-export const noProgress: Progress = { show() {}, end() {} }
+export const noProgress: Progress = { show() {}, note() {}, end() {} }
 
 /** Rate, time left and counts of a job, on stderr: one live line in a terminal, else plain lines. */
 export function stderrProgress(
@@ -29,15 +31,24 @@ export function stderrProgress(
     : null
   const pace = new Rate(clock)
   let drawnAt = clock.ticks()
+  let line = label
+  let waiting = ''
+  const draw = () => {
+    drawnAt = clock.ticks()
+    if (spinner !== null) spinner.text = `${line}${waiting}`
+    else stderr.write(`${line}${waiting}\n`)
+  }
   return {
     show(job) {
       const now = clock.ticks()
       pace.note(job.done)
       if (now - drawnAt < (terminal ? DRAW_EVERY_MS : PLAIN_EVERY_MS)) return
-      drawnAt = now
-      const line = progressLine(job, pace.perSecond)
-      if (spinner !== null) spinner.text = line
-      else stderr.write(`${line}\n`)
+      line = progressLine(job, pace.perSecond)
+      draw()
+    },
+    note(why) {
+      waiting = why === null ? '' : `  waiting: ${why}`
+      draw()
     },
     end() {
       spinner?.stop()

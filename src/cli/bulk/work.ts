@@ -48,6 +48,7 @@ export async function work(
     list: true,
     ...memory,
   })
+  const endNotes = engine.resolverCheck?.onChange(failure => progress.note(failure?.detail ?? null))
   const { signal, dispose } = interruption(context)
   const endWatch = watchCancellation(database, job.id, error => watcher.onFailure(job.id, error))
   try {
@@ -60,6 +61,7 @@ export async function work(
   } finally {
     dispose()
     endWatch()
+    endNotes?.()
     progress.end()
     await engine.close()
   }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Random } from '../../base/random.ts'
-import type { DnsAnswer, DnsFault, Resolver } from '../../dns/resolver.ts'
+import type { DnsAnswer, DnsFault, RecordType, Resolver } from '../../dns/resolver.ts'
+import { type CheckFailure, nobodysName, readCheckAnswers } from '../../dns/resolver-check.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** One DNS server, asked alone. */
@@ -8,11 +9,13 @@ export type DnsServer = { readonly name: string; readonly resolver: Resolver }
 
 export type DnsWorld = {
   readonly dnsServers: readonly DnsServer[]
+  /** Names that must have MX records; empty: a server that lies is only a warning. */
+  readonly dnsCheckNames: readonly string[]
   readonly clock: Clock
   readonly random: Random
 }
 
-/** Whether each DNS server answers for these names, how fast, and whether it is honest about a name that nobody has. */
+/** Whether each DNS server answers for these names, how fast, and whether it tells the truth. */
 export async function dnsFindings(
   world: DnsWorld,
   names: readonly string[],
@@ -31,55 +34,55 @@ type Health = {
   readonly answered: number
   readonly medianMs: number
   readonly faults: readonly DnsFault[]
-  /** It gave a name that nobody has an address. */
-  readonly invents: boolean
+  readonly failure: CheckFailure | null
+  readonly isChecked: boolean
 }
 
 async function examine(
   { name, resolver }: DnsServer,
-  { clock, random }: DnsWorld,
+  { clock, random, dnsCheckNames }: DnsWorld,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<Health> {
-  const nobodys = `${random.token(NOBODYS_LENGTH)}.com`
-  const questions = [nobodys, ...names]
-  const answers = await Promise.all(
-    questions.map(async question => {
-      const begunAt = clock.ticks()
-      const answer = await resolver.resolve(question, 'A', signal)
-      return { answer, tookMs: clock.ticks() - begunAt }
-    }),
-  )
+  const ask = async (question: string, type: RecordType) => {
+    const begunAt = clock.ticks()
+    const answer: DnsAnswer<RecordType> = await resolver.resolve(question, type, signal)
+    return { answer, tookMs: clock.ticks() - begunAt }
+  }
+  const [invented, known, others] = await Promise.all([
+    ask(nobodysName(random), 'A'),
+    Promise.all(dnsCheckNames.map(name => ask(name, 'MX'))),
+    Promise.all(names.map(name => ask(name, 'A'))),
+  ])
+  const answers = [invented, ...known, ...others]
   const answered = answers.filter(({ answer }) => isAnswer(answer))
   const times = answered.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
-  const first = answers[0]?.answer
+  const knownAnswers = known.map(({ answer }, i) => [dnsCheckNames[i] ?? '', answer] as const)
   return {
     server: name,
     asked: answers.length,
     answered: answered.length,
     medianMs: Math.round(times[Math.floor(times.length / 2)] ?? 0),
     faults: answers.flatMap(({ answer }) => ('fault' in answer ? [answer.fault] : [])),
-    invents: first !== undefined && 'records' in first,
+    failure: readCheckAnswers(invented.answer, knownAnswers),
+    isChecked: dnsCheckNames.length > 0,
   }
 }
 
-/** 36^20 names: nobody has registered this one. */
-const NOBODYS_LENGTH = 20
 /** A verification waits for two or three answers, one after another. */
 const SLOW_MS = 500
 
-const isAnswer = (answer: DnsAnswer<'A'>) =>
+const isAnswer = (answer: DnsAnswer<RecordType>) =>
   'records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data'
 
 function judged(health: Health, somebodyAnswers: boolean): Finding {
   const { server, asked, answered, medianMs } = health
   const counted = `${server} answered ${answered} of ${asked} questions`
   if (answered === 0) return dead(health, somebodyAnswers)
-  if (health.invents) {
-    return warn(
-      `${server} invents answers: it gives an address to a name that nobody has`,
-      'Such a resolver hides domains that do not exist, and makes blocklists list everybody. Name another with --dns.',
-    )
+  const { failure } = health
+  if (failure !== null && failure.kind !== 'unanswered') {
+    const judge = health.isChecked ? fail : warn
+    return judge(`${server} does not tell the truth: ${failure.detail}`, TODO[failure.kind])
   }
   if (answered < asked) {
     return warn(
@@ -92,6 +95,13 @@ function judged(health: Health, somebodyAnswers: boolean): Finding {
     ? warn(says, 'That is slow. Run a resolver near, such as unbound, and name it with --dns.')
     : ok(says)
 }
+
+const TODO = {
+  missing:
+    'A captive portal, filter, VPN or sandbox answers in place of the DNS. Name another server with --dns, or where this is a network of your own, names that exist in it with --dns-check-names.',
+  invented:
+    'Such a server hides domains that do not exist, and makes blocklists list everybody. Name another with --dns.',
+} as const satisfies Partial<Record<CheckFailure['kind'], string>>
 
 function dead({ server, faults }: Health, somebodyAnswers: boolean): Finding {
   const says = `${server} answers nothing: ${wordsOf(faults)}`

@@ -1,6 +1,7 @@
 import { HOUR, MINUTE } from '../../base/clock.ts'
-import type { Answer } from '../../smtp/answer.ts'
+import type { Answer, SilentWhy } from '../../smtp/answer.ts'
 import type { Result } from '../../verdict/verdict.ts'
+import { DNS_PATIENCE_MS } from '../dns-pause.ts'
 
 /** RFC 5321 §4.5.4.1 wants patience; three tries in four hours is what we allow ourselves. */
 const TRIES_MAX = 3
@@ -40,6 +41,8 @@ export type Terms = {
   readonly willing: () => readonly string[]
   /** How long to wait until it is known whether this egress reaches anybody; null: that is known. */
   readonly doubtMs: () => number | null
+  /** How long to wait for the next DNS check; null while the DNS server is believed. */
+  readonly dnsDoubtMs: () => number | null
 }
 
 /** How an item of a list is asked again, and what it has been through by then. */
@@ -89,13 +92,18 @@ function askLater({ result, asked, egress }: Outcome, past: Past, terms: Terms):
 }
 
 /** Nobody was reached, and perhaps nobody can be just now: a list begun in that moment should not end with it. */
-function askWhenKnown({ result }: Outcome, past: Past, { doubtMs }: Terms): Again | null {
+function askWhenKnown({ result }: Outcome, past: Past, terms: Terms): Again | null {
   const { answer } = result.evidence
-  if (answer?.kind !== 'silent' || answer.why !== 'connect') return null
-  const delayMs = doubtMs()
+  if (answer?.kind !== 'silent') return null
+  const delayMs = doubtOver(answer.why, past, terms)
   if (delayMs === null) return null
   const { tries, egress, refusedBy } = past
   return { delayMs, tries, egress, refusedBy }
+}
+
+function doubtOver(why: SilentWhy, { waitedMs }: Past, terms: Terms): number | null {
+  if (why === 'connect') return terms.doubtMs()
+  return why === 'dns' && waitedMs < DNS_PATIENCE_MS ? terms.dnsDoubtMs() : null
 }
 
 /** How often and how long an item was waited for. */

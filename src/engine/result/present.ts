@@ -92,6 +92,8 @@ function presentRoute({ route }: Evidence) {
   return {
     kind: route.kind,
     hosts: route.kind === 'implicit' ? [{ preference: 0, host: route.host }] : hosts,
+    // Why an answer of the DNS server was not believed.
+    ...(route.kind === 'unknown' && route.detail !== undefined ? { detail: route.detail } : {}),
   }
 }
 

@@ -2,6 +2,7 @@ import { addressKey } from '../../address/address.ts'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Result } from '../../verdict/verdict.ts'
+import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { Engine } from '../engine.ts'
 import { askAgain, type Outcome } from '../inquiry/again.ts'
 import type { Inquiry, Prepared } from '../inquiry/prepare.ts'
@@ -69,6 +70,7 @@ class Stream {
   readonly #stopping = new AbortController()
   /** Aborts with the stream, the caller's signal or the engine. */
   readonly #ending: AbortSignal
+  readonly #dnsPause: DnsPause
   #ripe: Result[] = []
   /** Taken from the source and not yet given out. */
   #underWay = 0
@@ -85,6 +87,7 @@ class Stream {
     const { clock, signal, closing } = options
     const ending = limited(clock, null, [signal, closing, this.#stopping.signal])
     this.#ending = ending.signal
+    this.#dnsPause = new DnsPause(engine.resolverCheck, clock, ending.signal)
     this.#ending.addEventListener('abort', () => {
       this.#wake()
       this.#room()
@@ -146,9 +149,10 @@ class Stream {
 
   async #route(text: string): Promise<void> {
     this.#routing++
-    const { checkSmtp = true, forceRefresh = false } = this.#options
-    const signal = this.#ending
-    const prepared = await this.#engine.routeOne(text, { checkSmtp, forceRefresh, signal })
+    const { checkSmtp = true, forceRefresh = false, wait = true } = this.#options
+    const options = { checkSmtp, forceRefresh, signal: this.#ending }
+    const dnsPause = wait ? { dnsPause: this.#dnsPause } : {}
+    const prepared = await this.#engine.routeOne(text, { ...options, ...dnsPause })
     this.#routing--
     this.#room()
     this.#routed(prepared)
@@ -267,7 +271,9 @@ class Stream {
     const willing = () => fleet.willing(name)
     const doubtMs = () => fleet.doubtMs(outcome.egress, name)
     const past = { ...waiting, waitedMs: clock.ticks() - since }
-    const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs })
+    const dnsDoubtMs = () => dnsWaitMs(this.#engine.resolverCheck)
+    const terms = { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs }
+    const again = askAgain(outcome, past, terms)
     if (again === null) return this.#ended(inquiry, outcome.result)
     const { delayMs, ...been } = again
     void sleep(clock, delayMs, this.#ending).then(() => {

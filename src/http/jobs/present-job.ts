@@ -31,12 +31,20 @@ export function presentJob(service: Service, job: Job) {
   const { data, ...status } = presentStatus(service, job)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/download` : null
+  const waitsFor = reasonToWait(service, job)
   return {
     ...status,
+    ...(waitsFor === null ? {} : { status_detail: waitsFor }),
     type: typeOf(job),
     name: job.name,
     data: { ...data, classes: classesOf(job), download_url },
   }
+}
+
+/** Why rows of the job wait, as far as this process knows; null where none do. */
+function reasonToWait({ engine }: Service, { state, sandbox }: Job): string | null {
+  if (state !== 'processing' || sandbox === 1) return null
+  return engine.resolverCheck?.failure?.detail ?? null
 }
 
 /**

@@ -59,7 +59,15 @@ export const JobStatus = z
   .object({ ...statusFields, data: z.object({ results, ...dataFields }) })
   .openapi('JobStatus')
 
-const jobFields = { ...statusFields, type: z.enum(JOB_TYPES), name: z.string().nullable() }
+const status_detail = z.string().optional().openapi({
+  description: 'Why rows wait, such as a DNS server that fails its check; only while they do.',
+})
+const jobFields = {
+  ...statusFields,
+  status_detail,
+  type: z.enum(JOB_TYPES),
+  name: z.string().nullable(),
+}
 const jobData = { ...dataFields, classes, download_url: z.string().nullable() }
 
 export const JobAnswer = z

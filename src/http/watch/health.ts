@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { messageOf } from '../../base/error.ts'
+import type { CheckFailure } from '../../dns/resolver-check.ts'
 import { ping } from '../../store/care/ping.ts'
 import { ApiError } from '../error/api-error.ts'
 import { newRouter } from '../router.ts'
@@ -19,6 +20,7 @@ export function healthRoutes(service: Service) {
         throw new ApiError('service_unavailable', sentence, { retryAfterS: 5 })
       }
       await checkStore()
+      checkDns(service)
       return c.json({ status: 'ok' as const }, 200)
     })
     .openapi(health, async c => {
@@ -26,9 +28,11 @@ export function healthRoutes(service: Service) {
         () => 'ok' as const,
         () => 'failing' as const,
       )
-      const status = isStopping() ? 'stopping' : store
+      const dns = dnsFailure(service) === null ? ('ok' as const) : ('failing' as const)
+      const working = store === 'ok' ? dns : store
+      const status = isStopping() ? 'stopping' : working
       const { jobs } = worker.status()
-      return c.json({ status, version: settings.version, database: store, jobs })
+      return c.json({ status, version: settings.version, database: store, dns, jobs })
     })
 }
 
@@ -49,12 +53,36 @@ function storeCheck({ database, clock, log }: Service): () => Promise<void> {
   }
 }
 
+/** Throws while the DNS check fails. */
+function checkDns(service: Service): void {
+  const failure = dnsFailure(service)
+  if (failure === null) return
+  const sentence = `The DNS check fails: ${failure.detail}`
+  throw new ApiError('service_unavailable', sentence, { retryAfterS: DNS_RETRY_AFTER_S })
+}
+
+/** A check that fails is made again in half a minute. */
+const DNS_RETRY_AFTER_S = 30
+
+/**
+ * Why the DNS check fails. A call starts a check that is due and does not wait for it: without
+ * requests nothing else would ask the DNS, and the service would stay unready.
+ */
+function dnsFailure({ engine }: Service): CheckFailure | null {
+  const { resolverCheck } = engine
+  resolverCheck?.startIfDue()
+  return resolverCheck?.failure ?? null
+}
+
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
 const healthSchema = z
   .object({
     status: z.enum(['ok', 'stopping', 'failing']),
     version: z.string(),
     database: z.enum(['ok', 'failing']),
+    dns: z.enum(['ok', 'failing']).openapi({
+      description: 'Whether the DNS server passed its last check',
+    }),
     jobs: z.number().int().openapi({ description: 'Jobs that are worked on' }),
   })
   .openapi('Health')
@@ -85,7 +113,11 @@ const readyz = createRoute({
   summary: 'Whether requests should be sent here',
   responses: {
     ...ok,
-    503: json(ErrorBody, 'Not now: it is stopping, or its database fails', STOPPING),
+    503: json(
+      ErrorBody,
+      'Not now: it is stopping, its database fails, or its DNS server fails the check',
+      STOPPING,
+    ),
   },
 })
 const health = createRoute({
@@ -100,7 +132,7 @@ const health = createRoute({
       content: {
         'application/json': {
           schema: healthSchema,
-          example: { status: 'ok', version: '0.1.0', database: 'ok', jobs: 0 },
+          example: { status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', jobs: 0 },
         },
       },
     },

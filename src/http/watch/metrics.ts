@@ -44,6 +44,7 @@ export function createMetrics(service: Service): Metrics {
     registers,
   })
   gauges(service, registers)
+  dnsMetrics(service, registers)
   webhookMetrics(service, registers)
   /** Built at the first look: it watches the event loop from then on. */
   let isWatched = false
@@ -123,6 +124,17 @@ function gauges(service: Service, registers: Registry[]): void {
     async collect() {
       this.reset()
       for (const { role } of await stored(liveMembers, [])) this.inc({ role })
+    },
+  })
+}
+
+function dnsMetrics({ engine }: Service, registers: Registry[]): void {
+  new Gauge({
+    name: 'ev_dns_check_failed',
+    help: '1 while the DNS server fails its check and lists wait, else 0',
+    registers,
+    collect() {
+      this.set(engine.resolverCheck?.failure == null ? 0 : 1)
     },
   })
 }

@@ -60,7 +60,7 @@ export async function openSession(
     if ('fault' in found) {
       const sure = found.fault === 'no-name' || found.fault === 'no-data'
       attempt.note(
-        silent(sure ? 'no-address' : 'dns', 'connect', `${host}: ${found.fault}`),
+        silent(sure ? 'no-address' : 'dns', 'connect', `${host}: ${found.detail ?? found.fault}`),
         host,
         null,
       )

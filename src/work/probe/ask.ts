@@ -1,3 +1,4 @@
+import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
 import type { Inquiry } from '../../engine/inquiry/prepare.ts'
@@ -125,7 +126,8 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
   const willing = () => engine.fleet.willing(slot.operator)
   const doubtMs = () => engine.fleet.doubtMs(slot.egress, slot.operator)
   const { greylistDelayMs } = work
-  const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs })
+  const dnsDoubtMs = () => dnsWaitMs(engine.resolverCheck)
+  const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs })
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again
   return { postponed: [{ position, dueAt: dueTogether(now, delayMs, roundMs), ...been }] }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Engine } from '../../engine/engine.ts'
+import { DnsPause } from '../../engine/dns-pause.ts'
+import type { Engine, RouteOptions } from '../../engine/engine.ts'
 import type { Prepared } from '../../engine/inquiry/prepare.ts'
 import { resultOfFailure } from '../../engine/result/conclude.ts'
 import type { Database } from '../../store/database.ts'
@@ -28,6 +29,8 @@ export type RouteWork = {
 export async function routeItems(work: RouteWork, list: List): Promise<void> {
   const { database, recorder, routing } = work
   const stopping = AbortSignal.any([work.stopping, list.over])
+  const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
+  const options = { signal: stopping, ...(list.wait ? { dnsPause } : {}) }
   const underWay = new Set<Promise<void>>()
   let after = 0
   let failure: { error: unknown } | null = null
@@ -41,7 +44,7 @@ export async function routeItems(work: RouteWork, list: List): Promise<void> {
     if (last === undefined) break
     after = last.position
     for (const item of page) {
-      const run = routeItem(work, list, item, stopping)
+      const run = routeItem(work, list, item, options)
         .catch(error => {
           failure ??= { error }
         })
@@ -53,16 +56,18 @@ export async function routeItems(work: RouteWork, list: List): Promise<void> {
   if (failure !== null) throw (failure as { error: unknown }).error
 }
 
+type RowOptions = RouteOptions & { readonly signal: AbortSignal }
+
 /** Each item goes on as soon as its own route is there. */
 async function routeItem(
   { database, recorder, onFiled }: RouteWork,
   list: List,
   { position, text, copies }: QueuedItem,
-  stopping: AbortSignal,
+  options: RowOptions,
 ): Promise<void> {
-  const prepared = await prepare(list.engine, database.clock, text, stopping)
+  const prepared = await prepare(list.engine, database.clock, text, options)
   // The DNS was not heard out because we stop: the item is looked at when the job goes on.
-  if (stopping.aborted) return
+  if (options.signal.aborted) return
   if ('result' in prepared) {
     return recorder.add(list.id, { results: [{ position, copies, result: prepared.result }] })
   }
@@ -82,11 +87,11 @@ async function prepare(
   engine: Engine,
   clock: Clock,
   text: string,
-  signal: AbortSignal,
+  options: RowOptions,
 ): Promise<Prepared> {
   const begunAt = clock.ticks()
   try {
-    return await engine.routeOne(text, { signal })
+    return await engine.routeOne(text, options)
   } catch (error) {
     return { result: resultOfFailure(clock, { text, begunAt }, error) }
   }

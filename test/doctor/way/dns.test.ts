@@ -8,18 +8,23 @@ import { type ZoneEntry, zone } from '../../support/zone.ts'
 const NAMES = ['mx1.test', 'mx2.test']
 const GOOD: Record<string, ZoneEntry> = {
   'mx1.test': { A: ['192.0.2.1'] },
+  'gmail.com': { MX: [[10, 'mx.gmail.com']] },
   'mx2.test': { AAAA: ['2001:db8::2'] }, // no A record is an answer too
 }
 
-function find(clock: FakeClock, ...resolvers: Resolver[]) {
+function find(clock: FakeClock, resolvers: Resolver[], dnsCheckNames = ['gmail.com']) {
   const dnsServers = resolvers.map((resolver, i) => ({ name: `192.0.2.${53 + i}`, resolver }))
   const signal = new AbortController().signal
-  return dnsFindings({ dnsServers, clock, random: countedRandom() }, NAMES, signal)
+  return dnsFindings({ dnsServers, dnsCheckNames, clock, random: countedRandom() }, NAMES, signal)
 }
 const findIn = (...zones: Record<string, ZoneEntry>[]) =>
-  find(fakeClock(), ...zones.map(names => zone(names)))
+  find(
+    fakeClock(),
+    zones.map(names => zone(names)),
+  )
 
 const DEAD: Record<string, ZoneEntry> = {
+  'gmail.com': 'timeout',
   'mx1.test': 'timeout',
   'mx2.test': 'timeout',
   '00000000000000000001.com': 'timeout',
@@ -31,7 +36,7 @@ describe('a DNS server', () => {
     expect(await findIn(GOOD)).toEqual([
       {
         state: 'ok',
-        says: '192.0.2.53 answered 3 of 3 questions, in 0 ms at the median',
+        says: '192.0.2.53 answered 4 of 4 questions, in 0 ms at the median',
         todo: null,
       },
     ])
@@ -39,14 +44,37 @@ describe('a DNS server', () => {
 
   test('that gives such a name an address invents answers', async () => {
     const [finding] = await findIn({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
-    expect(finding).toMatchObject({ state: 'warn', says: expect.stringContaining('invents') })
+    expect(finding).toMatchObject({
+      state: 'fail',
+      says: '192.0.2.53 does not tell the truth: the DNS server gives an address to a name that nobody has, so its answers are not believed',
+    })
+  })
+
+  test.each([
+    ['no-name', 'does not exist'],
+    ['no-data', 'takes no mail'],
+  ] as const)('that denies a name that must exist (%s) fails', async (fault, denied) => {
+    const [finding] = await findIn({ ...GOOD, 'gmail.com': fault })
+    expect(finding).toMatchObject({
+      state: 'fail',
+      says: expect.stringContaining(`the DNS server says that gmail.com ${denied}`),
+      todo: expect.stringContaining('--dns-check-names'),
+    })
+  })
+
+  test('that is not checked by names is only warned of where it invents answers', async () => {
+    const lying = zone({ ...GOOD, '00000000000000000001.com': { A: ['192.0.2.80'] } })
+    const [finding] = await find(fakeClock(), [lying], [])
+    expect(finding).toMatchObject({ state: 'warn' })
+    const { 'gmail.com': _, ...others } = GOOD
+    expect(await find(fakeClock(), [zone(others)], [])).toMatchObject([{ state: 'ok' }])
   })
 
   test('that fails now and then is a warning', async () => {
     const [finding] = await findIn({ ...GOOD, 'mx1.test': 'server' })
     expect(finding).toMatchObject({
       state: 'warn',
-      says: '192.0.2.53 answered 2 of 3 questions; it fails, or refuses to answer',
+      says: '192.0.2.53 answered 3 of 4 questions; it fails, or refuses to answer',
     })
   })
 
@@ -66,7 +94,7 @@ describe('a DNS server', () => {
         return names.resolve(name, type, signal)
       },
     }
-    const findings = find(clock, slow)
+    const findings = find(clock, [slow])
     await clock.runAll()
     expect(await findings).toMatchObject([
       { state: 'warn', says: expect.stringContaining('in 600 ms') },

@@ -68,7 +68,10 @@ describe('an item of a list is asked again', () => {
 const refused = (why: 'blocklist' | 'tls' | 'sender'): Answer => ({
   ...{ kind: 'refused-us', why, stage: 'rcpt', reply: REPLY },
 })
-const silent = (why: 'connect' | 'timeout' | 'no-address', stage: 'connect' | 'rcpt'): Answer => ({
+const silent = (
+  why: 'connect' | 'dns' | 'timeout' | 'no-address',
+  stage: 'connect' | 'rcpt',
+): Answer => ({
   ...{ kind: 'silent', why, stage, detail: '' },
 })
 
@@ -106,6 +109,7 @@ describe('an item of a list', () => {
   const TERMS = {
     ...{ wait: true, greylistDelayMs: null },
     ...{ willing: () => ['a', 'b'], doubtMs: (): number | null => null },
+    dnsDoubtMs: (): number | null => null,
   }
   const heard = (answer: Answer | null, asked = true) => ({
     ...{ result: result(answer), asked, egress: 'a' },
@@ -148,6 +152,17 @@ describe('an item of a list', () => {
     expect(askAgain(unreached, past, { ...doubtful, wait: false })).toBeNull()
     expect(askAgain(heard(silent('no-address', 'connect')), past, doubtful)).toBeNull()
     expect(askAgain(heard(silent('timeout', 'rcpt')), past, doubtful)).toBeNull()
+  })
+
+  test('whose exchangers could not be looked up waits for the next check of a DNS server that fails it, for ten minutes', () => {
+    const unresolved = heard(silent('dns', 'connect'), false)
+    const doubtful = { ...TERMS, dnsDoubtMs: () => 7_000 }
+    expect(askAgain(unresolved, PAST, doubtful)).toEqual({
+      ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [] },
+    })
+    expect(askAgain(unresolved, PAST, TERMS)).toBeNull()
+    expect(askAgain(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()
+    expect(askAgain(unresolved, { ...PAST, waitedMs: 10 * MINUTE }, doubtful)).toBeNull()
   })
 
   test('that was answered, or never asked, is done with', () => {

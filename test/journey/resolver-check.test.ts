@@ -1,0 +1,318 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { MINUTE, SECOND } from '../../src/base/clock.ts'
+import { classOf, createEngine, type EngineOptions, type Result } from '../../src/index.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+import { emptyFolder, runEv, startEv, towards } from '../support/cli.ts'
+import { type FakeClock, fakeClock, letTimePass } from '../support/clock.ts'
+import { seedJob } from '../support/job-rows.ts'
+import { recordingLog } from '../support/log.ts'
+import {
+  type Lie,
+  lyingNameServer,
+  NODATA_FOR_ALL,
+  NXDOMAIN_FOR_ALL,
+  NXDOMAIN_FOR_GMAIL,
+  WILDCARD,
+} from '../support/lying-name-server.ts'
+import { createTestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait.ts'
+
+// DNS servers that lie, as those of captive portals, filters, VPNs and sandboxes do.
+
+const DOMAINS = Array.from({ length: 20 }, (_, n) => `d${n}.com`)
+/** 60 addresses that take mail, 20 that their server does not know, and 20 at domains that do not exist. */
+const ROWS = Array.from({ length: 100 }, (_, n) => {
+  const domain = n % 5 === 4 ? `gone${n}.com` : DOMAINS[n % 20]
+  return `${n % 5 === 3 ? 'nobody' : 'ann'}${n}@${domain}`
+})
+const DEAD = Array.from({ length: 250 }, (_, n) => `ann@dead${n}.com`)
+const reasonOf = (_: string, n: number) =>
+  n % 5 === 4 ? 'invalid_domain' : n % 5 === 3 ? 'rejected_email' : 'accepted_email'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({
+    mailboxes: ['ann*'],
+    domains: {
+      ...Object.fromEntries(DOMAINS.map(name => [name, { mx: [[10, 'mx.one.com']] }])),
+      'gmail.com': { mx: [[10, 'mx.one.com']] },
+    },
+    hosts: { 'mx.one.com': { temper: 'polite' } },
+  })
+})
+afterAll(() => world.close())
+
+async function liar(lie: Lie | null) {
+  const server = await lyingNameServer(world.dnsAddress, lie)
+  onTestFinished(() => server.close())
+  return server
+}
+
+function engineOn(dnsAddress: string, options: EngineOptions = {}) {
+  const { log, lines } = recordingLog()
+  const engine = createEngine({
+    ...{ dns: [dnsAddress], smtpPort: world.smtpPort, allowRanges: ['127.0.0.0/8'] },
+    ...{ helo: 'probe.example.com', sessionsPerSecond: 1_000, log },
+    ...options,
+  })
+  onTestFinished(() => engine.close())
+  return { engine, lines }
+}
+
+const GMAIL_DENIED =
+  'the DNS server says that gmail.com does not exist, so its answers are not believed'
+
+describe('one address', () => {
+  test.each<[string, Lie]>([
+    ['NXDOMAIN for everything', NXDOMAIN_FOR_ALL],
+    ['NXDOMAIN for gmail.com alone', NXDOMAIN_FOR_GMAIL],
+    ['NODATA for everything', NODATA_FOR_ALL],
+  ])('behind a DNS server with %s is unknown, and the evidence says why', async (_, lie) => {
+    const { address } = await liar(lie)
+    const { engine } = engineOn(address)
+    const { verdict, evidence } = await engine.verify('ann1@gmail.com')
+    expect(verdict).toMatchObject({ reason: 'dns_error', risk: 'unknown', confidence: 0 })
+    expect(evidence.route).toMatchObject({
+      kind: 'unknown',
+      fault: 'server',
+      detail: expect.stringContaining('the DNS server says that gmail.com'),
+    })
+    // Without the check this server is believed.
+    const unchecked = engineOn(address, { dnsCheckNames: 'off' }).engine
+    const believed = await unchecked.verify('ann1@gmail.com')
+    expect(classOf(believed.verdict)).toBe('undeliverable')
+  })
+
+  test('behind one that invents addresses is unknown', async () => {
+    const { engine } = engineOn((await liar(WILDCARD)).address)
+    await engine.resolverCheck?.result()
+    const { verdict, evidence } = await engine.verify('ann1@gmail.com')
+    expect(verdict.reason).toBe('dns_error')
+    expect(evidence.route).toMatchObject({
+      detail: expect.stringContaining('gives an address to a name that nobody has'),
+    })
+  })
+
+  test('of another domain is verified where gmail.com alone is denied', async () => {
+    const { engine } = engineOn((await liar(NXDOMAIN_FOR_GMAIL)).address)
+    expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
+    expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('dns_error')
+  })
+
+  test('is verified as ever behind one that tells the truth, for four questions more', async () => {
+    const server = await liar(null)
+    const { engine } = engineOn(server.address)
+    expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
+    expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
+    // MX, A and AAAA of the first, MX of the second.
+    expect(server.packets).toHaveLength(4 + 4)
+  })
+
+  test('names of a network of your own may stand in for those of the check', async () => {
+    const server = await liar(({ name }) =>
+      /^(d1|mx\.one)\.com$/.test(name) ? null : { flags: 3 },
+    )
+    const { engine } = engineOn(server.address, { dnsCheckNames: ['d1.com'] })
+    expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
+    expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
+  })
+
+  test('does not hold up a check, however many wait for silent name servers', async () => {
+    const isDead = (name: string) => name.startsWith('dead')
+    const server = await liar(({ name }) => (isDead(name) ? 'silence' : null))
+    const { engine } = engineOn(server.address, { clock: fakeClock() })
+    expect(await engine.resolverCheck?.result()).toBeNull()
+    const run = Promise.all(DEAD.map(address => engine.verify(address)))
+    // As many as may be under way at once.
+    await server.arrived(4 + 200)
+    engine.resolverCheck?.expire()
+    expect(await engine.resolverCheck?.result()).toBeNull()
+    await engine.close()
+    expect((await run).map(({ verdict }) => verdict.reason)).toEqual(DEAD.map(() => 'dns_error'))
+  })
+
+  test('is told by ev verify what is wrong', async () => {
+    const { address } = await liar(NXDOMAIN_FOR_ALL)
+    const settings = towards({ dnsAddress: address, smtpPort: world.smtpPort })
+    const ran = await runEv(['verify', ...settings, 'ann1@gmail.com'], { home: emptyFolder() })
+    expect(ran.stdout).toContain('ann1@gmail.com is unknown')
+    expect(ran.stdout).toContain(GMAIL_DENIED)
+    expect(ran.stderr).toContain(`DNS check failed: ${GMAIL_DENIED}`)
+  })
+})
+
+/** Lets half minutes pass, each with the check that falls due in it. */
+async function passHalfMinutes(clock: FakeClock, engine: { resolverCheck: Check }, count: number) {
+  for (let n = 0; n < count; n++) {
+    await clock.advance(30 * SECOND)
+    await waitUntil(() => engine.resolverCheck?.isRunning === false)
+  }
+}
+type Check = ReturnType<typeof createEngine>['resolverCheck']
+
+describe('a stream of addresses', () => {
+  async function gather(results: AsyncIterable<Result>, into: Result[]) {
+    for await (const result of results) into.push(result)
+  }
+
+  test('waits until the DNS server tells the truth', async () => {
+    const server = await liar(NXDOMAIN_FOR_ALL)
+    const clock = fakeClock()
+    const { engine, lines } = engineOn(server.address, { clock })
+    const results: Result[] = []
+    const run = gather(engine.verifyMany(ROWS), results)
+    await waitUntil(() => engine.resolverCheck?.failure != null)
+    await passHalfMinutes(clock, engine, 4)
+    expect(results).toEqual([])
+    server.lie = null
+    await passHalfMinutes(clock, engine, 1)
+    await letTimePass(clock, () => results.length === 100, {
+      ...{ stepMs: 20, maxMs: 20 * SECOND, skips: false },
+    })
+    await run
+    const reasons = new Map(results.map(({ email, verdict }) => [email, verdict.reason]))
+    expect(ROWS.map(row => reasons.get(row))).toEqual(ROWS.map(reasonOf))
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
+  })
+
+  test('ends as dns_error after ten minutes', async () => {
+    const server = await liar(NXDOMAIN_FOR_ALL)
+    const clock = fakeClock()
+    const { engine } = engineOn(server.address, { clock })
+    const results: Result[] = []
+    const run = gather(engine.verifyMany(ROWS), results)
+    await waitUntil(() => engine.resolverCheck?.failure != null)
+    await passHalfMinutes(clock, engine, 19)
+    expect(results).toEqual([])
+    await passHalfMinutes(clock, engine, 1)
+    await run
+    expect(results).toHaveLength(100)
+    expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(new Set(['dns_error']))
+    // A check in each half minute asks four questions: the list asks none meanwhile.
+    expect(server.packets.filter(packet => packet === 'MX gmail.com')).toHaveLength(21)
+  })
+
+  test('does not wait where it was told not to', async () => {
+    const { engine } = engineOn((await liar(NXDOMAIN_FOR_ALL)).address)
+    const results: Result[] = []
+    await gather(engine.verifyMany(ROWS, { wait: false }), results)
+    expect(new Set(results.map(({ verdict }) => verdict.reason))).toEqual(new Set(['dns_error']))
+  })
+})
+
+type Row = { readonly ev_reason: string }
+
+describe('ev bulk', () => {
+  async function list(lie: Lie | null, ...flags: string[]) {
+    const home = emptyFolder()
+    const server = await liar(lie)
+    const clock = fakeClock()
+    writeFileSync(join(home, 'list.csv'), `email\n${ROWS.join('\n')}\n`)
+    const settings = towards({ dnsAddress: server.address, smtpPort: world.smtpPort })
+    const data = ['--data-dir', join(home, 'data')]
+    const args = ['bulk', ...settings, ...data, ...flags, 'list.csv', '-o', 'out.csv']
+    const start = () => startEv(args, { home, context: { clock } })
+    const reasons = () =>
+      parse<Row>(readFileSync(join(home, 'out.csv')), { columns: true }).map(row => row.ev_reason)
+    return { server, clock, start, reasons }
+  }
+  const finish = async (clock: FakeClock, running: ReturnType<typeof startEv>) => {
+    let isOver = false
+    const over = running.ended.finally(() => {
+      isOver = true
+    })
+    await letTimePass(clock, () => isOver, { stepMs: 20, maxMs: 5 * MINUTE, skips: false })
+    return over
+  }
+
+  test('without the check the list is undeliverable', async () => {
+    const { clock, start, reasons } = await list(NXDOMAIN_FOR_ALL, '--dns-check-names', 'off')
+    expect((await finish(clock, start())).code).toBe(0)
+    expect(reasons()).toEqual(ROWS.map(() => 'invalid_domain'))
+  })
+
+  test('a list pauses and says why, and ends with right verdicts after the DNS server is well', async () => {
+    const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
+    const running = start()
+    await running.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
+    server.lie = null
+    const { code, stderr } = await finish(clock, running)
+    expect(code).toBe(0)
+    expect(reasons()).toEqual(ROWS.map(reasonOf))
+    expect(stderr.match(/DNS check failed/g)).toHaveLength(1)
+    expect(stderr).toContain('The DNS server passes the check again')
+  })
+
+  test('a list that is stopped while it waits has lost nothing', async () => {
+    const { server, clock, start, reasons } = await list(NXDOMAIN_FOR_ALL)
+    const first = start()
+    await first.printed(`waiting: ${GMAIL_DENIED}`, 'stderr')
+    first.signal('SIGINT')
+    const stopped = await finish(clock, first)
+    expect(stopped.stderr).toContain('Stopped: 0 of 100 rows are done')
+    server.lie = null
+    expect((await finish(clock, start())).code).toBe(0)
+    expect(reasons()).toEqual(ROWS.map(reasonOf))
+  })
+})
+
+describe('what watches a machine or a service', () => {
+  test('ev doctor fails where the DNS server lies, and is well again with it', async () => {
+    const server = await liar(NXDOMAIN_FOR_GMAIL)
+    const settings = towards({ dnsAddress: server.address, smtpPort: world.smtpPort })
+    const doctor = async () => {
+      const home = emptyFolder()
+      const args = ['doctor', ...settings, '--ask', 'mx.one.com', '--json']
+      const ran = await runEv([...args, '--data-dir', join(home, 'data')], { home })
+      const { checks } = JSON.parse(ran.stdout) as { checks: Record<string, string>[] }
+      return { code: ran.code, dns: checks.find(({ check }) => check === 'dns') }
+    }
+    expect(await doctor()).toMatchObject({
+      code: 1,
+      dns: {
+        state: 'fail',
+        says: expect.stringContaining('the DNS server says that gmail.com does not exist'),
+        todo: expect.stringContaining('Name another server with --dns'),
+      },
+    })
+    server.lie = null
+    expect(await doctor()).toMatchObject({ dns: { state: 'ok' } })
+  })
+
+  test('/readyz, /health, the metrics and jobs tell of it, and of its end', async () => {
+    const server = await liar(NXDOMAIN_FOR_ALL)
+    const clock = fakeClock()
+    const { engine } = engineOn(server.address, { clock })
+    const service = await createTestService({ parts: { engine } })
+    const ready = async () => {
+      const response = await service.request('/readyz', { key: null })
+      return [response.status, await response.text()] as const
+    }
+    await engine.resolverCheck?.result()
+    expect(await ready()).toEqual([
+      503,
+      expect.stringContaining(`The DNS check fails: ${GMAIL_DENIED}`),
+    ])
+    const health = await service.request('/health', { key: null })
+    expect(await health.json()).toMatchObject({ status: 'failing', database: 'ok', dns: 'failing' })
+    const metrics = async () =>
+      (await service.request('/metrics', { key: null, ip: '127.0.0.1' })).text()
+    expect(await metrics()).toContain('ev_dns_check_failed 1')
+    for (let looks = 0; looks < 100; looks++) await ready()
+    expect(server.packets).toHaveLength(4)
+    await seedJob(service.database, { texts: ROWS, done: 1 })
+    expect(await service.json('/v1/jobs/job_a')).toMatchObject({ status_detail: GMAIL_DENIED })
+    server.lie = null
+    await clock.advance(30 * SECOND)
+    // This look makes the check that is due; the next one tells what came of it.
+    await ready()
+    await waitUntil(() => engine.resolverCheck?.isRunning === false)
+    expect((await ready())[0]).toBe(200)
+    expect(await metrics()).toContain('ev_dns_check_failed 0')
+    expect(server.packets).toHaveLength(8)
+    expect(await service.json('/v1/jobs/job_a')).not.toHaveProperty('status_detail')
+  })
+})
