@@ -4,7 +4,7 @@ import { isListed } from './name-list.ts'
 import { REAL_PROVIDERS } from './provider.ts'
 import { hasRealEnding, meantEnding, meantPair } from './typo/ending.ts'
 import { repairAddress } from './typo/repair.ts'
-import { guessedTypo, isGreat, listedTypo } from './typo/typo.ts'
+import { guessedTypo, isLargeProvider, listedTypo } from './typo/typo.ts'
 
 /** What was probably meant. */
 export type Suggestion = {
@@ -25,7 +25,7 @@ export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
   if (listed !== null) return { domain: listed, sure: true, large: true }
   if (REAL_PROVIDERS.has(ascii) || isListed('free', ascii)) return null
   const guessed = guessedTypo(ascii) ?? withMeantEnding(ascii)
-  return guessed === null ? null : { domain: guessed, sure: false, large: isGreat(guessed) }
+  return guessed === null ? null : { domain: guessed, sure: false, large: isLargeProvider(guessed) }
 }
 
 /** The name with the ending that was meant, if the root zone has none such as it was given. */

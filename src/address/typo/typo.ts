@@ -36,8 +36,8 @@ export function guessedTypo(name: string): string | null {
   )
 }
 
-/** Whether a domain belongs to one of the great providers, which squatters imitate. */
-export const isGreat = (domain: string): boolean => {
+/** Whether a domain belongs to one of the large providers, which squatters imitate. */
+export const isLargeProvider = (domain: string): boolean => {
   const { first, ending } = split(domain)
   return FAMILIES.some(
     ({ name, ending: usual, endings }) =>
@@ -130,11 +130,11 @@ function runTogether(name: string): string | null {
   return other.some(great => slips(rest, great, SLIP) <= SLIP) ? domainOf(family) : null
 }
 
-/** Shorter, what is left of a name may be anybody's: `gml`. */
+/** A shorter rest may be any name: `gml`. */
 const CONSONANTS_MIN = 4
 const withoutLaterVowels = (name: string) => name.charAt(0) + name.slice(1).replace(/[aeiou]/g, '')
 
-/** `icld.com`, `otlk.com`: a great name without the vowels behind its first letter. */
+/** `icld.com`, `otlk.com`: a large provider without the vowels after the first letter. */
 function withoutVowels(name: string): string | null {
   const { first, ending } = split(name)
   if (first.length < CONSONANTS_MIN || isRealNeighbour(first)) return null

@@ -6,9 +6,9 @@ import { type Judges, judgedAddresses } from '../../hook/destination.ts'
 
 export type DownloadDeps = Judges & { readonly clock: Clock }
 
-/** For one source, redirects included. The longest list there may be then needs 0.5 MB a second. */
+/** For one source with its redirects: 32 MB, the largest source, at 0.5 MB a second. */
 const DEADLINE_MS = 60 * SECOND
-/** Browsers follow 20 (Fetch standard); a list has a stable address, one of its mirrors at most. */
+/** A link, a mirror and HTTPS take three. Browsers follow 20 (Fetch standard, HTTP-redirect fetch). */
 const REDIRECTS_MAX = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
@@ -41,7 +41,7 @@ export function shown(source: string): string {
   return cleanText(url?.href ?? source, SHOWN_MAX)
 }
 
-/** Of a URL enough to know it by. */
+/** Enough of a URL to recognize it. */
 const SHOWN_MAX = 200
 
 async function follow(

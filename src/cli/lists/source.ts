@@ -6,7 +6,7 @@ import { cleanText } from '../../base/text.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { type DownloadDeps, download, isHttp, shown } from './download.ts'
 
-/** What a source gave. */
+/** The entries of one source. */
 export type SourceEntries = {
   /** The source as it is shown to people. */
   readonly source: string
@@ -62,7 +62,7 @@ function linesOf(text: string): Iterable<Line> {
       return values.map((value, index) => ({ number: index + 1, text: String(value).trim() }))
     }
   } catch {
-    // It is judged as text then.
+    // Not JSON: read it as text.
   }
   return entriesIn(text)
 }

@@ -41,7 +41,7 @@ export async function updateCommand(
     const sentence = `Name the file to write with --${choice}-file, or in the config file.`
     throw new EvError('usage', sentence)
   }
-  // A file with lines of the user's own is refused before anything is fetched.
+  // Refuse a file of the user's own before fetching anything.
   const before = readWritten(list, file)
   const read = await readAll(context, config, list, sources)
   const keys = new Set(read.flatMap(({ keys }) => [...keys]))
@@ -75,7 +75,7 @@ async function readAll(
   try {
     const deps = { clock, resolver, mayDial: addressJudge(config.allowRanges) }
     const read: SourceEntries[] = []
-    // One after the other: each may have the size of the longest list.
+    // In sequence: each source may take 32 MB of memory.
     for (const source of sources) read.push(await readSource(context, list, source, deps))
     return read
   } catch (cause) {

@@ -30,14 +30,14 @@ export function readWritten(list: OwnList, file: string): ReadonlySet<string> {
   )
 }
 
-/** Replaces the file at once: a reader sees the old list or the new one, also after a crash. */
+/** Replaces the file atomically: a reader sees the old list or the new one, even after a crash. */
 export function writeList(
   named: string,
   keys: readonly string[],
   sources: readonly Pick<SourceEntries, 'source'>[],
   now: Date,
 ): void {
-  // A link stays one.
+  // Replace the target of a symbolic link, not the link.
   const file = existsSync(named) ? realpathSync(named) : named
   const partial = `${file}.${process.pid}.partial`
   const comments = [MARK, `# ${now.toISOString()}`, ...sources.map(({ source }) => `# ${source}`)]

@@ -142,7 +142,7 @@ function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 
   return { suggestion, typo: meant.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
 }
 
-/** Squatters let such operators take their mail. There is no mailbox to ask about. */
+/** Squatters give their mail to such operators. No mailbox is there to ask about. */
 const isTrap = (typo: Evidence['typo'], { truth }: Operator) => typo !== null && truth === 'parked'
 
 /**
