@@ -60,7 +60,7 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   [
     'requests to others',
     /'undici'|\bglobalThis\.fetch\b/,
-    /^(client\/connection\/doors\.ts|work\/post\/)/,
+    /^(cli\/lists\/download\.ts|client\/connection\/doors\.ts|work\/post\/)/,
   ],
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   // The page that shows a secret shows a program for people, too.

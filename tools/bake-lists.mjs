@@ -1,28 +1,35 @@
 // Bakes the lists of src/address/lists/ from well-kept npm packages, so that none of them is needed at run time.
 // Usage: node tools/bake-lists.mjs [folder]   Each list is one name a line, lower case, sorted by bytes, without a header.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { getDomain } from 'tldts'
-import tr46 from 'tr46'
-import { REAL_PROVIDERS, RELAYS } from '../src/address/provider.ts'
+import { join } from 'node:path'
+import { REAL_PROVIDERS } from '../src/address/provider.ts'
 import { hasRealEnding } from '../src/address/typo/ending.ts'
 import { listedTypo } from '../src/address/typo/typo.ts'
+import { electDisposable, PROTECTED } from './lists/disposable.mjs'
+import { toDomains, withParents } from './lists/names.mjs'
+import {
+  namedAnywhere,
+  packageFolder,
+  packageNames,
+  readJson,
+  readSources,
+  readText,
+} from './lists/sources.mjs'
 
 const require = createRequire(import.meta.url)
-const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+const root = join(import.meta.dirname, '..')
 const folder = process.argv[2] ?? join(root, 'src/address/lists')
 
 const SOURCES = {
-  'disposable.txt': ['disposable-domains', 'disposable-email-domains-js'],
+  'disposable.txt': packageNames(),
   'free.txt': ['free-email-domains', 'email-providers'],
   'role.txt': ['role-based-email-addresses'],
 }
 
-// Names that stand in the lists and are no provider: reserved, or the front page of something else.
+// Names that stand in the lists and are no provider: reserved, the front page of something else, or an ending twice.
 const NOT_FREE =
-  /(^|\.)(example|test|invalid)\.(com|net|org|de)$|^(test|www|your|yourdomain)\.\w+$|^(google|facebook|alibaba|about|name|dnsmadeeasy)\.com$/
+  /\.com\.(com|net|org)$|(^|\.)(example|test|invalid)\.(com|net|org|de)$|^(test|www|your|yourdomain)\.\w+$|^(google|facebook|alibaba|about|name|dnsmadeeasy)\.com$/
 
 // Local parts of the role list that are people's names or places, not tasks; digits and keyboard walks are judged elsewhere.
 const NOT_ROLES = new Set(
@@ -39,31 +46,25 @@ const MORE_ROLES =
   sales3 satis secretariat segreteria sprzedaz ufficio ugyfelszolgalat vanzari vendite verkoop vertrieb
   verwaltung zakupy news usenet uucp ftp www hostmaster postmaster abuse noc trouble`.split(/\s+/)
 
-const ascii = name => tr46.toASCII(name.trim().toLowerCase(), { useSTD3ASCIIRules: true }) ?? ''
-const isName = name => /^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(name)
-// A public suffix (`co.uk`, `duckdns.org`) has many owners: one bad tenant must not condemn the others.
-const isOwned = name => getDomain(name, { allowPrivateDomains: true }) !== null
 // Lists of providers hold what people typed, slips and dead endings too: `gmsil.com` is nobody's provider.
 const isTypo = name => listedTypo(name) !== null || !hasRealEnding(name)
-const withParents = name => name.split('.').map((_, index, labels) => labels.slice(index).join('.'))
-const isReal = name => withParents(name).some(part => REAL_PROVIDERS.has(part) || RELAYS.has(part))
-const domains = names => names.map(ascii).filter(name => isName(name) && isOwned(name))
-const json = (name, file) =>
-  JSON.parse(readFileSync(join(root, 'node_modules', name, file), 'utf8'))
 
-const disposable = new Set(
-  domains([
-    ...require('disposable-domains'),
-    ...require('disposable-email-domains-js').disposableEmailBlocklist(),
-  ]).filter(name => !isReal(name)),
-)
-const free = domains([
+/** Called disposable by one list and a provider by another: it is told as neither. */
+const isDoubted = name => accused.has(name) && !PROTECTED.has(name) && !REAL_PROVIDERS.has(name)
+
+const sources = readSources()
+const accused = namedAnywhere(sources)
+const disposable = new Set(electDisposable(sources))
+const free = toDomains([
   ...require('free-email-domains'),
-  ...json('email-providers', 'all.json'),
+  ...readJson('email-providers', 'all.json'),
   ...REAL_PROVIDERS,
 ]).filter(
   name =>
-    !NOT_FREE.test(name) && !isTypo(name) && !withParents(name).some(part => disposable.has(part)),
+    !NOT_FREE.test(name) &&
+    !isTypo(name) &&
+    !isDoubted(name) &&
+    !withParents(name).some(part => disposable.has(part)),
 )
 const roles = [...require('role-based-email-addresses'), ...MORE_ROLES]
   .map(name => name.toLowerCase())
@@ -81,12 +82,19 @@ const counts = {
   'free.txt': write('free.txt', free),
   'role.txt': write('role.txt', roles),
 }
-const sources = Object.entries(SOURCES).map(([file, names]) => ({
+const origins = Object.entries(SOURCES).map(([file, names]) => ({
   file,
   names: counts[file],
   packages: names.map(name => {
-    const { version, license } = json(name, 'package.json')
+    const { version, license } = readJson(name, 'package.json')
     return { name, version, license }
   }),
 }))
-writeFileSync(join(folder, 'sources.json'), `${JSON.stringify(sources, null, 2)}\n`)
+writeFileSync(join(folder, 'sources.json'), `${JSON.stringify(origins, null, 2)}\n`)
+
+const licenceOf = name => {
+  const file = readdirSync(packageFolder(name)).find(entry => /^licen[cs]e/i.test(entry))
+  return `# ${name}\n\n${readText(name, file).trim()}\n`
+}
+const names = [...new Set(Object.values(SOURCES).flat())].sort()
+writeFileSync(join(folder, 'NOTICE.md'), names.map(licenceOf).join('\n'))

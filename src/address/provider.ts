@@ -40,7 +40,8 @@ export const REAL_PROVIDERS: ReadonlySet<string> = new Set(
   videotron.ca btinternet.com btopenworld.com sky.com virginmedia.com virgin.net ntlworld.com talktalk.net
   blueyonder.co.uk tiscali.co.uk o2.co.uk bigpond.com bigpond.net.au optusnet.com.au iinet.net.au tpg.com.au
   xtra.co.nz walla.com walla.co.il netvision.net.il mail.ee hot.ee lycos.com excite.com inbox.com
-  pobox.com sdf.org cock.li teknik.io airmail.cc mailo.com net-c.com caramail.com safe-mail.net
+  pobox.com sdf.org cock.li airmail.cc firemail.cc cock.email cock.lu memeware.net tfwno.gf waifu.club
+  teknik.io lavabit.com gaggle.net mihanmail.ir sohu.net mailo.com net-c.com caramail.com safe-mail.net
   luukku.com kolumbus.fi elisanet.fi suomi24.fi saunalahti.fi forwardemail.net improvmx.com`.split(
     /\s+/,
   ),

@@ -4,19 +4,28 @@ import { isListed } from './name-list.ts'
 import { REAL_PROVIDERS } from './provider.ts'
 import { hasRealEnding, meantEnding, meantPair } from './typo/ending.ts'
 import { repairAddress } from './typo/repair.ts'
-import { guessedTypo, listedTypo } from './typo/typo.ts'
+import { guessedTypo, isLargeProvider, listedTypo } from './typo/typo.ts'
 
-/** What was probably meant; `sure` if the typo is a listed one, else a guess that a working MX refutes. */
-export type Suggestion = { readonly domain: string; readonly sure: boolean }
+/** What was probably meant. */
+export type Suggestion = {
+  readonly domain: string
+  /** The typo is a listed one, else a guess. */
+  readonly sure: boolean
+  /**
+   * A large provider was meant. Most names that resemble one belong to squatters with a mail server
+   * (Szurdi and Christin, "Email Typosquatting", IMC 2017), so a working MX does not refute it.
+   */
+  readonly large: boolean
+}
 
 /** The domain that was probably meant, or null if the one given is a known provider or resembles none. */
 export function suggestDomain({ ascii, kind }: Domain): Suggestion | null {
   if (kind !== 'name') return null
   const listed = listedTypo(ascii)
-  if (listed !== null) return { domain: listed, sure: true }
+  if (listed !== null) return { domain: listed, sure: true, large: true }
   if (REAL_PROVIDERS.has(ascii) || isListed('free', ascii)) return null
   const guessed = guessedTypo(ascii) ?? withMeantEnding(ascii)
-  return guessed === null ? null : { domain: guessed, sure: false }
+  return guessed === null ? null : { domain: guessed, sure: false, large: isLargeProvider(guessed) }
 }
 
 /** The name with the ending that was meant, if the root zone has none such as it was given. */

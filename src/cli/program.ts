@@ -7,6 +7,7 @@ import { addConfig } from './command/config.ts'
 import { addDoctor } from './command/doctor.ts'
 import { addJobs } from './command/jobs.ts'
 import { addKeys } from './command/keys.ts'
+import { addLists } from './command/lists.ts'
 import { addMigrate } from './command/migrate.ts'
 import { addPurge } from './command/purge.ts'
 import { addServe } from './command/serve.ts'
@@ -36,6 +37,7 @@ export function program(context: CliContext, end: EndWith): Command {
     addDoctor,
     addJobs,
     addConfig,
+    addLists,
     addKeys,
     addAccounts,
     addWebhooks,

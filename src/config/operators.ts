@@ -8,7 +8,7 @@ export type OperatorConfig = {
   /** Name for people. */
   readonly title: string | null
   /** What a 2xx to RCPT is worth there. */
-  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | null
+  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked' | null
   readonly sessionsPerOperator: number | null
   readonly recipientsPerSession: number | null
   readonly sessionsPerSecond: number | null
@@ -50,9 +50,13 @@ function readOperator(given: unknown, egressNames: readonly string[]): OperatorC
       hosts: value => list(textOf(value)).map(hostSuffix),
       title: value => text(textOf(value)),
       truth: value =>
-        oneOf<NonNullable<OperatorConfig['truth']>>(['tells', 'accepts-all', 'tenant', 'gateway'])(
-          textOf(value),
-        ),
+        oneOf<NonNullable<OperatorConfig['truth']>>([
+          'tells',
+          'accepts-all',
+          'tenant',
+          'gateway',
+          'parked',
+        ])(textOf(value)),
       sessionsPerOperator: value => integer(1, 1_000)(textOf(value)),
       recipientsPerSession: value => integer(1, 10_000)(textOf(value)),
       sessionsPerSecond: value => number(0.001, 100_000)(textOf(value)),

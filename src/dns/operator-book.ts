@@ -1,5 +1,6 @@
 import type { Operator } from './operator.ts'
 import { OPERATOR_ROWS } from './operators.ts'
+import { PARKED_ROWS } from './parked-operators.ts'
 
 /** Operators by their names, and by the ends of their exchangers' names. */
 export type OperatorBook = {
@@ -24,7 +25,7 @@ export const TABLE: OperatorBook = readTable()
 function readTable(): OperatorBook {
   const byName = new Map<string, Operator>()
   const bySuffix = new Map<string, Operator>()
-  for (const [name, title, truth, suffixes] of OPERATOR_ROWS) {
+  for (const [name, title, truth, suffixes] of [...OPERATOR_ROWS, ...PARKED_ROWS]) {
     const operator = Object.freeze({ name, title, truth })
     byName.set(name, operator)
     for (const suffix of suffixes.split(' ')) bySuffix.set(suffix, operator)

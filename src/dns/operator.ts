@@ -8,8 +8,12 @@ export type Operator = {
   readonly name: string
   /** Name for people: `Google`. */
   readonly title: string
-  /** What a 2xx to RCPT is worth: `tells` it knows its mailboxes; `accepts-all` it takes everything; `tenant` as each customer set it; `gateway` a filter in front of the customer's server. */
-  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway'
+  /**
+   * What a 2xx to RCPT is worth: `tells` it knows its mailboxes; `accepts-all` it takes everything;
+   * `tenant` as each customer set it; `gateway` a filter in front of the customer's server;
+   * `parked` it takes everything for domains that are for sale, and nobody reads it.
+   */
+  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked'
 }
 
 export type OperatorReader = {

@@ -1,9 +1,10 @@
 import { isFault } from '../address/address.ts'
 import type { Answer } from '../smtp/answer.ts'
-import { OPINIONS, type Reason } from './reason.ts'
+import { OPINIONS, type Opinion, type Reason, SQUATTED } from './reason.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
-type Rule = readonly [holds: (evidence: Evidence) => boolean, reason: Reason]
+/** The opinion is that of the reason, unless the rule has one of its own. */
+type Rule = readonly [holds: (evidence: Evidence) => boolean, reason: Reason, opinion?: Opinion]
 
 /** Read from the top: the first rule that holds decides. */
 const RULES: readonly Rule[] = [
@@ -20,6 +21,7 @@ const RULES: readonly Rule[] = [
 
   [e => e.traits?.spamTrap === true, 'spam_trap'],
   [e => e.traits?.disposable === true || e.disposableHost, 'disposable_email'],
+  [e => e.typo !== null && e.operator?.truth === 'parked', 'possible_typo', SQUATTED],
 
   [e => rejected(e, 'no-mail'), 'does_not_accept_mail'],
   [e => rejected(e, 'full'), 'mailbox_full'],
@@ -36,19 +38,23 @@ const RULES: readonly Rule[] = [
   [e => e.answer === null, 'smtp_skipped'],
 
   [e => e.answer?.kind === 'accepted' && e.answer.why !== 'recipient', 'low_deliverability'],
+  [e => e.catchAll === true && e.typo !== null, 'possible_typo', SQUATTED],
   [e => e.catchAll === true, 'catch_all'],
   [e => e.traits?.role === true, 'role_account'],
-  [e => e.suggestion !== null, 'possible_typo'],
+  // A likely typo is only suggested: the server's answer stands.
+  [e => e.suggestion !== null && e.typo !== 'likely', 'possible_typo'],
   [e => e.traits?.quality === 'low', 'low_quality'],
   // Where the catch-all test came to nothing, the server may accept every name.
   [e => e.answer?.kind === 'accepted' && e.catchAll === null, 'low_deliverability'],
   [e => e.answer?.kind === 'accepted', 'accepted_email'],
 ]
 
+const LAST_RULE: Rule = [() => true, 'unexpected_error']
+
 /** What the evidence means: a pure function, one table. */
 export function judge(evidence: Evidence): Verdict {
-  const reason = RULES.find(([holds]) => holds(evidence))?.[1] ?? 'unexpected_error'
-  const { details, ...opinion } = OPINIONS[reason]
+  const [, reason, own] = RULES.find(([holds]) => holds(evidence)) ?? LAST_RULE
+  const { details, ...opinion }: Opinion = own ?? OPINIONS[reason]
   const found = evidence.answer?.kind === 'accepted'
   return {
     ...opinion,

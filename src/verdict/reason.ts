@@ -64,6 +64,9 @@ export const OPINIONS = {
   unexpected_error: opinion(false, false, 'unknown', 0, 'TFF*'),
 } as const satisfies Record<string, Opinion>
 
+/** Of `possible_typo` where the domain takes every name, or gives its mail to a parking or trap service. */
+export const SQUATTED: Opinion = opinion(true, false, 'high', 85, 'TTT*')
+
 export type Reason = keyof typeof OPINIONS
 
 export const REASONS = Object.keys(OPINIONS) as Reason[]
@@ -80,7 +83,7 @@ export const MEANINGS: Readonly<Record<Reason, { means: string; todo: string }>>
     todo: 'Fine for business mail; leave it out of newsletters that nobody asked for.',
   },
   possible_typo: {
-    means: 'The address works, but its domain looks like a misspelling of a well-known one.',
+    means: 'The domain takes mail, but looks like a misspelling of a well-known one.',
     todo: 'Ask the person whether the suggested address was meant.',
   },
   catch_all: {

@@ -11,6 +11,8 @@ export type Evidence = {
   readonly traits: Traits | null
   /** A whole address that was perhaps meant. */
   readonly suggestion: string | null
+  /** How surely the domain misspells a large provider's; null: it does not. */
+  readonly typo: 'certain' | 'likely' | null
   /** True when the exchanger is one that disposable services use. */
   readonly disposableHost: boolean
   readonly route: Route | null

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { isListed } from '../../src/address/name-list.ts'
+import { isListed, withParents } from '../../src/address/name-list.ts'
 import { REAL_PROVIDERS, RELAYS } from '../../src/address/provider.ts'
+import { OPERATOR_ROWS } from '../../src/dns/operators.ts'
 
 const LISTS = join(import.meta.dirname, '../../src/address/lists')
 const namesOf = (file: string) => readFileSync(join(LISTS, file), 'utf8').split('\n').slice(0, -1)
@@ -19,6 +20,25 @@ describe('the baked lists', () => {
   test('no provider that people really use is called disposable', () => {
     const real = new Set([...REAL_PROVIDERS, ...RELAYS])
     expect(namesOf('disposable.txt').filter(name => real.has(name))).toEqual([])
+  })
+
+  test('no domain of a mail operator, and no sender that everybody knows, is called disposable', () => {
+    const listed = new Set(namesOf('disposable.txt'))
+    const operators = OPERATOR_ROWS.flatMap(([, , , suffixes]) => suffixes.split(' '))
+    const senders = ['facebookmail.com', 'apache.org', 'linkedin.com', 'github.com']
+    expect([...operators, ...senders].filter(name => listed.has(name))).toEqual([])
+  })
+
+  test('services of throw-away mail are, and a domain is named once for all below it', () => {
+    const listed = new Set(namesOf('disposable.txt'))
+    const services = ['mailinator.com', 'yopmail.com', 'guerrillamail.com', 'temp-mail.org']
+    expect(services.filter(name => !listed.has(name))).toEqual([])
+    const covered = [...listed].filter(name =>
+      withParents(name)
+        .slice(1)
+        .some(parent => listed.has(parent)),
+    )
+    expect(covered).toEqual([])
   })
 
   test('every name is found, and nothing beside it', () => {

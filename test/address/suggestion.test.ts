@@ -13,7 +13,7 @@ function suggested(text: string) {
 
 describe('suggestDomain', () => {
   test.each(rows('typo'))('%s means %s, surely: %s', (typed = '', meant, sure) => {
-    expect(suggested(typed)).toEqual({ domain: meant, sure: sure === 'yes' })
+    expect(suggested(typed)).toMatchObject({ domain: meant, sure: sure === 'yes' })
   })
 
   test.each(rows('real'))('%s is %s and stays', (domain = '') => {
@@ -26,7 +26,7 @@ describe('suggestDomain', () => {
       fc.property(great, fc.nat(), (name, seed) => {
         const at = 1 + (seed % (name.length - 2))
         const typed = name.slice(0, at) + name.charAt(at + 1) + name.charAt(at) + name.slice(at + 2)
-        const meant = typed === name ? null : { domain: `${name}.com`, sure: true }
+        const meant = typed === name ? null : { domain: `${name}.com`, sure: true, large: true }
         expect(suggested(`${typed}.com`)).toEqual(meant)
       }),
     )
@@ -36,6 +36,17 @@ describe('suggestDomain', () => {
     for (const [typed = ''] of rows('typo')) {
       expect(suggested(suggested(typed)?.domain ?? '')).toBeNull()
     }
+  })
+
+  test.each([
+    ['gmaxl.com', true],
+    ['gmial.com', true],
+    ['hotmail.com.com', true],
+    ['comcsat.net', false],
+    ['gmx.con', false],
+    ['firm.nte', false],
+  ])('%s misspells a large provider: %s', (typed, large) => {
+    expect(suggested(typed)).toMatchObject({ large })
   })
 
   test('a literal has no typo', () => {

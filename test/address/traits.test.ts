@@ -43,6 +43,7 @@ describe('disposable', () => {
   test('a mail exchanger of such a service tells, a shared one never', () => {
     const { disposableHost } = createTraits({ allow: ['yopmail.com'] })
     expect(disposableHost('mail2.Mailinator.com.', 'a.example')).toBe(true)
+    expect(disposableHost('mail.wabblywabble.com', 'a.example')).toBe(true)
     expect(disposableHost('mx.yopmail.com', 'a.example')).toBe(false)
     for (const host of ['aspmx.l.google.com', 'mx1.forwardemail.net', 'route1.mx.cloudflare.net']) {
       expect(disposableHost(host, 'a.example')).toBe(false)

@@ -705,7 +705,7 @@ describe('operators of the config file', () => {
     [{ 'a b': {} }, /a short name/],
     [{ google: { sessions: 1 } }, /for "google" nothing of the name "sessions", only hosts, title/],
     [{ google: { 'sessions-per-operator': 0 } }, /a whole number from 1 to 1000, not 0/],
-    [{ google: { truth: 'lies' } }, /tells, accepts-all, tenant, gateway, not "lies"/],
+    [{ google: { truth: 'lies' } }, /tells, accepts-all, tenant, gateway, parked, not "lies"/],
     [{ google: { egresses: ['c'] } }, /in "egresses" a, b, not \["c"\]/],
     [{ acme: { hosts: ['com'] } }, /ends of host names such as/],
   ])('%j is refused', (value, says) => {

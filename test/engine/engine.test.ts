@@ -178,8 +178,51 @@ describe('suggestions', () => {
   })
 
   test('a guess is dropped when the domain has a mail server', async () => {
-    const { verify } = createTestEngine({ zone: mail('gomail.com', '192.0.2.2') })
-    expect((await verify('ann@gomail.com')).evidence.suggestion).toBeNull()
+    const { verify } = createTestEngine({ zone: mail('comcsat.net', '192.0.2.2') })
+    expect((await verify('ann@comcsat.net')).evidence.suggestion).toBeNull()
+  })
+
+  test.each(['gmaxl.com', 'yhao.com', 'icld.com', 'hotmial.xyz'])(
+    'a guess at a large provider is told, and the answer of the mail server of %s stands',
+    async domain => {
+      const { verify } = createTestEngine({ zone: mail(domain, '192.0.2.2') })
+      const { verdict, evidence } = await verify(`ann@${domain}`)
+      expect(evidence.suggestion).toMatch(/^ann@(?:gmail|yahoo|icloud|hotmail)\.com$/)
+      expect(verdict).toMatchObject({ reason: 'accepted_email', risk: 'low' })
+    },
+  )
+
+  test('a misspelling of a large provider that takes every name is a risky typo, not a catch-all', async () => {
+    const takesAll = { script: () => '250 2.1.5 Ok', zone: mail('gmall.com', '192.0.2.2') }
+    const { verdict, evidence } = await createTestEngine(takesAll).verify('ann@gmall.com')
+    expect(verdict).toMatchObject({ reason: 'possible_typo', deliverable: false, risk: 'high' })
+    expect(evidence).toMatchObject({ suggestion: 'ann@gmail.com', catchAll: true })
+    expect((await createTestEngine(takesAll).verify('ann@a.test')).verdict.reason).toBe('catch_all')
+  })
+
+  test.each(['park-mx.above.com', 'mail.h-email.net', 'mx37.mb5p.com', 'mail.b-io.co'])(
+    'a misspelling whose exchanger is %s is a risky typo, and nobody is asked',
+    async host => {
+      const { verify, reason, mx } = createTestEngine({
+        zone: {
+          'yhao.com': { MX: [[10, host]] },
+          'firm.test': { MX: [[10, host]] },
+          [host]: { A: ['192.0.2.9'] },
+        },
+      })
+      const { verdict } = await verify('ann@yhao.com')
+      expect(verdict).toMatchObject({
+        ...{ reason: 'possible_typo', valid: true, deliverable: false, risk: 'high' },
+        details: { mxRecord: true, smtpValid: false },
+      })
+      expect(mx.dialled).toEqual([])
+      expect(await reason('ann@firm.test')).toBe('catch_all')
+    },
+  )
+
+  test('the answer of the mail server of a misspelling wins over the typo', async () => {
+    const { reason } = createTestEngine({ zone: mail('gamil.com', '192.0.2.2') })
+    expect(await reason('nobody@gamil.com')).toBe('rejected_email')
   })
 
   test('a guess stands when the domain does not exist', async () => {

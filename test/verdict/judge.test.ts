@@ -31,6 +31,7 @@ const GOOD: Evidence = {
   address: parseAddress('ann@a.test'),
   traits: TRAITS,
   suggestion: null,
+  typo: null,
   disposableHost: false,
   route: ROUTE,
   operator: null,
@@ -176,6 +177,34 @@ describe('precedence', () => {
   })
 })
 
+describe('a misspelling of a large provider', () => {
+  const typo: Partial<Evidence> = { suggestion: 'ann@b.test', typo: 'certain' }
+  const likely: Partial<Evidence> = { suggestion: 'ann@b.test', typo: 'likely' }
+  const parked = { operator: { name: 'p', title: 'P', truth: 'parked' } } as const
+  const ofHighRisk = { reason: 'possible_typo', valid: true, deliverable: false, risk: 'high' }
+  const judged = (...changes: Partial<Evidence>[]) => judge(Object.assign({}, GOOD, ...changes))
+
+  test.each([
+    ['certain', typo],
+    ['likely', likely],
+  ])('that takes every name, or is parked, is of high risk: %s', (_, change) => {
+    expect(judged(change, { catchAll: true })).toMatchObject(ofHighRisk)
+    expect(judged(change, parked, { answer: null })).toMatchObject(ofHighRisk)
+    expect(judged(change, parked, { answer: null }).details.smtpValid).toBe(false)
+  })
+
+  test('has the verdict of its server where it is only likely', () => {
+    expect(judged(typo).reason).toBe('possible_typo')
+    expect(judged(likely)).toEqual(judged())
+    expect(judged(likely, rejected('no-mailbox')).reason).toBe('rejected_email')
+    expect(judged(typo, { catchAll: true }, rejected('no-mailbox')).reason).toBe('rejected_email')
+  })
+
+  test('is no reason to doubt other domains of a parking service', () => {
+    expect(judged(parked, { catchAll: true }).reason).toBe('catch_all')
+  })
+})
+
 describe('details', () => {
   test('say of the mailbox what was found where the opinion leaves it open', () => {
     const blocked = { traits: { ...TRAITS, blocked: true } }
@@ -230,6 +259,7 @@ describe('never invalid for trouble of ours', () => {
   const looks = fc.record({
     catchAll: fc.constantFrom(true, false, null),
     suggestion: fc.constantFrom('ann@b.test', null),
+    typo: fc.constantFrom('certain' as const, 'likely' as const, null),
     disposableHost: fc.boolean(),
     traits: fc.record({
       disposable: fc.boolean(),

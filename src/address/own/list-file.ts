@@ -4,9 +4,9 @@ import { cleanText } from '../../base/text.ts'
 import { type OwnList, readEntry, TAKES } from './entry.ts'
 
 /** Three times the disposable list that ev comes with; held in memory, so many take some 50 MB. */
-const ENTRIES_MAX = 500_000
+export const ENTRIES_MAX = 500_000
 /** So many entries of usual length, with a comment to each. A list is read in one go, and nothing else is done meanwhile. */
-const SIZE_MAX = 32 * 1024 * 1024
+export const SIZE_MAX = 32 * 1024 * 1024
 /** Of a line that is wrong, enough to find it by. */
 const SHOWN_MAX = 80
 
@@ -20,11 +20,8 @@ export function* keysInFile(
   entriesMax = ENTRIES_MAX,
 ): Generator<string> {
   let count = 0
-  let number = 0
-  for (const line of linesIn(path)) {
-    number++
-    const text = line.replace(COMMENT, '').trim()
-    if (text === '') continue
+  // A byte order mark is dropped here; what is no UTF-8 becomes U+FFFD, which no entry may hold.
+  for (const { number, text } of entriesIn(new TextDecoder('utf-8').decode(bytesOf(path)))) {
     const entry = readEntry(list, text)
     if ('why' in entry) throw badLine(list, path, number, text, entry.why)
     if (++count > entriesMax) throw tooLong(path, `${entriesMax} entries`)
@@ -35,10 +32,18 @@ export function* keysInFile(
 /** At the start of a line or after a space; elsewhere a # may be part of an address (RFC 5322 §3.2.3). */
 const COMMENT = /(?:^|\s)#.*/
 
+/** The lines of a list that are neither empty nor comments, with their numbers. */
+export function* entriesIn(list: string): Generator<{ number: number; text: string }> {
+  let number = 0
+  for (const line of linesIn(list)) {
+    number++
+    const text = line.replace(COMMENT, '').trim()
+    if (text !== '') yield { number, text }
+  }
+}
+
 /** One after the other: all at once would take several times the size of the file. */
-function* linesIn(path: string): Generator<string> {
-  // A byte order mark is dropped here; what is no UTF-8 becomes U+FFFD, which no entry may hold.
-  const text = new TextDecoder('utf-8').decode(bytesOf(path))
+function* linesIn(text: string): Generator<string> {
   let start = 0
   for (const { index, 0: end } of text.matchAll(/\r\n?|\n/g)) {
     yield text.slice(start, index)

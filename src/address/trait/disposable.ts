@@ -2,8 +2,10 @@ import { isListed, withParents } from '../name-list.ts'
 import { REAL_PROVIDERS, RELAYS } from '../provider.ts'
 
 /**
- * Domains under which services of throw-away mail run their own mail exchangers, for any number of rotating domains.
- * Never a host that honest domains share (Google, Cloudflare, a registrar, a forwarder).
+ * Domains under which services of throw-away mail run their own mail exchangers, for any number of
+ * rotating domains: the services that fakefilter names, and the exchangers that in public surveys of
+ * 2026 stood behind hundreds of disposable domains and next to nothing else. Never a host that honest
+ * domains share (Google, Cloudflare, a registrar, a forwarder).
  */
 const HOST_DOMAINS: ReadonlySet<string> = new Set(
   `mailinator.com guerrillamail.com guerrillamail.org sharklasers.com yopmail.com yopmail.net
@@ -15,9 +17,13 @@ const HOST_DOMAINS: ReadonlySet<string> = new Set(
   tempmailo.com tempmail.ninja tempmailin.com fakemail.net fakeinbox.com spamgourmet.com spam4.me
   grr.la mail7.io inboxkitten.com mailpoof.com muellmail.com wegwerfmail.de byom.de einrot.com
   fakemailgenerator.com armyspy.com smailpro.com etempmail.com internxt-temp.com luxusmail.org
-  tmail.link tempinbox.com mytrashmail.com mailexpire.com jetable.org incognitomail.org`.split(
-    /\s+/,
-  ),
+  tmail.link tempinbox.com mytrashmail.com mailexpire.com jetable.org incognitomail.org
+  wabblywabble.com wallywatts.com unstablemail.com beavis99.com beavis99.net emlhub.com emlpro.com
+  emltmp.com freeml.net yomail.info spymail.one cleantempmail.com gravityengine.cc tinyhost.shop
+  email.chatgpt.org.uk papierkorb.me fex.plus tempm.com mail-temp.com edumail.icu kuku.lu
+  cryptogmail.com fakermail.com linshiyouxiang.net throwaway.io mail1.io kopeechka.store
+  temporary-mail.net wegwerfemailadresse.com temporarymail.com disposablemail.com anonymmail.net
+  emailnator.com tmail.gg onetimemail.org nukemail.app`.split(/\s+/),
 )
 
 /** Whether a domain, or one that it lies under, hands out throw-away mailboxes; what is allowed wins. */

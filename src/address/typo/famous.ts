@@ -78,7 +78,7 @@ export const SINGLES: readonly Famous[] = [
 
 /** Real names within a few slips of a famous one: they are what they say, whatever their ending. */
 const REAL_NEIGHBOURS: ReadonlySet<string> = new Set(
-  `email mail gail grail gmx gmall cloud outlooks foxmail postmail homemail dotmail botmail boxmail popmail
+  `email mail gail grail gmx html cloud outlooks foxmail postmail homemail dotmail botmail boxmail popmail
   gotmail hotmart hotrail wahoo yoho yodo yazoo yakoo comcasts planet plant prontomail proton liberia libera
   liberi rambles ramble freenets skynets horizon`.split(/\s+/),
 )

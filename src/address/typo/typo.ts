@@ -9,6 +9,8 @@ const MISTAKEN_ENDINGS: Record<string, readonly string[]> = {
 }
 /** Names that have no other ending, so that any other is a mistake. */
 const COM_ALONE = new Set(['gmail', 'googlemail'])
+/** Names that nobody else has, so that behind a misspelling of one any unknown ending is a mistake. */
+const UNMISTAKABLE = new Set([...COM_ALONE, 'hotmail', 'protonmail'])
 
 /** The great provider one slip beside `name`, which is a typo even if somebody registered it; else null. */
 export function listedTypo(name: string): string | null {
@@ -23,9 +25,24 @@ export function listedTypo(name: string): string | null {
   return null
 }
 
-/** The famous provider that `name` most resembles, if near enough; not to be trusted where mail is accepted. */
+/** The famous provider that `name` most resembles, if near enough; it may be a name of its own. */
 export function guessedTypo(name: string): string | null {
-  return movedDot(name) ?? trailingLabel(name) ?? runTogether(name) ?? nearest(name)
+  return (
+    movedDot(name) ??
+    trailingLabel(name) ??
+    runTogether(name) ??
+    withoutVowels(name) ??
+    nearest(name)
+  )
+}
+
+/** Whether a domain belongs to one of the large providers, which squatters imitate. */
+export const isLargeProvider = (domain: string): boolean => {
+  const { first, ending } = split(domain)
+  return FAMILIES.some(
+    ({ name, ending: usual, endings }) =>
+      name === first && (usual === ending || endings.includes(ending)),
+  )
 }
 
 const split = (name: string) => {
@@ -113,6 +130,20 @@ function runTogether(name: string): string | null {
   return other.some(great => slips(rest, great, SLIP) <= SLIP) ? domainOf(family) : null
 }
 
+/** A shorter rest may be any name: `gml`. */
+const CONSONANTS_MIN = 4
+const withoutLaterVowels = (name: string) => name.charAt(0) + name.slice(1).replace(/[aeiou]/g, '')
+
+/** `icld.com`, `otlk.com`: a large provider without the vowels after the first letter. */
+function withoutVowels(name: string): string | null {
+  const { first, ending } = split(name)
+  if (first.length < CONSONANTS_MIN || isRealNeighbour(first)) return null
+  const family = FAMILIES.find(
+    great => great.ending === ending && withoutLaterVowels(great.name) === first,
+  )
+  return family === undefined ? null : domainOf(family)
+}
+
 /** Below this a name says so little that a letter lost and another wrong make another name: `gaol` is not `gmail`. */
 const SHORT_NAME_LENGTH = 5
 
@@ -132,11 +163,16 @@ function nearest(name: string): string | null {
   return best === null ? null : differs(name, best)
 }
 
-/** A lost first letter is dear already, so it may be the one that is missing. */
+/**
+ * A lost first letter is dear already, so it may be the one that is missing. One letter lost and
+ * the others in another order is still the same name: `yhao` is `yahoo`.
+ */
 function isCutShort(first: string, name: string): boolean {
   if (first.charAt(0) !== name.charAt(0)) return false
-  return first.length < name.length - (name.length <= SHORT_NAME_LENGTH ? 0 : 1)
+  const lost = name.length - first.length
+  if (lost === 1 && [...first].every(letter => name.includes(letter))) return false
+  return lost > (name.length <= SHORT_NAME_LENGTH ? 0 : 1)
 }
 
 const strayEnding = (famous: Famous, byName: number) =>
-  COM_ALONE.has(famous.name) && byName <= SLIP ? famous.ending : null
+  UNMISTAKABLE.has(famous.name) && byName <= SLIP ? famous.ending : null

@@ -18,6 +18,7 @@ export type Inquiry = Question & {
   readonly text: string
   readonly traits: Traits
   readonly suggestion: string | null
+  readonly typo: Evidence['typo']
   readonly operator: Operator
   /** Null: the route was known before. */
   readonly dnsMs: number | null
@@ -57,13 +58,14 @@ export async function prepare(
   }
   const route = await routeOf(world, address, options.signal)
   const dnsMs = Math.round(world.clock.ticks() - begunAt)
-  const known = { address, traits, route, suggestion: suggest(address, route) }
+  const known = { address, traits, route, ...suggest(address, route) }
   const facts = { ...known, timings: { dnsMs, connectMs: null } }
   const operator = hasHost(route) ? operators.of(firstHost(route)) : null
   options.telling?.routed(address.domain, route, operator)
   if (!hasHost(route) || operator === null) return decided(world, text, begunAt, facts)
   const disposableHost = isDisposableHost(reader, address, route)
-  const settled = traits.disposable || traits.spamTrap || disposableHost
+  const settled =
+    traits.disposable || traits.spamTrap || disposableHost || isTrap(known.typo, operator)
   if (settled || !options.checkSmtp) {
     const skipped: Skipped | null = settled ? null : 'unwanted'
     return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
@@ -90,13 +92,15 @@ export function resumeInquiry(
   const settled = traits.blocked || traits.disposable || traits.spamTrap
   if (settled || isDisposableHost(reader, address, route)) return null
   const operator = operators.of(firstHost(route))
+  const meant = suggest(address, route)
+  if (isTrap(meant.typo, operator)) return null
   return {
     text,
     address,
     traits,
     route,
     operator,
-    suggestion: suggest(address, route),
+    ...meant,
     catchAll: catchAllBeforehand(operators, operator, traits),
     dnsMs: null,
     begunAt: world.clock.ticks(),
@@ -123,13 +127,23 @@ async function routeOf(
   return findRoute(world.resolver, domain.ascii, signal)
 }
 
-/** A guess is dropped when the domain has a mail server, for then it is most likely meant as it stands. */
-function suggest(address: Address, route: Route): string | null {
-  const suggestion = suggestDomain(address.domain)
-  if (suggestion === null) return null
-  const guessHolds = route.kind !== 'mx' && route.kind !== 'unknown'
-  return suggestion.sure || guessHolds ? `${address.local}@${suggestion.domain}` : null
+/**
+ * A guess is dropped when the domain has a mail server, for then it is most likely meant as it
+ * stands, unless a large provider was meant.
+ */
+function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 'typo'> {
+  const meant = suggestDomain(address.domain)
+  const isRefuted = route.kind === 'mx' && !meant?.large
+  if (meant === null || (!meant.sure && (isRefuted || route.kind === 'unknown'))) {
+    return { suggestion: null, typo: null }
+  }
+  const suggestion = `${address.local}@${meant.domain}`
+  if (!meant.large) return { suggestion, typo: null }
+  return { suggestion, typo: meant.sure || route.kind !== 'mx' ? 'certain' : 'likely' }
 }
+
+/** Squatters give their mail to such operators. No mailbox is there to ask about. */
+const isTrap = (typo: Evidence['typo'], { truth }: Operator) => typo !== null && truth === 'parked'
 
 /**
  * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
@@ -140,7 +154,7 @@ function catchAllBeforehand(
   { name, truth }: Operator,
   { free }: Traits,
 ): boolean | null {
-  if (truth === 'accepts-all') return true
+  if (truth === 'accepts-all' || truth === 'parked') return true
   return truth === 'tells' && free && operators.isKnown(name) ? false : null
 }
 

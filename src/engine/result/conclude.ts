@@ -53,9 +53,10 @@ export function resultOfNoTime(clock: Clock, text: string, begunAt: number): Res
   return resultOf(clock, text, begunAt, evidenceOf({ address: readable(text), answer }))
 }
 
-function knownBefore({ address, traits, suggestion, route, operator, dnsMs }: Inquiry): Evidence {
+function knownBefore(inquiry: Inquiry): Evidence {
+  const { address, traits, suggestion, typo, route, operator, dnsMs } = inquiry
   const timings = { dnsMs, connectMs: null }
-  return evidenceOf({ address, traits, suggestion, route, operator, timings })
+  return evidenceOf({ address, traits, suggestion, typo, route, operator, timings })
 }
 
 const factsOf = ({ answer, catchAll, egress, host, ip, tls }: Remembered['probed']) => ({

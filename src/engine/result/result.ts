@@ -8,6 +8,7 @@ export function evidenceOf(facts: Partial<Evidence> & Pick<Evidence, 'address'>)
   return {
     traits: null,
     suggestion: null,
+    typo: null,
     disposableHost: false,
     route: null,
     operator: null,

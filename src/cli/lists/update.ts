@@ -1,0 +1,116 @@
+import { type OwnList, TAKES } from '../../address/own/entry.ts'
+import { ENTRIES_MAX } from '../../address/own/list-file.ts'
+import { EvError } from '../../base/error.ts'
+import type { Config } from '../../config/settings.ts'
+import { addressJudge } from '../../smtp/public-address.ts'
+import { wireResolver } from '../../wire.ts'
+import type { CliContext } from '../context.ts'
+import { readConfig } from '../settings/settings.ts'
+import { counted } from '../text/counted.ts'
+import { readSource, type SourceEntries } from './source.ts'
+import { readWritten, writeList } from './written-list.ts'
+
+export type UpdateFlags = {
+  readonly dryRun?: boolean
+  readonly json?: boolean
+  readonly [setting: string]: unknown
+}
+
+/** The lists by the names that the command takes, each with its setting. */
+const LISTS = {
+  disposable: { list: 'disposable', setting: 'disposableFile' },
+  allow: { list: 'allow', setting: 'allowFile' },
+  blocked: { list: 'blocked', setting: 'blockedFile' },
+  'spam-trap': { list: 'spamTrap', setting: 'spamTrapFile' },
+  role: { list: 'role', setting: 'roleFile' },
+} as const satisfies Record<string, { list: OwnList; setting: keyof Config }>
+
+export type ListChoice = keyof typeof LISTS
+
+/** `ev lists update`: gives the code to exit with. */
+export async function updateCommand(
+  context: CliContext,
+  choice: ListChoice,
+  sources: readonly string[],
+  flags: UpdateFlags,
+): Promise<number> {
+  const config = readConfig(context, flags)
+  const { list, setting } = LISTS[choice]
+  const file = config[setting]
+  if (file === null) {
+    const sentence = `Name the file to write with --${choice}-file, or in the config file.`
+    throw new EvError('usage', sentence)
+  }
+  // Refuse a file of the user's own before fetching anything.
+  const before = readWritten(list, file)
+  const read = await readAll(context, config, list, sources)
+  const keys = new Set(read.flatMap(({ keys }) => [...keys]))
+  if (keys.size > ENTRIES_MAX) {
+    const sentence = `The sources have ${keys.size} entries together; a list takes up to ${ENTRIES_MAX}.`
+    throw new EvError('bad_input', sentence)
+  }
+  if (flags.dryRun !== true) {
+    writeList(file, [...keys].toSorted(), read, new Date(context.clock.now()))
+  }
+  const report = {
+    ...{ list: choice, file, written: flags.dryRun !== true, entries: keys.size },
+    added: [...keys].filter(key => !before.has(key)).length,
+    removed: [...before].filter(key => !keys.has(key)).length,
+    sources: read.map(({ source, keys, bad, firstBad }) => ({
+      ...{ source, entries: keys.size, left_out: bad, first_left_out: firstBad },
+    })),
+  }
+  context.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report))
+  return 0
+}
+
+async function readAll(
+  context: CliContext,
+  config: Config,
+  list: OwnList,
+  sources: readonly string[],
+): Promise<SourceEntries[]> {
+  const { clock } = context
+  const { resolver, close } = wireResolver(config, context.doors?.resolver, clock)
+  try {
+    const deps = { clock, resolver, mayDial: addressJudge(config.allowRanges) }
+    const read: SourceEntries[] = []
+    // In sequence: each source may take 32 MB of memory.
+    for (const source of sources) read.push(await readSource(context, list, source, deps))
+    return read
+  } catch (cause) {
+    if (!(cause instanceof EvError)) throw cause
+    const hints = [
+      cause.code === 'bad_input' ? ` A line takes ${TAKES[list]}.` : '',
+      /not public/.test(cause.message) ? ' If you trust it, allow it with --allow-ranges.' : '',
+    ]
+    const sentence = `${cause.message}${hints.join('')} Nothing was changed.`
+    throw new EvError(cause.code, sentence, { cause })
+  } finally {
+    close()
+  }
+}
+
+type Report = {
+  readonly file: string
+  readonly written: boolean
+  readonly entries: number
+  readonly added: number
+  readonly removed: number
+  readonly sources: readonly {
+    readonly source: string
+    readonly entries: number
+    readonly left_out: number
+    readonly first_left_out: string | null
+  }[]
+}
+
+function textOf({ file, written, entries, added, removed, sources }: Report): string {
+  const lines = sources.map(({ source, entries, left_out, first_left_out }) => {
+    const first = first_left_out === null ? '' : `; left out ${left_out}, first ${first_left_out}`
+    return `${source}: ${counted(entries, 'entry')}${first}\n`
+  })
+  const verb = written ? 'has' : 'would have'
+  const change = `${added} added, ${removed} removed`
+  return `${lines.join('')}${file} ${verb} ${counted(entries, 'entry')}: ${change}.\n`
+}

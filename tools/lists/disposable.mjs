@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import freeDomains from 'free-email-domains'
+import { REAL_PROVIDERS, RELAYS } from '../../src/address/provider.ts'
+import { FAMILIES } from '../../src/address/typo/famous.ts'
+import { OPERATOR_ROWS } from '../../src/dns/operators.ts'
+import { toDomains, withParents } from './names.mjs'
+import { namedAnywhere, readJson } from './sources.mjs'
+
+export const PROTECTED = new Set([
+  ...readFileSync(join(import.meta.dirname, 'protected.txt'), 'utf8')
+    .split('\n')
+    .filter(line => !line.startsWith('#')),
+  ...OPERATOR_ROWS.flatMap(([, , , suffixes]) => suffixes.split(' ')),
+  ...FAMILIES.flatMap(({ name, ending, endings }) =>
+    [ending, ...endings].map(each => `${name}.${each}`),
+  ),
+])
+
+/** These lists hold disposable domains too, so they only weigh against a single source. */
+const PROVIDERS = new Set(toDomains([...readJson('email-providers', 'all.json'), ...freeDomains]))
+
+/** Names that only a service for throw-away mail gives itself. */
+const SAYS_SO =
+  /te?mp-?e?-?mail|mail-?te?mp|te?mp-?inbox|minutes?-?e?-?mail|trash-?e?-?mail|throw-?away|disposable|burner-?e?-?mail|fake-?e?-?mail|yopp?-?mail|guerr?illa-?mail|mailinator|wegwerf|jetable|temporar/
+
+/**
+ * Decides by vote which domains are disposable.
+ * - A domain of `community` or `harvest` is: somebody has seen the service.
+ * - Else it needs a source that did not copy it: `mailchecker`; `burner` with both states of the
+ *   aggregate; what both states of the aggregate have and no older list; or what the archive's
+ *   successor has and nobody else. Two are needed where a list of providers names the domain.
+ * - Any source will do for a name that says what it is.
+ * - Providers and relays that src/address/provider.ts names never are. What PROTECTED holds is
+ *   only where `community` or `harvest` names it.
+ */
+export function electDisposable(sources) {
+  const { community, harvest, mailchecker, burner, archive, aggregate, aggregateLater } = sources
+  const isSeen = name => community.has(name) || harvest.has(name)
+  const countWitnesses = name => {
+    const isAggregated = aggregate.has(name) && aggregateLater.has(name)
+    const isNew = isAggregated && !burner.has(name) && !archive.has(name)
+    const isAdded = archive.has(name) && !aggregate.has(name) && !aggregateLater.has(name)
+    const found = [mailchecker.has(name), burner.has(name) && isAggregated, isNew, isAdded]
+    return found.filter(Boolean).length
+  }
+  const isElected = name => {
+    if (isSeen(name)) return true
+    if (PROVIDERS.has(name)) return countWitnesses(name) > 1
+    return countWitnesses(name) > 0 || SAYS_SO.test(name)
+  }
+  const isProtected = name =>
+    withParents(name).some(
+      part =>
+        REAL_PROVIDERS.has(part) || RELAYS.has(part) || (PROTECTED.has(part) && !isSeen(name)),
+    )
+  const elected = new Set(
+    [...namedAnywhere(sources)].filter(name => isElected(name) && !isProtected(name)),
+  )
+  // A listed domain holds all below it.
+  return [...elected].filter(
+    name =>
+      !withParents(name)
+        .slice(1)
+        .some(part => elected.has(part)),
+  )
+}
