@@ -6,6 +6,7 @@ import {
   CODES_ABOUT_MAILBOX,
   CODES_ABOUT_US,
 } from './meaning/code-meanings.ts'
+import { WORDS_ABOUT_DOMAIN } from './meaning/domain-phrases.ts'
 import { FOREIGN_PHRASES } from './meaning/foreign-phrases.ts'
 import { WORDS_ABOUT_MAILBOX } from './meaning/mailbox-phrases.ts'
 import { FAINT_WORDS, type Meaning, type Phrase, WORDS_ABOUT_US } from './meaning/phrases.ts'
@@ -97,6 +98,7 @@ export const PHRASES: readonly Phrase[] = [
   ...PROVIDER_PHRASES,
   ...WORDS_ABOUT_US,
   ...FOREIGN_PHRASES,
+  ...WORDS_ABOUT_DOMAIN,
   ...WORDS_ABOUT_MAILBOX,
   ...CODES_ABOUT_US,
   ...FAINT_WORDS,
