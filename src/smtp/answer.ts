@@ -107,7 +107,7 @@ export const PHRASES: readonly Phrase[] = [
 ]
 
 /**
- * Has V8 compile the patterns, which takes 30 ms once per process and would otherwise delay the first
+ * Has V8 compile the patterns, which takes 40 ms once per process and would otherwise delay the first
  * two verdicts: to bytecode at the first use, to machine code at the second. Call it while something
  * else is waited for.
  */
@@ -123,7 +123,7 @@ const SAMPLE: Reply = { code: 550, enhanced: '5.1.1', text: 'no such user here' 
 /** The row that decides what a refusal means; null for a code that refuses nothing (1xx, 2xx, 3xx) or is none (6xx). */
 export function phraseFor(stage: Stage, reply: Reply, text = plainText(reply)): Phrase | null {
   if (reply.code < 400 || reply.code > 599) return null
-  // Servers say the same words to everybody, and there are some 300 rows.
+  // Servers say the same words to everybody, and there are some 360 rows.
   const key = `${stage} ${reply.code} ${enhancedOf(reply)} ${text}`
   const known = JUDGED.get(key)
   if (known !== undefined) return known.phrase
@@ -155,7 +155,7 @@ type Chunk = { readonly any: RegExp | null; readonly phrases: readonly Phrase[] 
 
 let cut: readonly Chunk[] | undefined
 
-/** Hardly any of some 300 patterns matches a text: asked sixteen at once, they say so in a quarter of the time. */
+/** Hardly any of some 360 patterns matches a text: asked sixteen at once, they say so in a quarter of the time. */
 function chunks(): readonly Chunk[] {
   cut ??= runs(PHRASES).map(phrases => ({ any: anyOf(phrases), phrases }))
   return cut

@@ -1,8 +1,8 @@
 import { oneOf, type Phrase, re, words } from './phrases.ts'
 
-/** The domain of the recipient. A domain of the sender is named before, by the words about us. */
+/** A domain that is not the sender's. The rules about us run first and match "sender domain". */
 const DOMAIN = `(?<!(?:from|originating|sending|sender|your|helo|client|top level|of the) )(?:domain|host)(?: ?name)?`
-/** What names the domain: the address asked for is a gap by now, another name is still there. */
+/** An optional domain name after the noun. `plainText` removes that of the recipient. */
 const NAME = '(?: [("<]{0,2}(?:(?:[a-z0-9-]{1,63}\\.){1,6}[a-z]{2,24})?[)"> ]{0,3})?'
 const IS = `${NAME}:? ?(?:is |was |has been |has )?`
 const MISSING = oneOf(
@@ -49,7 +49,7 @@ export const WORDS_ABOUT_DOMAIN: readonly Phrase[] = [
     /(?:do|does) ?n[o']t (?:handle|host|serve) (?:(?:e-?)?mail for|(?:for )?(?:that|this|the)\b)/,
     /(?:we are|i am|this is|server is) not (?:the |an? )?(?:mail )?(?:exchanger|server|host) for|(?:for|to) this domain is (?:not|refused)/,
     /(?:do|does) ?n[o']t accept (?:any )?(?:(?:e-?)?mail|messages) (?:for|to) (?!this address|that address|<>)/,
-    /not point to us|is not a customer|no route (?:found )?to (?:the )?(?:recipient|domain)|specified domain is not/,
+    /not point to us|is not a customer|unknown destination|wrong (?:mail )?(?:server|host|mx) for|not one of our domains|domain [^;]{0,20}not (?:belong|in (?:our|my) list)|no route (?:found )?to (?:the )?(?:recipient|domain)|specified domain is not/,
     /can(?:'t|not) find a valid mx for rcpt|(?<!your )mx records? points? to (?:local|non-?exist)|nonexistent ?domain/,
     re`(?<!(?:your|sender) )\bdomain${NAME} (?:could not|cannot) be found`,
     /\bno-domain\b|\bdomain is (?:not |un)reachable|unrout(?:e)?able (?:mail )?domain/,

@@ -84,7 +84,7 @@ export const FOREIGN_PHRASES: readonly Phrase[] = [
   ),
   german(
     'rejected/disabled',
-    /(?:postfach|konto|mailbox|empfanger)[^;]{0,30}(?:deaktiviert|gesperrt|stillgelegt|geloscht)/,
+    /(?:postfach|konto|account|benutzer|mailbox|empfanger)[^;]{0,30}(?:deaktiviert|gesperrt|stillgelegt|geloscht)/,
   ),
   german('deferred/busy', /spater (?:erneut|noch|wieder)|vorubergehend/),
 

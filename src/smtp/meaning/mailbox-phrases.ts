@@ -1,6 +1,6 @@
 import { oneOf, type Phrase, re, words } from './phrases.ts'
 
-/** Not the address of a host. */
+/** The address of a mailbox, not of a host. */
 const ADDRESS = String.raw`(?<!(?:ip|client|source|remote|network|host) )address(?! literal| family|:? \[?\d{1,3}\.\d)`
 const MAILBOX = `(?:user(?:name|id)?(?! agent)|recipient|mail ?box|mail ?drop|${ADDRESS}|alias|account|addressee|rcpt)(?:es|s)?(?! header)`
 /** Only such words may stand between "invalid" and "address": an invalid *client* address is ours. */
@@ -11,7 +11,7 @@ const ADVERB = '(?:currently |temporar(?:il)?y |permanently |administratively )?
 const IS = "(?: ?[('[]{0,2}<>[)'\\]]{0,2})?\"?:? (?:is |are |was |has been |have been |been )?"
 const NOT = String.raw`(?:\bnot|n't)`
 
-/** What is said of a mailbox that does not exist, after "is" and after "is not". */
+/** Predicates of a mailbox that does not exist: after "is", and after "is not". */
 const MISSING = oneOf(
   'un(?:known|available|avaiable|deliverable|recogni[sz]ed|registered)',
   'invalid',
@@ -40,7 +40,7 @@ const PRESENT = oneOf(
   'deliverable',
   'ok\\b',
 )
-/** The same before the noun. */
+/** Adjectives of a mailbox that does not exist. */
 const NO_SUCH = oneOf(
   'unknown',
   'no such',
@@ -55,6 +55,7 @@ const NO_SUCH = oneOf(
   'unavailable',
   'false',
 )
+/** Predicates of a mailbox that was closed. */
 const CLOSED = oneOf(
   'disabled(?! from| for send)',
   'deactivated',
@@ -80,7 +81,7 @@ export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
     /(?:exceed|reach)[^;]{0,30}\b(?:storage|quota|disk space)\b/,
     /(?:mail ?box|in-?box|mail ?folder|account|recipient|user|maildir|storage)(?: <>| (?:for|of) [^ ;]{1,64})? (?:is )?(?:too |almost )?full/,
     /full (?:mail ?box|in-?box)|mail ?box (?:size |storage )?(?:limit|quota|exceed|has (?:reached|exceeded)|exceeds)/,
-    /(?:mail ?box|account|user|storage)[^;]{0,20} (?:is )?(?:at|over|above|beyond|reached|exceeds?) (?:its |the |their )?(?:size |storage )?limit/,
+    /(?:mail ?box|account|user|storage)[^;]{0,30} (?:is |has )?(?:at|over|above|beyond|reached|exceed(?:s|ed)?) (?:its |the |their )?(?:size |storage )?limit/,
     /storage (?:limit|quota|space)? ?(?:is |was |has been )?(?:reached|exceeded|exhausted|full)|account storage limit|exceeded storage|exhausted (?:the )?(?:allowed )?storage/,
     /insufficient (?:mail ?box|user) (?:storage|space)|out of (?:storage|(?:disk )?space)|space (?:has been used up|has run out|not enough)|too many messages on the server/,
     /(?:not|n't) (?:have )?(?:enough|sufficient) (?:mail ?box )?(?:storage|space|room|disk)|dis[kc] ?(?:space )?quota/,
@@ -122,7 +123,7 @@ export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
     /(?<!\b(?:domain|host|list|server|you|origin|send|lookup|dns|url|header|attachment|file)[^;]{0,60})(?:does|do|dos|did) ?n[o']t? exist/,
     /(?<=(?:user|mail ?box|recipient|account|address|email|person|<>)"?) (?:is )?(?:not?|n't) (?:longer )?exists?\b|don't exists? (?:that|this)/,
     /no (?:mail ?box|account|user|recipient|valid recipients?|such address)(?: <>)?(?: here| by| with| found| named| matching| available|[:.,]|$)/,
-    /no such here|^<>:? (?:is |was )?(?:not (?:found|known|valid)|unknown|invalid|illegal)|no (?:one|person) (?:here|at|with)|there is no (?:such |one|user|account|mail ?box|recipient|person)/,
+    /no such here|^<>:? (?:is |was )?(?:not (?:found|known|valid)|unknown|invalid|illegal)|no (?:one|person) (?:here|at|with|by)|there is no (?:such |one|user|account|mail ?box|recipient|person)/,
     /no (?:mail ?box|account|record|match|entry) (?:\w{1,12} )?(?:for|of|by) (?:that |this |the |such |a )?(?:user|name|recipient|address|mail ?box|<>)|no mail ?box available/,
     /(?:do|does) ?n[o']t have an? (?:[a-z.]{1,30} )?(?:account|mail ?box|user)/,
     re`${NOT} an? (?:valid|known|recogni[sz]ed|local|registered|active|existing) ${SORT}${MAILBOX}|${NOT} an? member of (?:this |the )?domain`,

@@ -97,7 +97,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
     /mail exchanger or ip|sender domain|badmailfrom|sender verif|verify (?:the )?(?:sender|mail ?from)/,
   ),
   {
-    // The recipient's own domain is taken out of the text, so the name that is left is ours.
+    // `plainText` removes the recipient's domain. A domain that remains is the sender's.
     pattern:
       /(?:^|[.;:] )(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,24}:? (?:domain )?(?:does not exist|not found|unknown)/,
     enhanced: /^(?:5\.0\.0|5\.1\.[078]|5\.7\.\d{1,3})?$/,

@@ -58,7 +58,7 @@ const symantec = of('symantec', 'Symantec.cloud SMTP errors')
 /** What one provider's own words mean, where the words at large would mislead. */
 export const PROVIDER_PHRASES: readonly Phrase[] = [
   google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not? exist/),
-  // With 5.7.10 too: the session went wrong around STARTTLS, which does not say that TLS is wanted.
+  // With 5.7.10 these words report an error in the sequence of commands. They do not demand TLS.
   google('silent/garbage', /smtp protocol violation/, { stage: 'rcpt' }),
   google(
     'rejected/disabled',
@@ -153,7 +153,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   symantec('rejected/not-hosted', /use me [^;]{0,40}as a relay/),
   symantec('refused-us/policy', /connection rejected by policy/),
 
-  comcast('refused-us/blocklist', /\bbl0000\d\d\b/),
+  comcast('refused-us/blocklist', /\b(?:bl|es)0000\d\d\b/),
   comcast('deferred/rate', /\brl0000\d\d\b/),
   comcast('rejected/full', /extended quota violation/),
   comcast('rejected/no-mailbox', /not our customer|recipient mailbox unallocated/),
@@ -225,7 +225,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   netease('rejected/full', /quota exceed the hard limit/),
   hanmail('rejected/disabled', /\bract\b/),
   docomo('deferred/too-many', /too many recipients specified/),
-  // At RCPT no data was sent: the mailbox is full.
+  // No data is sent before RCPT, so this is the quota of the mailbox.
   docomo('rejected/full', /too much mail data/, { code: /^552$/, stage: 'rcpt' }),
   zoho('refused-us/policy', /rejected by destination domain/),
   domino('rejected/not-hosted', /^relay rejected for policy/),
@@ -236,7 +236,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   exim('refused-us/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
-  // Exim names the sender in this line, and only the sender; a cached failure alone is the recipient's.
+  // Exim writes this line for the sender only. A cached callout failure alone is the recipient's.
   exim(
     'refused-us/sender',
     /(?<!(?:recipient|address|mailbox|user) )verification failed for <>|callback setup failed|postmaster verification failed/,
