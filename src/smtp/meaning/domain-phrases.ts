@@ -1,10 +1,10 @@
 import { oneOf, type Phrase, re, words } from './phrases.ts'
 
 /** A domain that is not the sender's. The rules about us run first and match "sender domain". */
-const DOMAIN = `(?<!(?:from|originating|sending|sender|your|helo|client|top level|of the) )(?:domain|host)(?: ?name)?`
+const DOMAIN = `(?<!(?:from|originating|sending|your|helo|client|level|of the) )domain(?: ?name)?`
 /** An optional domain name after the noun. `plainText` removes that of the recipient. */
-const NAME = '(?: [("<]{0,2}(?:(?:[a-z0-9-]{1,63}\\.){1,6}[a-z]{2,24})?[)"> ]{0,3})?'
-const IS = `${NAME}:? ?(?:is |was |has been |has )?`
+const NAME = '(?: [("<]{0,2}(?:[a-z0-9-]{1,63}\\.[a-z0-9.-]{2,190})?[)"> ]{0,3})?'
+const IS = '(?: <>)?:? ?(?:is |was |has been |has )?'
 const MISSING = oneOf(
   'un(?:known|recogni[sz]ed|rout)',
   'not (?:found(?!,? (?:in dns|try))|hosted|handled|local|served|configured|known|recogni[sz]ed|registered|valid)',
@@ -42,10 +42,12 @@ export const WORDS_ABOUT_DOMAIN: readonly Phrase[] = [
   ...words(
     'rejected/not-hosted',
     'RFC 5248 (x.1.2), sisimai: HostUnknown, KumoMTA and PowerMTA: BadDomain',
-    re`${DOMAIN}${IS}(?:${MISSING}|(?:been )?${CLOSED})`,
+    re`${DOMAIN}${NAME}${IS}(?:${MISSING}|(?:been )?${CLOSED})`,
+    // Without a name: the host that remains in the text is not that of the recipient.
+    re`(?<!relay )\bhost${IS}${MISSING}`,
     /(?:remote|recipient(?:'s)?|destination|rcpt) (?:domain|host)(?: name)? (?:is |was )?(?:not found|invalid|bad|unknown|must exist)/,
     /(?:unknown|no such|no valid|non-?existent|unrout(?:e)?able) (?:recipient |destination |mail )?domain|(?:invalid|bad) (?:recipient|destination) (?:domain|host|system)/,
-    re`${DOMAIN} (?:[^ ;]{1,80} )?does ?n[o']t exist|find the recipient domain|${NOT} an? (?:local|hosted) domain`,
+    re`(?:${DOMAIN}${NAME}|(?<!relay )\bhost) does ?n[o']t exist|find the recipient domain|${NOT} an? (?:local|hosted) domain`,
     /(?:do|does) ?n[o']t (?:handle|host|serve) (?:(?:e-?)?mail for|(?:for )?(?:that|this|the)\b)/,
     /(?:we are|i am|this is|server is) not (?:the |an? )?(?:mail )?(?:exchanger|server|host) for|(?:for|to) this domain is (?:not|refused)/,
     /(?:do|does) ?n[o']t accept (?:any )?(?:(?:e-?)?mail|messages) (?:for|to) (?!this address|that address|<>)/,

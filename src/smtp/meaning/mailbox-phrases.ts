@@ -8,7 +8,7 @@ const SORT =
   '(?:(?:local|virtual|e-?mail|mail|destination|recipient|rcpt|target|smtp|user|account) )?'
 const ADVERB = '(?:currently |temporar(?:il)?y |permanently |administratively )?'
 /** What is between a noun and its verb: "is", or the address before it. */
-const IS = "(?: ?[('[]{0,2}<>[)'\\]]{0,2})?\"?:? (?:is |are |was |has been |have been |been )?"
+const IS = "(?: ?[('[]{0,2}<>[)'\\]]{0,2})?\"?:? (?:is |are |was |has |has been |have been |been )?"
 const NOT = String.raw`(?:\bnot|n't)`
 
 /** Predicates of a mailbox that does not exist: after "is", and after "is not". */
@@ -56,10 +56,10 @@ const NO_SUCH = oneOf(
   'false',
 )
 /** Predicates of a mailbox that was closed. */
-const CLOSED = oneOf(
-  'disabled(?! from| for send)',
+const CLOSED = `${oneOf(
+  'disabled',
   'deactivated',
-  'suspended(?! from| for send)',
+  'suspended',
   'inactive',
   'dormant',
   'not (?:been )?(?:an? )?activ',
@@ -67,9 +67,15 @@ const CLOSED = oneOf(
   'discontinued',
   'archived',
   'on hold',
+  'locked',
   'retired',
-  '(?:closed|expired|terminated|cancell?ed|deleted|removed)(?! the| conn| from the (?:queue|message))',
-)
+  'closed',
+  'expired',
+  'terminated',
+  'cancell?ed',
+  'deleted',
+  'removed',
+)}(?! (?:from|for send|the |conn))`
 
 /** Words about the mailbox. */
 export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
@@ -98,8 +104,9 @@ export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
     'rejected/disabled',
     'RFC 5248 (x.2.1), sisimai: Suspend',
     re`${MAILBOX}${IS}${ADVERB}${CLOSED}`,
-    /(?<!(?:sender|message|sending|your) )\b(?:disabled|suspended|inactive|expired|closed|deactivated|deleted|archived) (?:recipient|mail ?box|user|account|e-?mail (?:address|account))/,
-    /closed (?:his|her|their|the|this) (?:account|mail ?box)|is deactivated|user or domain is disabled|^<>:? (?:is |has been |was )?(?:now )?(?:disabled|suspended|inactive)|(?:user|account) status (?:is )?(?:locked|inactive|disabled)/,
+    re`(?<!(?:sender|message|sending|your) )\b(?:disabled|suspended|inactive|expired|closed|deactivated|deleted|archived) (?:e-?mail )?${MAILBOX}`,
+    re`^<>:? (?:is |has been |was |has )?(?:now )?${CLOSED}`,
+    /closed (?:his|her|their|the|this) (?:account|mail ?box)|is deactivated|user or domain is disabled|(?:user|account) status (?:is )?(?:locked|inactive|disabled)/,
     /(?:mail|message) receiving (?:is |has been )?disabled|(?:cannot|can't|unable to|not allowed to) receive (?:any )?(?:e?-?mail|messages)(?! from)/,
     /(?<!(?:conn|session|channel|idle)[^;]{0,40})due to (?:extended |prolonged )?inactivity|rejected: (?:temporarily )?inactive|(?:recipient|user|subscriber) suspend(?:ed)? the service/,
   ),
@@ -116,6 +123,7 @@ export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
     re`${NO_SUCH}(?: or (?:illegal|disabled|invalid|unknown|inactive))? ${SORT}${MAILBOX}`,
     re`(?:unknown|no such) ${SORT}(?:person|login|customer|member|subscriber|id\b|one|e-?mail)`,
     /(?:unknown|no such|invalid|illegal|bad) (?:local[ -]?)?part\b|mail ?box name (?:is )?(?:not allowed|invalid)/,
+    re`^<>:? (?:is |was )?(?:${MISSING}|illegal|not ${PRESENT})`,
     re`${MAILBOX}${IS}(?:(?:currently )?${MISSING}|not ${PRESENT})`,
     /(?:user|mail ?box|recipient|account|address) [^ ;]{1,64} (?:is )?(?:not (?:found|known|valid|here|listed)|unknown)/,
     re`${MAILBOX}[^;]{0,40} (?:(?:has|is|was|could) ?n[o']?t (?:been |be )?found|(?:can|could) ?n[o']t be (?:verified|delivered))`,
@@ -123,14 +131,14 @@ export const WORDS_ABOUT_MAILBOX: readonly Phrase[] = [
     /(?<!\b(?:domain|host|list|server|you|origin|send|lookup|dns|url|header|attachment|file)[^;]{0,60})(?:does|do|dos|did) ?n[o']t? exist/,
     /(?<=(?:user|mail ?box|recipient|account|address|email|person|<>)"?) (?:is )?(?:not?|n't) (?:longer )?exists?\b|don't exists? (?:that|this)/,
     /no (?:mail ?box|account|user|recipient|valid recipients?|such address)(?: <>)?(?: here| by| with| found| named| matching| available|[:.,]|$)/,
-    /no such here|^<>:? (?:is |was )?(?:not (?:found|known|valid)|unknown|invalid|illegal)|no (?:one|person) (?:here|at|with|by)|there is no (?:such |one|user|account|mail ?box|recipient|person)/,
+    /no such here|no (?:one|person) (?:here|at|with|by)|there is no (?:such |one|user|account|mail ?box|recipient|person)/,
     /no (?:mail ?box|account|record|match|entry) (?:\w{1,12} )?(?:for|of|by) (?:that |this |the |such |a )?(?:user|name|recipient|address|mail ?box|<>)|no mail ?box available/,
     /(?:do|does) ?n[o']t have an? (?:[a-z.]{1,30} )?(?:account|mail ?box|user)/,
     re`${NOT} an? (?:valid|known|recogni[sz]ed|local|registered|active|existing) ${SORT}${MAILBOX}|${NOT} an? member of (?:this |the )?domain`,
     /not (?:our|an?) (?:customer|user|subscriber|e-?mail address)|not (?:an? )?(?:user|customer) (?:of|on|at)|not e-?mail address/,
     /not (?:present |listed |found )?in (?:the |our |my |this )?(?:public )?(?:recip|direct|user|domino|name (?:and|&|dir)|address (?:book|list|dir)|ldap|system)/,
     re`(?:unable to|can ?no?'?t|could ?n[o']t|failed to) (?:find|locate|look ?up) (?:the |this |that |a |alias )?${MAILBOX}`,
-    /(?<!\b(?:host|hostname|domain|server|dns|record|ip|client|mx|file|page|url)\b[^;]{0,60})could ?n[o']t be (?:found|located)/,
+    /(?<!\b(?:host|hostname|domain|server|dns|record|ip|client|mx|file|page|url)\b[^;]{0,60})(?:could|can) ?n[o']t be (?:found|located)/,
     /address lookup (?:in [^;]{1,30} )?failed(?!,)|no forwarding (?:address|info)/,
     /badrcptto|badrecipientto|validrcptto|bad destination (?:mail ?box|e-?mail)|destination address(?:es)? (?:was|were|is|are)? ?unknown/,
     /(?:has )?left the (?:company|organi[sz]ation|firm)|missing home dir|user path no/,

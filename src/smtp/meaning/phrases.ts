@@ -38,9 +38,14 @@ export const re = (text: TemplateStringsArray, ...parts: string[]) =>
 /** An expression for any of these. */
 export const oneOf = (...expressions: string[]) => `(?:${expressions.join('|')})`
 
-const SENDER =
-  '(?:(?<![.@-])\\bsender(?! ip|s? list|\\.\\w)|sending (?:account|address|user|domain|mail ?box)|originator|mail[- ]from:?(?= <| addr| dom| id| unknown| invalid)|(?:return|reverse|reply|bounce)[- ](?:path|address)|envelope[- ]from|from address)'
+/** Predicates of a dead mailbox. The rows that use it name another subject: a sender, a host, a message. */
+const FAULT = String.raw`(?:\b(?:no\b|not\b|cannot\b|un(?:known|avail|rout|regist|deliver|reach|recogn|verif)|(?:non-?)?exist|invalid|incorrect|illegal|bad\b|wrong|missing|obsolete|disabled|suspend|inactive|expired|closed|deleted|removed|retired|locked|moved|full\b|over quota|blacklist)|n't\b)`
+const ADJECTIVE_OF_FAULT =
+  '(?:unknown|no such|invalid|bad|illegal|non-?existent|disabled|suspended|inactive|expired|closed|undeliverable|unrout(?:e)?able|unavailable|wrong|unregistered|unrecogni[sz]ed)'
+const SENDER = String.raw`(?:(?<![.@-])\bsender(?! ip|s? list|\.\w)|sending (?:account|address|user|domain|mail ?box)|originat(?:or|ing (?:account|address|user|domain))|origin domain|mail[- ]from:?(?= <| addr| dom| id| unknown| invalid)|(?:return|reverse|reply|bounce)[- ](?:path|address)|envelope[- ]from|from:? (?:header|address)|(?:authenticated|smtp) user|\byour (?:e?mail )?(?:account|domain|address|mail ?box)\b)`
 const OUR_END = String.raw`\b(?:ips?|ip-?address|network|connections?|client|country|region)\b`
+const OUR_HOST = String.raw`(?:(?:client|source|remote|connecting|sending|network) (?:address|host|ip|machine)|sending server|(?<![?&])\bips?\b(?!=)|host ?name\b|\bclient\b|\b(?:helo|ehlo)\b)`
+const OUR_MESSAGE = String.raw`(?:certificate|user agent|\b(?:tls|ssl) version|\bheader|\burl\b|attachment|\bfile\b)`
 /** Words about us come before words about the mailbox: "recipient rejected, your IP is listed" is about us. */
 export const WORDS_ABOUT_US: readonly Phrase[] = [
   ...words(
@@ -56,7 +61,7 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
     'RFC 7208 §8.4, RFC 7489 §10.3',
     /\bspf|\bdkim|\bdmarc|sender policy framework|domain authentication/,
     /spoof|\bforged (?!\[|helo|ehlo)|forgery|(?<!host )impersonat|backscatter|\bbatv\b|fake sender/,
-    /unauthenticated (?:e?mail|message|sender)|not allowed to send (?:any )?(?:e?mail|messages)|not designate/,
+    /unauthenticated (?:e?mail|message|sender)|not allowed to send (?:any )?(?:e?mail|messages)|not designate|permissions? to send as/,
     /(?:sender|message|e?mail) (?:is |was )?(?:unauthenticated|not authenticated)/,
   ),
   ...words(
@@ -89,11 +94,9 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
   ...words(
     'refused-us/sender',
     'RFC 5321 §3.3, Postfix reject_unknown_sender_domain',
-    re`${SENDER}[^;]{0,40}(?:reject|refus|denied|verif|fail)`,
-    re`${SENDER}[^;]{0,40}\b(?:not|no|cannot|unknown)\b`,
-    re`${SENDER}[^;]{0,40}(?:invalid|required|n't |syntax|blacklist|mismatch)`,
+    re`${SENDER}[^;]{0,40}(?:reject|refus|denied|verif|fail|required|syntax|mismatch|${FAULT})`,
     /mail[- ]from[^;]{0,20}(?:mismatch|not owned)|\bfrom: ?(?:addresses|address|domain)|provide a valid from|domain of (?:the |your )?(?:sender|address)/,
-    /(?:invalid|unknown|bad|unverified|unauthori[sz]ed|unrout(?:e)?able|null|empty|denied|banned) (?:envelope )?sender/,
+    re`(?:${ADJECTIVE_OF_FAULT}|unverified|unauthori[sz]ed|null|empty|denied|banned) (?:envelope |mail |smtp |authenticated )?(?:send(?:er\b|ing )|originat|origin d|(?:return|reverse|reply|bounce)[- ]|from:? (?:address|header|domain))`,
     /mail exchanger or ip|sender domain|badmailfrom|sender verif|verify (?:the )?(?:sender|mail ?from)/,
   ),
   {
@@ -172,10 +175,21 @@ export const WORDS_ABOUT_US: readonly Phrase[] = [
     /message (?:was |has been |is )?(?:too (?:large|big|long)|filtered|refused|blocked|size)/,
     /(?:mail|message) (?:header|body)|maximum (?:message )?size|exceeds (?:fixed |maximum )?(?:message )?size/,
   ),
+  ...[re`${OUR_HOST}[^;:]{0,30}${FAULT}`, re`${ADJECTIVE_OF_FAULT} (?:the |your )?${OUR_HOST}`].map(
+    (pattern): Phrase => ({
+      pattern,
+      // RFC 3463 §3.2: x.1.1 to x.1.6 are about the address of the recipient.
+      enhanced: /^(?!5\.1\.[1-6]$)/,
+      meaning: 'refused-us/rdns',
+      provider: 'any',
+      source: 'Postfix: the name and the address of the client',
+    }),
+  ),
   ...words(
-    'refused-us/sender',
-    'Exim, cPanel: the account that sends',
-    /\byour (?:e?mail )?(?:account|domain|address)\b[^;]{0,30}(?:disabled|suspended|not|unknown|invalid|reject)/,
+    'refused-us/policy',
+    'RFC 5248 (x.6, x.7): what is not a mailbox',
+    re`${OUR_MESSAGE}[^;:]{0,20}${FAULT}`,
+    re`${ADJECTIVE_OF_FAULT} ${OUR_MESSAGE}`,
   ),
   ...words(
     'rejected/disabled',

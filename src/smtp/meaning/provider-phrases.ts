@@ -142,6 +142,10 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   mimecast('rejected/not-hosted', /open relay (?:is )?not allowed|account inbounds disabled/, {
     code: /^[45]/,
   }),
+  mimecast(
+    'deferred/busy',
+    /hostname is not authori[sz]ed|incorrect hostname used|account outbounds disabled/,
+  ),
   mimecast('refused-us/blocklist', /host network not allowed|local ct ip reputation/),
   barracuda('refused-us/policy', /one or more recipients ?\([^)]{0,40}:blocked\)/),
   barracuda('refused-us/policy', /policy rejection/, { code: /^450$/ }),
