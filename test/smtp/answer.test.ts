@@ -5,7 +5,9 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../src/base/clock.ts'
 import { classify, PHRASES, phraseFor, type Stage } from '../../src/smtp/answer.ts'
 import { WORDS_ABOUT_US } from '../../src/smtp/meaning/phrases.ts'
 import { reasonText } from '../../src/smtp/reason-text.ts'
+import type { Reply } from '../../src/smtp/reply.ts'
 import { anyCharacter, fc } from '../support/property.ts'
+import { vocabulary } from './vocabulary.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/reply')
 const rows = readdirSync(FIXTURES).flatMap(file =>
@@ -44,7 +46,9 @@ describe('the table of phrases', () => {
   })
 
   test('every row decides at least one reply of the fixtures', () => {
-    const reached = new Set(rows.map(({ stage, reply }) => phraseFor(stage, reply)))
+    const reached = new Set(
+      [...rows, ...vocabulary].map(({ stage, reply }) => phraseFor(stage, reply)),
+    )
     const idle = PHRASES.filter(phrase => !reached.has(phrase))
     expect(
       idle.map(({ meaning, pattern, enhanced, code }) => [meaning, pattern, enhanced, code]),
@@ -74,16 +78,28 @@ describe('the table of phrases', () => {
 
 describe('trouble of ours is never a dead mailbox', () => {
   const ours = new Set(WORDS_ABOUT_US.filter(({ meaning }) => !meaning.startsWith('rejected/')))
-  const aboutUs = rows.filter(({ reply }) => {
+  const isAboutUs = ({ reply }: { readonly reply: Reply }) => {
     const phrase = phraseFor('rcpt', reply)
     return phrase !== null && ours.has(phrase)
-  })
+  }
+  const aboutUs = rows.filter(isAboutUs)
   const stages: Stage[] = ['greeting', 'ehlo', 'starttls', 'mail', 'rset']
 
   test.each(aboutUs)('not even with "user unknown" beside it: $line', ({ reply: given }) => {
     const { code, enhanced, text } = given
     expect(meaning('rcpt', code, `${text}; user unknown`, enhanced)).not.toMatch(/^rejected/)
     expect(meaning('rcpt', code, `User unknown. ${text}`, enhanced)).not.toMatch(/^rejected/)
+  })
+
+  test('nor do the texts of the vocabulary, with "user unknown" beside them', () => {
+    const dead = vocabulary
+      .filter(isAboutUs)
+      .filter(({ reply: { code, enhanced, text } }) =>
+        [`${text}; user unknown`, `User unknown. ${text}`].some(both =>
+          meaning('rcpt', code, both, enhanced).startsWith('rejected'),
+        ),
+      )
+    expect(dead.map(({ reply }) => reply.text)).toEqual([])
   })
 
   // 521 and 556 speak of a host that takes no mail, at any stage (RFC 7504).

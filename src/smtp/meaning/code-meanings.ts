@@ -57,7 +57,8 @@ export const CODES_ABOUT_MAILBOX: readonly Phrase[] = [
   enhanced('rejected/disabled', /^5\.2\.1$/, 'RFC 3463 §3.3'),
   enhanced('rejected/full', /^[45]\.2\.2$/, 'RFC 3463 §3.3'),
   enhanced('rejected/disabled', /^5\.7\.50[45]$/, 'Exchange Online NDR codes'),
-  enhanced('deferred/busy', /^5\.(?:3\.[12]|4\.[1-35-7])$/, 'RFC 3463 §3.4, §3.5'),
+  enhanced('rejected/not-hosted', /^5\.4\.4$/, 'RFC 3463 §3.5: unable to route; Exchange Server'),
+  enhanced('deferred/busy', /^5\.(?:3\.[125]|4\.[0-35-7])$/, 'RFC 3463 §3.4, §3.5'),
 ]
 
 /** A reply whose text is empty, or says no more than the digits do. */

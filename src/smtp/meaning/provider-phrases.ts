@@ -50,11 +50,16 @@ const spectrum = of('charter', 'Spectrum email error codes')
 const att = of('att', 'sisimai: UserUnknown; AT&T postmaster')
 const hanmail = of('daum', 'sisimai: Suspend')
 const docomo = of('docomo', 'sisimai: rhost/nttdocomo')
+const zoho = of('zoho', 'Zoho Mail SMTP errors')
+const domino = of('domino', 'HCL Domino: SMTP inbound relay controls')
+const hmailserver = of('hmailserver', 'hMailServer: SMTP error messages')
 const symantec = of('symantec', 'Symantec.cloud SMTP errors')
 
 /** What one provider's own words mean, where the words at large would mislead. */
 export const PROVIDER_PHRASES: readonly Phrase[] = [
-  google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not exist/),
+  google('rejected/no-mailbox', /p=nosuchuser|account that you tried to reach does not? exist/),
+  // With 5.7.10 these words report an error in the sequence of commands. They do not demand TLS.
+  google('silent/garbage', /smtp protocol violation/, { stage: 'rcpt' }),
   google(
     'rejected/disabled',
     /p=disableduser|account that you tried to reach is (?:disabled|inactive)/,
@@ -101,6 +106,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   microsoft('rejected/full', /quotaexceededexception/),
   microsoft('deferred/busy', /attr34/),
   exchange('deferred/busy', /insufficient system (?:resources|storage)/),
+  exchange('rejected/no-mailbox', /single label domains|reserved by rfc 2606/),
 
   yahoo(
     'rejected/no-mailbox',
@@ -113,7 +119,8 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   yahoo('refused-us/policy', /\[(?:ph|fb)\d\d\]/),
   yahoo('refused-us/blocklist', /\((?:con|rly|rtr|dyn|scon|hvu):[a-z0-9]{1,4}\)|\(dns:nr\)/),
   apple('refused-us/sender', /\[hme1\]/),
-  apple('refused-us/blocklist', /\[(?:cs|hm|ip)\d\d\]|esmtp not accepting connections/),
+  apple('refused-us/policy', /\[(?:cs|hm)\d\d\]/),
+  apple('refused-us/blocklist', /\[ip\d\d\]|esmtp not accepting connections/),
   apple('deferred/rate', /deferred due to excessive volume/),
   proofpoint('rejected/no-mailbox', /marked as '?invalid/),
   proofpoint(
@@ -132,9 +139,13 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
       code: /^[45]/,
     },
   ),
-  mimecast('rejected/not-hosted', /open relay not allowed|account inbounds disabled/, {
+  mimecast('rejected/not-hosted', /open relay (?:is )?not allowed|account inbounds disabled/, {
     code: /^[45]/,
   }),
+  mimecast(
+    'deferred/busy',
+    /hostname is not authori[sz]ed|incorrect hostname used|account outbounds disabled/,
+  ),
   mimecast('refused-us/blocklist', /host network not allowed|local ct ip reputation/),
   barracuda('refused-us/policy', /one or more recipients ?\([^)]{0,40}:blocked\)/),
   barracuda('refused-us/policy', /policy rejection/, { code: /^450$/ }),
@@ -146,7 +157,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   symantec('rejected/not-hosted', /use me [^;]{0,40}as a relay/),
   symantec('refused-us/policy', /connection rejected by policy/),
 
-  comcast('refused-us/blocklist', /\bbl0000\d\d\b/),
+  comcast('refused-us/blocklist', /\b(?:bl|es)0000\d\d\b/),
   comcast('deferred/rate', /\brl0000\d\d\b/),
   comcast('rejected/full', /extended quota violation/),
   comcast('rejected/no-mailbox', /not our customer|recipient mailbox unallocated/),
@@ -155,16 +166,20 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   cox('refused-us/blocklist', /aup#(?:cdrbl|cxbl|cxmj|bl|in|rbl)/),
   att('rejected/no-mailbox', /addressee unknown|blank mailhost/),
   att('refused-us/blocklist', /blocked by ldap|dnsbl:attrbl|blocked for abuse/),
+  spectrum('refused-us/sender', /\be2110\b/),
   spectrum(
     'refused-us/blocklist',
-    /\be(?:2110|3\d{3}|1[0-9]{3})\b[^;]{0,60}(?:block|reputation|reject)/,
+    /\be(?:3\d{3}|1[0-9]{3})\b[^;]{0,60}(?:block|reputation|reject)/,
   ),
   rackspace('rejected/no-mailbox', /was misspelled|\(g[89]\)/),
   rackspace('refused-us/rdns', /\(?\bg1f\)?/),
   rackspace('deferred/rate', /\(g(?:2|28)\)/),
   rackspace('deferred/busy', /\(g30\)/),
   godaddy('refused-us/rdns', /\bib(?:108|301)\b/),
-  godaddy('refused-us/sender', /\bib5(?:06|08)\b/),
+  godaddy('refused-us/sender', /\bib50[1268]\b/),
+  godaddy('refused-us/auth', /\bib4\d\d\b/),
+  godaddy('refused-us/policy', /\bib[27]\d\d\b/),
+  godaddy('deferred/too-many', /\bib605\b/),
   godaddy('deferred/rate', /\bib(?:007|50[47]|510|60\d)\b/),
   godaddy(
     'refused-us/blocklist',
@@ -172,7 +187,7 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   ),
   // With a 4xx a block is temporary, unless the text says that we are listed.
   godaddy('deferred/rate', /\bib1\d\d\b/, { code: /^4/ }),
-  godaddy('refused-us/blocklist', /\bib(?:1\d\d|2\d\d|4\d\d|7\d\d)\b/),
+  godaddy('refused-us/blocklist', /\bib1\d\d\b/),
   titan('rejected/no-mailbox', /mailbox does not exist ?: ?domains? hourly quota/),
   titan('rejected/disabled', /incoming suspended due to abuse/),
   improvmx('rejected/not-hosted', /#id-5\.9\.[235]/),
@@ -184,12 +199,16 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   rambler('rejected/disabled', /recipient address rejected: (?:inactive|blocked)/, {
     code: /^540$/,
   }),
-  mailru('rejected/disabled', /local mailbox [^;]{0,80}is unavailable: account is disabled/),
+  mailru(
+    'rejected/disabled',
+    /local mailbox [^;]{0,80}is unavailable: (?:account is disabled|user is terminated)/,
+  ),
   mailru('rejected/no-mailbox', /invalid mailbox\. (?:local mailbox|user)|non-local recipient/),
-  orange('refused-us/sender', /emetteur invalide|ofr\d{0,3}_405/),
+  orange('refused-us/sender', /emetteur invalide|\b(?:ofr|lpn)\d{0,3}_(?:40[135]|415|421|517)\b/),
+  orange('refused-us/auth', /\b(?:ofr|lpn)\d{0,3}_(?:305|402)\b/),
   orange('rejected/no-mailbox', /\b(?:ofr|lpn)\d{0,3}_41[68]\b/),
   orange('rejected/full', /\b(?:ofr|lpn)\d{0,3}_417\b/),
-  orange('rejected/disabled', /\b(?:ofr|lpn)\d{0,3}_(?:415|420)\b/),
+  orange('rejected/disabled', /\b(?:ofr|lpn)\d{0,3}_42[06]\b/),
   orange('deferred/rate', /\b(?:ofr|lpn)\d{0,3}_10[49]\b/),
   orange('refused-us/blocklist', /\b(?:ofr|lpn)\d{0,3}_(?:10[0-3]|63\d)\b/),
   orange('deferred/busy', /\b(?:ofr|lpn)\d{0,3}_505\b/),
@@ -197,8 +216,9 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   laposte('rejected/no-mailbox', /adresse destinataire invalide/),
   free('rejected/disabled', /blocked due to inactivity/),
   gmx('refused-us/policy', /reject due to policy restrictions/),
-  gmx('refused-us/blocklist', /nemesis esmtp service not available/),
   gmx('deferred/busy', /nemesis[^;]{0,40}temporar|requested action aborted: local error/),
+  gmx('refused-us/blocklist', /nemesis esmtp service not available/),
+  gmx('rejected/full', /too many messages on the server/),
   telekom('refused-us/blocklist', /\bip=[^;]{0,60}(?:none|bad|poor|dynamic)|none\/bad reputation/),
   tencent('rejected/disabled', /mailbox unavailable or access denied/),
   tencent('deferred/rate', /(?:connection|ip|sender|domain) frequency limited/),
@@ -206,14 +226,26 @@ export const PROVIDER_PHRASES: readonly Phrase[] = [
   netease('deferred/rate', /\b(?:rp|mi):(?:cel|trc|orq|qrc|qin|ecn|srt|sfq|stc)\b/),
   netease('refused-us/policy', /\b(?:dt|mi):(?:spm|sum|spb|cel)\b/),
   netease('rejected/disabled', /user suspended/),
+  netease('rejected/full', /quota exceed the hard limit/),
   hanmail('rejected/disabled', /\bract\b/),
   docomo('deferred/too-many', /too many recipients specified/),
+  // No data is sent before RCPT, so this is the quota of the mailbox.
+  docomo('rejected/full', /too much mail data/, { code: /^552$/, stage: 'rcpt' }),
+  zoho('refused-us/policy', /rejected by destination domain/),
+  domino('rejected/not-hosted', /^relay rejected for policy/),
+  hmailserver('rejected/not-hosted', /^delivery is not allowed to this address/),
   qmail('rejected/no-mailbox', /no mailbox here by that name|(?:badrcptto|validrcptto)/),
   qmail('rejected/not-hosted', /list of allowed rcpthosts|couldn't find any host named/),
   zerospam('rejected/no-mailbox', /recipient address rejected: not in recipient list/),
   exim('refused-us/blocklist', /^smtp service not available/, { stage: 'before-rcpt' }),
   exim('deferred/too-many', /^too many messages in this connection/),
   exim('rejected/no-mailbox', /restricted characters in address/),
+  // Exim writes this line for the sender only. A cached callout failure alone is the recipient's.
+  exim(
+    'refused-us/sender',
+    /(?<!(?:recipient|address|mailbox|user) )verification failed for <>|callback setup failed|postmaster verification failed/,
+  ),
+  exim('silent/garbage', /synchroni[sz]ation error/, { stage: 'rcpt' }),
   // Mostly said of the sender; of the recipient in the same words. In doubt the mailbox stays unknown.
   cpanel('refused-us/sender', /^the mail server could not deliver mail to <>/),
   opensmtpd('rejected/no-mailbox', /^mailing list expansion problem/),
