@@ -22,7 +22,12 @@ test('each path of the API has a method, and each method a path', async () => {
     failureOf(all(jobs.events('{id}'))),
     ...[jobs.download('{id}'), client.history().page(), client.credits(), client.stats()],
     client.limits(),
-    ...[keys.list(), keys.create({ name: 'a', scopes: ['*'] }), keys.update('{id}', {})],
+    ...[
+      keys.list(),
+      keys.get('{id}'),
+      keys.create({ name: 'a', scopes: ['*'] }),
+      keys.update('{id}', {}),
+    ],
     ...[keys.rotate('{id}'), keys.delete('{id}'), webhooks.list(), webhooks.get('{id}')],
     ...[webhooks.create(webhook), webhooks.update('{id}', {}), webhooks.replace('{id}', webhook)],
     ...[webhooks.delete('{id}'), webhooks.events(), webhooks.test('{id}')],
@@ -216,6 +221,7 @@ describe('with the service', () => {
     expect(await ofCi.credits()).toMatchObject({ api_key_name: 'CI' })
     expect(await failureOf(ofCi.keys.list())).toMatchObject({ code: 'insufficient_scope' })
     expect(await client.keys.update(made.id, { name: 'CI 2' })).toMatchObject({ name: 'CI 2' })
+    expect(await client.keys.get(made.id)).toMatchObject({ name: 'CI 2' })
     const rotated = await client.keys.rotate(made.id, { grace_period_seconds: 60 })
     expect(rotated.key).not.toBe(made.key)
     await client.keys.delete(made.id)

@@ -13,6 +13,7 @@ import { dataOf } from './data.ts'
 
 export type Keys = {
   list(options?: CallOptions): Promise<Key[]>
+  get(keyId: string, options?: CallOptions): Promise<Key>
   /** The text of the key is in this answer and in no other. */
   create(key: NewKey, options?: CreateOptions): Promise<CreatedKey['data']>
   /** What is left out stays as it is. */
@@ -33,6 +34,8 @@ export function keysRoom({ json }: Connection): Keys {
       const request = { method: 'GET', path: '/v1/keys' } as const
       return (await dataOf(json<KeyList>(request, options))).keys
     },
+    get: (keyId, options) =>
+      dataOf(json<KeyAnswer>({ method: 'GET', path: pathOf(keyId) }, options)),
     create: (body, options) =>
       dataOf(json<CreatedKey>({ method: 'POST', path: '/v1/keys', body, creates: true }, options)),
     update: (keyId, body, options) =>

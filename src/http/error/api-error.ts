@@ -9,6 +9,8 @@ export const STATUS = {
   invalid_webhook_url: 400,
   invalid_event: 400,
   authentication_error: 401,
+  key_expired: 401,
+  key_revoked: 401,
   ip_restricted: 403,
   domain_restricted: 403,
   insufficient_scope: 403,

@@ -2,12 +2,12 @@ import { hashOf, isWellFormed } from '../../account/key.ts'
 import { planNamed } from '../../account/plan.ts'
 import { permits } from '../../account/scope.ts'
 import { recallKey } from '../../store/account/key-cache.ts'
-import { type FoundKey, findKeyById } from '../../store/account/keys.ts'
+import { type FoundKey, findKeyById, isRevoked } from '../../store/account/keys.ts'
 import type { AskingSession, Caller } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
 
-/** Who asks, by the key in `Authorization: Bearer …`. What is wrong with a key is not told: there is one answer for all. */
+/** Who asks, by the key in `Authorization: Bearer …`. Only who has the text of a key is told that it expired or was revoked. */
 export async function authenticate(
   service: Service,
   authorization: string | undefined,
@@ -15,11 +15,12 @@ export async function authenticate(
   const text = BEARER.exec(authorization ?? '')?.[1]
   // A key that is mistyped or made up is told without asking the database.
   if (text === undefined || !isWellFormed(text)) throw unauthenticated()
-  const found = await recallKey(service.database, hashOf(text))
-  const now = service.clock.now()
-  if (found === null || isOver(found.key.expiresAt, now) || isOver(found.secretExpiresAt, now)) {
-    throw unauthenticated()
-  }
+  const { database, clock } = service
+  const hash = hashOf(text)
+  const found = await recallKey(database, hash)
+  if (found === null) throw (await isRevoked(database, hash)) ? revoked() : unauthenticated()
+  const now = clock.now()
+  if (isOver(found.key.expiresAt, now) || isOver(found.secretExpiresAt, now)) throw expired()
   return callerOf(service, found)
 }
 
@@ -53,6 +54,11 @@ const unauthenticated = () =>
     'authentication_error',
     'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
   )
+
+const expired = () =>
+  new ApiError('key_expired', 'This API key has expired or was replaced: use a current one')
+
+const revoked = () => new ApiError('key_revoked', 'This API key was revoked: use another one')
 
 /** The name of the scheme is known in any case (RFC 9110 §11.1). */
 const BEARER = /^Bearer +([\w-]{1,128}) *$/i

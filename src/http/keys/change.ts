@@ -35,10 +35,20 @@ import { refuseBeyond } from './permission.ts'
 import { presentKey } from './present.ts'
 import { timeAhead } from './time-ahead.ts'
 
-/** Changing a key, giving it another text, and ending it. */
+/** One key: showing it, changing it, giving it another text, and ending it. */
 export function keyChangeRoutes(service: Service) {
   const middleware = guard(service, { scope: 'keys:write', counts: null, bodyMax: KEY_BODY_MAX })
   const common = { tags: ['Keys'], security: SECURITY }
+  const get = createRoute({
+    ...{ ...common, method: 'get' as const, path: '/v1/keys/{id}', operationId: 'getKey' },
+    summary: 'Get a key',
+    middleware,
+    request: { params },
+    responses: {
+      200: json(KeyAnswer, 'The key', KEY_EXAMPLE),
+      ...errorResponses('invalid_request', 'not_found'),
+    },
+  })
   const change = createRoute({
     ...{ ...common, method: 'patch' as const, path: '/v1/keys/{id}', operationId: 'updateKey' },
     summary: 'Change a key',
@@ -86,6 +96,11 @@ export function keyChangeRoutes(service: Service) {
     },
   })
   return newRouter()
+    .openapi(get, async c => {
+      const { account } = c.get('caller')
+      const key = await findKey(service.database.reader, account.id, c.req.valid('param').id)
+      return c.json({ success: true as const, data: presentKey(key ?? noSuchKey()) }, 200)
+    })
     .openapi(change, async c => {
       const patch = patchOf(c.req.valid('json'), service.clock.now())
       const key = await write(service.database, async trx => {

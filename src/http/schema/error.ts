@@ -59,6 +59,8 @@ const SIMULATED: readonly number[] = [401, 429, 500, 504]
 const ALWAYS: readonly ApiCode[] = [
   'invalid_request',
   'authentication_error',
+  'key_expired',
+  'key_revoked',
   'ip_restricted',
   'domain_restricted',
   'insufficient_scope',
@@ -90,6 +92,8 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   invalid_json: 'The body is no JSON: Unexpected end of JSON input',
   invalid_email: 'Invalid email format',
   authentication_error: 'Missing or invalid API key: send Authorization: Bearer <API_KEY>',
+  key_expired: 'This API key has expired or was replaced: use a current one',
+  key_revoked: 'This API key was revoked: use another one',
   insufficient_scope: 'This API key lacks the scope verify:single',
   ip_restricted: 'This API key may not be used from this IP address',
   domain_restricted: 'This API key may not be used from this domain',

@@ -78,6 +78,18 @@ export async function findKeyByHash({ reader }: Database, hash: string): Promise
   return account && { key: toKey(row), account, secretExpiresAt: row.graceEnd }
 }
 
+/** Whether a text that opens nothing was the text of a revoked key; false also for one that never was a key. */
+export async function isRevoked({ reader }: Database, hash: string): Promise<boolean> {
+  const row = await reader
+    .selectFrom('key_secret')
+    .innerJoin('api_key', 'api_key.id', 'key_secret.key_id')
+    .select('api_key.id')
+    .where('key_secret.hash', '=', hash)
+    .where('api_key.revoked_at', 'is not', null)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** The key of that id, whoever's it is, as for a session that was opened with it; null for one that is unknown or revoked. */
 export async function findKeyById({ reader }: Database, id: string): Promise<FoundKey | null> {
   const row = await openKeys(reader).where('api_key.id', '=', id).executeTakeFirst()
@@ -138,7 +150,13 @@ export async function revokeKey(
     .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return false
-  await trx.deleteFrom('key_secret').where('key_id', '=', id).execute()
+  // The texts stay, as digests: who still uses one is told that it was revoked.
+  await trx
+    .updateTable('key_secret')
+    .set({ expires_at: now })
+    .where('key_id', '=', id)
+    .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+    .execute()
   await endSessionsOfKey(trx, id, null)
   return true
 }

@@ -193,6 +193,7 @@ describe('a key that may write keys', () => {
       ...[
         ['GET', '/v1/keys'],
         ['POST', '/v1/keys'],
+        ['GET', '/v1/keys/key_1'],
         ['PATCH', '/v1/keys/key_1'],
       ],
       ...[
@@ -202,6 +203,23 @@ describe('a key that may write keys', () => {
     ] as [string, string][]
     for (const [method, path] of paths) {
       expect((await request(path, { method, key })).status).toBe(403)
+    }
+  })
+})
+
+describe('one key', () => {
+  test('is shown as in the list', async () => {
+    const { json } = await createTestService()
+    const { keys } = (await json('/v1/keys')).data as { keys: object[] }
+    expect((await json('/v1/keys/key_1')).data).toEqual(keys[0])
+  })
+
+  test('of another account, or revoked, is not there', async () => {
+    const { request, addKey } = await createTestService()
+    await addKey({ id: 'key_b' })
+    await request('/v1/keys/key_b', { method: 'DELETE' })
+    for (const id of ['key_b', 'key_none']) {
+      expect((await request(`/v1/keys/${id}`)).status).toBe(404)
     }
   })
 })
