@@ -44,8 +44,8 @@ describe('the turn to ask', () => {
     const waiting = [memory.take('a.test'), memory.take('a.test')]
     turnOf(await memory.take('b.test')).drop()
     turn.settle(true)
-    expect(await Promise.all(waiting)).toEqual([{ known: true }, { known: true }])
-    expect(await memory.take('a.test')).toEqual({ known: true })
+    expect(await Promise.all(waiting)).toMatchObject([{ known: true }, { known: true }])
+    expect(await memory.take('a.test')).toMatchObject({ known: true })
   })
 
   test('without evidence, who waits is told so, and who comes later may ask', async () => {
@@ -53,7 +53,7 @@ describe('the turn to ask', () => {
     const turn = turnOf(await memory.take('a.test'))
     const waiting = memory.take('a.test')
     turn.settle(null)
-    expect(await waiting).toEqual({ known: null })
+    expect(await waiting).toMatchObject({ known: null })
     expect(memory.recall('a.test')).toBeNull()
     turnOf(await memory.take('a.test'))
   })
@@ -64,7 +64,7 @@ describe('the turn to ask', () => {
     const [one, other] = [memory.take('a.test'), memory.take('a.test')]
     turn.drop()
     turnOf(await one).settle(false)
-    expect(await other).toEqual({ known: false })
+    expect(await other).toMatchObject({ known: false })
   })
 
   test('once used does not speak for the next', async () => {
@@ -94,8 +94,8 @@ describe('the turn to ask', () => {
     const limit = new AbortController()
     const waiting = memory.take('a.test', limit.signal)
     limit.abort()
-    expect(await waiting).toEqual({ known: null })
-    expect(await memory.take('a.test', limit.signal)).toEqual({ known: null })
+    expect(await waiting).toMatchObject({ known: null })
+    expect(await memory.take('a.test', limit.signal)).toMatchObject({ known: null })
   })
 })
 

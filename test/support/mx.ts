@@ -145,6 +145,12 @@ export function refused(to: Target): Error {
   return Object.assign(error, { code: 'ECONNREFUSED' })
 }
 
+/** Says 221 to QUIT and leaves the connection open. */
+export function stay(session: MxSession): Promise<never> {
+  session.say('221 2.0.0 Bye')
+  return new Promise(() => {})
+}
+
 /** What a server without opinions says; PIPELINING is offered. */
 export function politeReply(line: string): string | typeof HANG_UP {
   const verb = line.split(/[ :]/, 1)[0]?.toUpperCase() ?? ''

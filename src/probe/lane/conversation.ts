@@ -20,6 +20,12 @@ const REFUSALS_MAX = 8
 /** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
 const REFUSALS_BORNE = 20
 
+/**
+ * How long somebody who waits waits for the reply to QUIT. A reply too many comes with the reply that it doubles or with
+ * the next one; a server that says nothing to QUIT for so long has said all that it will say.
+ */
+const QUIT_PATIENCE_MS = 500
+
 /** What is asked of one exchanger in one connection: transaction after transaction, RSET between. */
 export class Conversation<Q extends Question> {
   readonly #lane: Lane<Q>
@@ -40,6 +46,10 @@ export class Conversation<Q extends Question> {
   /** What ended the conversation before its time. */
   #lost: Answer | null = null
   #over = false
+  #hasQuit = false
+  #wentWell = false
+  /** The host wants to be asked in another way, which is known now. */
+  #isAskedAgain = false
 
   constructor(lane: Lane<Q>, opened: Opened) {
     this.#lane = lane
@@ -47,6 +57,7 @@ export class Conversation<Q extends Question> {
     this.#session = opened.session
     this.#unguessable = new Unguessable(lane, opened.session, to => this.#askAlone(to))
     this.#begunAt = lane.options.world.clock.ticks()
+    if (lane.options.hosts.takesSingleRecipient(opened.host)) lane.narrow(1)
   }
 
   async run(): Promise<Answer | null> {
@@ -58,8 +69,27 @@ export class Conversation<Q extends Question> {
       const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
       await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
     }
-    if (this.#lost === null && !this.#refused && this.#session.usable) pace.succeeded()
+    const isWhole = this.#hasQuit || this.#session.usable
+    this.#wentWell = this.#lost === null && !this.#refused && isWhole
     return this.#lost
+  }
+
+  /** Says QUIT, unless that was said. Resolves when the connection is closed. */
+  quit(): Promise<void> {
+    this.#hasQuit = true
+    if (!this.#lane.options.single) return this.#session.quit()
+    // One command at a time, each reply is settled when it comes: nobody waits for QUIT there.
+    return this.#session.quit(this.#session.offersPipelining ? QUIT_PATIENCE_MS : 0)
+  }
+
+  /** The connection is over, and each reply is known to belong to its command. */
+  confirm(): void {
+    if (this.#wentWell) this.#lane.options.pace.succeeded()
+  }
+
+  /** Whoever has no answer is asked again at once: in the way that this host wants, which is known now. */
+  get isAskedAgain(): boolean {
+    return this.#isAskedAgain
   }
 
   /** How many may go out in one write, so that the refusals to be expected among them do not annoy the server. */
@@ -92,15 +122,32 @@ export class Conversation<Q extends Question> {
     const rcpts = batch.map(question => this.#session.rcpt(wireAddress(question.address)))
     const turn = this.#unguessable.turnBeside(batch)
     const random = turn === null ? null : this.#unguessable.rcpt(first)
+    const isLast = mail !== null && this.#isLast(batch, turn !== null)
+    if (isLast) void this.quit()
     try {
-      const answer = mail === null ? null : this.#mailAnswer(await mail)
+      const mailReply = mail === null ? null : await mail
       const replies = await Promise.all(rcpts)
       const told = turn === null || random === null ? null : { turn, reply: await random }
-      if (answer !== null) await this.#mailFailed(answer, batch.length)
-      else await this.#hear(batch, replies, told)
+      const end = mail === null ? null : endOf(told?.reply ?? replies.at(-1))
+      const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
+      if (answer !== null) await this.#mailFailed(answer, end, batch.length)
+      else if (end === null) await this.#hear(batch, replies, told)
+      else this.#hearPart(batch, replies)
     } finally {
       turn?.drop()
     }
+  }
+
+  /**
+   * Nothing else will be asked, so that QUIT leaves in the same write (RFC 2920 §3.1) and somebody who waits need not
+   * wait for its reply. Where TLS is demanded but not on, or the random recipient has no reply yet, more may be asked.
+   */
+  #isLast(batch: readonly Q[], isRandomBeside: boolean): boolean {
+    const { single, hosts, world } = this.#lane.options
+    if (!single || batch.length < this.#lane.pending.length) return false
+    const { host } = this.#opened
+    if (!this.#session.secured && hosts.wantsTls(host, world.startTls)) return false
+    return isRandomBeside || batch.every(question => this.#unguessable.isKnown(question))
   }
 
   /**
@@ -139,14 +186,17 @@ export class Conversation<Q extends Question> {
 
   /**
    * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. The server has
-   * refused the recipients that went out `behind` it too.
+   * refused the recipients that went out `behind` it too, or closed the connection. In silence after it, this may be
+   * the reply to a recipient, with that to MAIL lost.
    */
-  async #mailFailed(answer: Answer, behind = 0): Promise<void> {
+  async #mailFailed(answer: Answer, end: GroupEnd | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'silent') {
       this.#lost = answer
       this.#over = true
       return
     }
+    const isSure = end === null || (end === 'closed' && answer.kind !== 'rejected')
+    if (!isSure) return void this.#dropReply()
     this.#refusals += 1 + behind
     if (isTlsDemand(answer) && (await this.#upgrade())) return
     this.#over = true
@@ -178,6 +228,7 @@ export class Conversation<Q extends Question> {
     if (world.startTls === 'never' || this.#withoutTls) return false
     if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
+    if (this.#hasQuit) return this.#askAgain()
     const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
     // RFC 3207 §4.2: with TLS all begins anew; without it the transaction stands as it was.
     if (this.#session.secured) this.#transactions = 0
@@ -189,6 +240,40 @@ export class Conversation<Q extends Question> {
     if (trouble.kind !== 'deferred' || trouble.stage !== 'starttls') return false
     this.#leave(trouble)
     return true
+  }
+
+  /** Whoever has no answer yet is asked in a new connection, in a way that is known now. */
+  #askAgain(): true {
+    this.#isAskedAgain = true
+    this.#over = true
+    return true
+  }
+
+  /**
+   * A reply to this group is missing, or the server ended it with 421. If one was lost, those after it came one place
+   * too early, so none of them is believed: these recipients are asked again without PIPELINING. Groups before this one
+   * had all their replies, as the next one is sent only then.
+   */
+  #hearPart(batch: Q[], replies: (Reply | Broken)[]) {
+    for (const [index, question] of batch.entries()) {
+      const outcome = replies[index] as Reply | Broken
+      const answer = answerTo('rcpt', outcome, question.address.text)
+      if (isBroken(outcome)) this.#hearNothing(question, outcome, answer)
+      else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
+      else this.#hearClosing(question, answer)
+    }
+  }
+
+  #dropReply(): true {
+    this.#lane.stopPipelining(this.#opened.host)
+    return this.#askAgain()
+  }
+
+  /** 421 says no more than that the server closes, whichever command it answers. */
+  #hearClosing(question: Q, answer: Answer) {
+    this.#countRefusal(answer)
+    if (this.#isAgainstAll(answer)) this.#leave(answer)
+    else this.#settle(question, answer)
   }
 
   /** Understands the replies to one batch of recipients. */
@@ -211,6 +296,11 @@ export class Conversation<Q extends Question> {
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
+    }
+    // The random recipient needs a transaction of its own, in another connection.
+    if (this.#hasQuit && accepted.length > 0 && random !== null && isFullFor(random)) {
+      this.#lane.options.hosts.markSingleRecipient(this.#opened.host)
+      return void this.#askAgain()
     }
     const mayIntroduce = random === null && accepted.length === 0 && against === null
     if (deferred !== null && mayIntroduce) await this.#unguessable.introduce(deferred)
@@ -265,8 +355,10 @@ export class Conversation<Q extends Question> {
   async #settleAccepted(accepted: [Q, Answer][], random: EarlyReply | null, leaving: boolean) {
     const [first] = accepted
     if (first === undefined) return
-    const catchAll = await this.#unguessable.catchAllOf(first[0], random, leaving)
-    for (const [question, answer] of accepted) this.#settle(question, answer, { catchAll })
+    const { known, inStep } = await this.#unguessable.catchAllOf(first[0], random, leaving)
+    for (const [question, answer] of accepted) {
+      this.#lane.settle(question, answer, { ...this.facts, catchAll: known }, inStep)
+    }
   }
 
   /** One recipient in a transaction of its own. */
@@ -275,14 +367,16 @@ export class Conversation<Q extends Question> {
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)
     const rcpt = this.#session.rcpt(to)
+    // Nothing else will be asked.
+    if (this.#lane.options.single && this.#session.pipelining) void this.quit()
     this.#transactions++
     const refused = this.#mailAnswer(await mail)
     const own = await rcpt
     return refused === null ? own : NO_TRANSACTION
   }
 
-  #settle(question: Q, answer: Answer, extra: { catchAll?: boolean | null } = {}) {
-    this.#lane.settle(question, answer, { ...this.facts, ...extra })
+  #settle(question: Q, answer: Answer) {
+    this.#lane.settle(question, answer, this.facts)
   }
 
   /** Who was spoken with. */
@@ -295,5 +389,16 @@ export class Conversation<Q extends Question> {
 /** Deferred because the recipient is new to the server: it greylists, or verifies the address. */
 const isPerRecipient = ({ why }: Extract<Answer, { kind: 'deferred' }>) =>
   why === 'greylist' || why === 'busy'
+
+/** What ended a group of commands before each had its reply; 421 ends one as closing does. */
+type GroupEnd = Broken['broken']
+
+/** Null where the last command of a group has its reply, and so all have. */
+function endOf(last: Reply | Broken | undefined): GroupEnd | null {
+  if (last === undefined || isBroken(last)) return last?.broken ?? 'closed'
+  return last.code === 421 ? 'closed' : null
+}
+
+const isFullFor = ({ reply }: EarlyReply) => isTooMany(answerTo('rcpt', reply))
 
 const NO_TRANSACTION: Broken = { broken: 'closed', stage: 'mail', detail: 'no transaction' }

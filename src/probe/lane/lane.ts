@@ -1,6 +1,7 @@
 import { SECOND } from '../../base/clock.ts'
 import type { Answer } from '../../smtp/answer.ts'
-import type { CatchAllMemory } from '../catch-all.ts'
+import type { Session } from '../../smtp/session.ts'
+import { type CatchAllMemory, orNullOnAbort } from '../catch-all.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
 import type { WayOut } from '../egress/way-out.ts'
 import type { Pace, Permit } from '../pace.ts'
@@ -64,6 +65,17 @@ type Visit = {
   readonly lost: Answer | null
   readonly facts: Facts
   readonly farewell: Promise<void>
+  /** Whoever has no answer is asked again at once, as this host wants to be asked. */
+  readonly isAskedAgain?: boolean
+}
+
+/** What was heard of a question in a connection whose replies are not known to be in step yet. */
+type Heard<Q> = {
+  readonly question: Q
+  readonly answer: Answer
+  readonly facts: Facts
+  /** Whether the replies of the connection that told of the domain are in step; null: that is known. */
+  readonly catchAllInStep: Promise<boolean> | null
 }
 
 /** Conversations in a row that may end without one answer before the rest is given up. */
@@ -78,6 +90,10 @@ export class Lane<Q extends Question> {
   readonly #plan: LanePlan<Q>
   readonly #options: LaneOptions<Q>
   #pending: Q[]
+  /** Null outside of a conversation. */
+  #withheld: Heard<Q>[] | null = null
+  /** Replies were out of step here: no connection pipelines any more. */
+  #isLockStep = false
   #refusals = 0
   /** Recipients that this host takes in one transaction, as far as it has told us. */
   #transactionMax: number
@@ -106,10 +122,11 @@ export class Lane<Q extends Question> {
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
       const before = this.#pending.length
-      const { lost, facts, farewell } = await this.#visit(start.permit)
+      const { lost, facts, farewell, isAskedAgain = false } = await this.#visit(start.permit)
       if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
+      if (isAskedAgain) continue
       if (wayOut.closedAnswer !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
       if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, facts)
@@ -146,22 +163,36 @@ export class Lane<Q extends Question> {
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
     if (signal.aborted) close()
-    const leave = () => {
-      const farewell = opened.session.quit().finally(() => {
+    if (this.#options.learned !== null) await this.#options.learned
+    const { session, host } = opened
+    if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
+      session.stopPipelining()
+      this.#note(`* PIPELINING is not used: replies of ${host} were out of step`)
+    }
+    const conversation = new Conversation(this, opened)
+    this.#withheld = []
+    let lost: Answer | null = null
+    let farewell = Promise.resolve()
+    let isInStep = false
+    try {
+      lost = await conversation.run()
+    } finally {
+      farewell = conversation.quit().finally(() => {
         signal.removeEventListener('abort', close)
         release()
       })
       onFarewell(farewell)
-      return farewell
+      isInStep = await session.inStep
+      if (isInStep) conversation.confirm()
+      await this.#conclude(session)
     }
-    try {
-      if (this.#options.learned !== null) await this.#options.learned
-      const conversation = new Conversation(this, opened)
-      const lost = await conversation.run()
-      return { lost, facts: conversation.facts, farewell: leave() }
-    } catch (error) {
-      void leave()
-      throw error
+    const isAskedAgain = conversation.isAskedAgain || (!isInStep && session.pipelining)
+    if (!isInStep && session.pipelining) this.stopPipelining(host)
+    return {
+      lost: isInStep ? lost : (lost ?? OUT_OF_STEP),
+      facts: conversation.facts,
+      farewell,
+      isAskedAgain,
     }
   }
 
@@ -236,10 +267,42 @@ export class Lane<Q extends Question> {
     this.#refusals = 0
   }
 
-  settle(question: Q, answer: Answer, facts: Facts) {
+  /** Replies of this host are missing or too many: later connections wait for each reply. */
+  stopPipelining(host: string) {
+    this.#isLockStep = true
+    this.#options.hosts.markOutOfStep(host)
+  }
+
+  settle(
+    question: Q,
+    answer: Answer,
+    facts: Facts,
+    catchAllInStep: Promise<boolean> | null = null,
+  ) {
+    this.#pending = this.#pending.filter(other => other !== question)
+    if (this.#withheld === null) this.#tell(question, answer, facts)
+    else this.#withheld.push({ question, answer, facts, catchAllInStep })
+  }
+
+  /** Tells what was heard where each reply stood in its place; else these questions are asked again. */
+  async #conclude({ inStep }: Session): Promise<void> {
+    const heard = this.#withheld ?? []
+    this.#withheld = null
+    const isInStep = await inStep
+    const again: Q[] = []
+    for (const { question, answer, facts, catchAllInStep } of heard) {
+      // Another connection may have asked about the domain, and not be over yet.
+      const isOthers = isInStep && catchAllInStep !== null && catchAllInStep !== inStep
+      const isSure = isOthers ? await orNullOnAbort(catchAllInStep, this.#options.signal) : isInStep
+      if (isSure === false) again.push(question)
+      else this.#tell(question, answer, isSure === null ? { ...facts, catchAll: null } : facts)
+    }
+    this.#pending = [...again, ...this.#pending]
+  }
+
+  #tell(question: Q, answer: Answer, facts: Facts) {
     if (answer.kind !== 'silent' && facts.asked !== false)
       this.#options.hosts.reached(this.#plan.key)
-    this.#pending = this.#pending.filter(other => other !== question)
     this.#options.onProbed(question, {
       catchAll: question.catchAll,
       egress: this.#options.world.egress.name,
@@ -271,6 +334,7 @@ export type Facts = Partial<Omit<Probed, 'answer' | 'dialogue'>>
 const TIME_RAN_OUT = silent('timeout', 'connect', 'time ran out')
 /** TLS failed where it was only our wish: the exchanger is visited once more, without it. */
 const WITHOUT_TLS = silent('tls', 'starttls', 'asked again without TLS')
+const OUT_OF_STEP = silent('garbage', 'rcpt', 'the replies were out of step with the commands')
 const LED_NOWHERE = silent('closed', 'rcpt', 'the conversation led nowhere')
 
 /** What is left when a pause is too long to be waited out here. */
