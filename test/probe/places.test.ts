@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Places } from '../../src/probe/places.ts'
-import { stay } from '../support/mx.ts'
+import { silentFrom, stay } from '../support/mx.ts'
 import { ask, createTestProber } from '../support/prober.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
@@ -40,7 +40,7 @@ test('a connection of a list keeps its place until its farewell is over', async 
 })
 
 test('a single question waits for no list', async () => {
-  const home = createTestProber(line => (/^(RCPT|QUIT)/.test(line) ? null : undefined), {
+  const home = createTestProber(silentFrom('RCPT'), {
     world: { places: new Places(1) },
   })
   home.begin([ask('ann@a.test')])

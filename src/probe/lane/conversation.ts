@@ -6,19 +6,12 @@ import type { Session } from '../../smtp/session.ts'
 import { needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { type Opened, putTlsOn } from './open-session.ts'
-import { answerTo, isTlsDemand, isTooMany, silent } from './outcome.ts'
+import { answerTo, type Cut, cutShort, isTlsDemand, isTooMany, silent } from './outcome.ts'
+import { RefusalLimit } from './refusal-limit.ts'
 import { type EarlyReply, Unguessable } from './unguessable.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5
-
-/**
- * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over each
- * (smtpd_soft_error_limit); a refused MAIL and an unguessable recipient are two more.
- */
-const REFUSALS_MAX = 8
-/** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
-const REFUSALS_BORNE = 20
 
 /**
  * How long somebody who waits waits for the reply to QUIT. A reply too many comes with the reply that it doubles or with
@@ -35,8 +28,7 @@ export class Conversation<Q extends Question> {
   readonly #begunAt: number
   #asked = 0
   #transactions = 0
-  /** Commands refused, for whatever reason. */
-  #refusals = 0
+  readonly #refusals: RefusalLimit
   /** Met one unknown user too many in a row. */
   #strayed = false
   /** Somebody was refused for our sake: no success, though the conversation may go on. */
@@ -56,6 +48,7 @@ export class Conversation<Q extends Question> {
     this.#opened = opened
     this.#session = opened.session
     this.#unguessable = new Unguessable(lane, opened.session, to => this.#askAlone(to))
+    this.#refusals = new RefusalLimit(lane.options.pace)
     this.#begunAt = lane.options.world.clock.ticks()
     if (lane.options.hosts.takesSingleRecipient(opened.host)) lane.narrow(1)
   }
@@ -65,7 +58,7 @@ export class Conversation<Q extends Question> {
     while (!this.#over && this.#session.usable && this.#hasRoom()) {
       // Neither more than this connection may ask, nor past the unknown user at whom we leave.
       const room = pace.row.recipientsPerSession - this.#asked
-      const patience = single ? room : Math.min(pace.unknownsLeft, this.#bearable)
+      const patience = single ? room : Math.min(pace.unknownsLeft, this.#refusals.bearable)
       const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
       await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
     }
@@ -92,19 +85,13 @@ export class Conversation<Q extends Question> {
     return this.#isAskedAgain
   }
 
-  /** How many may go out in one write, so that the refusals to be expected among them do not annoy the server. */
-  get #bearable(): number {
-    const expected = (REFUSALS_MAX - this.#refusals) / this.#lane.options.pace.refusedShare
-    return Math.max(1, Math.min(REFUSALS_BORNE - this.#refusals, Math.floor(expected)))
-  }
-
   #hasRoom(): boolean {
     const { pace, world, drain, single } = this.#lane.options
     const { recipientsPerSession } = pace.row
     if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
     // Not before it has come to something, or a list would never come to its end.
     if (!single && this.#asked > 0 && pace.isWanted) return false
-    if (this.#refusals >= REFUSALS_MAX) return false
+    if (this.#refusals.isReached) return false
     const age = world.clock.ticks() - this.#begunAt
     return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
   }
@@ -128,11 +115,12 @@ export class Conversation<Q extends Question> {
       const mailReply = mail === null ? null : await mail
       const replies = await Promise.all(rcpts)
       const told = turn === null || random === null ? null : { turn, reply: await random }
-      const end = mail === null ? null : endOf(told?.reply ?? replies.at(-1))
+      const last = told?.reply ?? (replies.at(-1) as Reply | Broken)
+      const cut = mail === null ? null : cutShort(last)
       const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
-      if (answer !== null) await this.#mailFailed(answer, end, batch.length)
-      else if (end === null) await this.#hear(batch, replies, told)
-      else this.#hearPart(batch, replies)
+      if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
+      else if (cut === null) await this.#hear(batch, replies, told)
+      else this.#hearPart(batch, replies, last)
     } finally {
       turn?.drop()
     }
@@ -189,15 +177,15 @@ export class Conversation<Q extends Question> {
    * refused the recipients that went out `behind` it too, or closed the connection. In silence after it, this may be
    * the reply to a recipient, with that to MAIL lost.
    */
-  async #mailFailed(answer: Answer, end: GroupEnd | null = null, behind = 0): Promise<void> {
+  async #mailFailed(answer: Answer, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'silent') {
       this.#lost = answer
       this.#over = true
       return
     }
-    const isSure = end === null || (end === 'closed' && answer.kind !== 'rejected')
+    const isSure = cut === null || (cut === 'closed' && answer.kind !== 'rejected')
     if (!isSure) return void this.#dropReply()
-    this.#refusals += 1 + behind
+    this.#refusals.add(1 + behind)
     if (isTlsDemand(answer) && (await this.#upgrade())) return
     this.#over = true
     // A second transaction refused where the first was taken: the host wants a new connection for each.
@@ -254,7 +242,7 @@ export class Conversation<Q extends Question> {
    * too early, so none of them is believed: these recipients are asked again without PIPELINING. Groups before this one
    * had all their replies, as the next one is sent only then.
    */
-  #hearPart(batch: Q[], replies: (Reply | Broken)[]) {
+  #hearPart(batch: Q[], replies: (Reply | Broken)[], last: Reply | Broken) {
     for (const [index, question] of batch.entries()) {
       const outcome = replies[index] as Reply | Broken
       const answer = answerTo('rcpt', outcome, question.address.text)
@@ -262,6 +250,7 @@ export class Conversation<Q extends Question> {
       else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
       else this.#hearClosing(question, answer)
     }
+    if (isBroken(last)) this.#lost ??= answerTo('rcpt', last)
   }
 
   #dropReply(): true {
@@ -328,7 +317,7 @@ export class Conversation<Q extends Question> {
 
   #countRefusal({ kind }: Answer) {
     const isRefused = kind !== 'accepted'
-    if (isRefused) this.#refusals++
+    if (isRefused) this.#refusals.add(1)
     this.#lane.options.pace.heard(isRefused)
   }
 
@@ -389,15 +378,6 @@ export class Conversation<Q extends Question> {
 /** Deferred because the recipient is new to the server: it greylists, or verifies the address. */
 const isPerRecipient = ({ why }: Extract<Answer, { kind: 'deferred' }>) =>
   why === 'greylist' || why === 'busy'
-
-/** What ended a group of commands before each had its reply; 421 ends one as closing does. */
-type GroupEnd = Broken['broken']
-
-/** Null where the last command of a group has its reply, and so all have. */
-function endOf(last: Reply | Broken | undefined): GroupEnd | null {
-  if (last === undefined || isBroken(last)) return last?.broken ?? 'closed'
-  return last.code === 421 ? 'closed' : null
-}
 
 const isFullFor = ({ reply }: EarlyReply) => isTooMany(answerTo('rcpt', reply))
 

@@ -1,16 +1,17 @@
 import { SECOND } from '../../base/clock.ts'
 import type { Answer } from '../../smtp/answer.ts'
-import type { Session } from '../../smtp/session.ts'
-import { type CatchAllMemory, orNullOnAbort } from '../catch-all.ts'
+import type { CatchAllMemory } from '../catch-all.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
 import type { WayOut } from '../egress/way-out.ts'
 import type { Pace, Permit } from '../pace.ts'
 import type { LanePlan, Question } from '../plan.ts'
 import { Conversation } from './conversation.ts'
+import { Dialogue } from './dialogue.ts'
 import type { HostMemory } from './host-memory.ts'
-import type { ProbeListener, ServerCall } from './listener.ts'
+import type { ProbeListener } from './listener.ts'
 import { openSession, type Unopened } from './open-session.ts'
 import { silent } from './outcome.ts'
+import { type Heard, Withheld } from './withheld.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
 export type Probed = {
@@ -69,19 +70,8 @@ type Visit = {
   readonly isAskedAgain?: boolean
 }
 
-/** What was heard of a question in a connection whose replies are not known to be in step yet. */
-type Heard<Q> = {
-  readonly question: Q
-  readonly answer: Answer
-  readonly facts: Facts
-  /** Whether the replies of the connection that told of the domain are in step; null: that is known. */
-  readonly catchAllInStep: Promise<boolean> | null
-}
-
 /** Conversations in a row that may end without one answer before the rest is given up. */
 const FRUITLESS_MAX = 2
-/** Lines of a dialogue that are kept. */
-const DIALOGUE_LINES_MAX = 200
 /** Refusals at RCPT, with nothing else in between, that count as a refusal by the whole operator. */
 const REFUSALS_MAX = 3
 
@@ -91,13 +81,13 @@ export class Lane<Q extends Question> {
   readonly #options: LaneOptions<Q>
   #pending: Q[]
   /** Null outside of a conversation. */
-  #withheld: Heard<Q>[] | null = null
+  #withheld: Withheld<Q> | null = null
   /** Replies were out of step here: no connection pipelines any more. */
   #isLockStep = false
   #refusals = 0
   /** Recipients that this host takes in one transaction, as far as it has told us. */
   #transactionMax: number
-  #dialogue: string[] | null = null
+  #dialogue = new Dialogue(false, null)
 
   constructor(plan: LanePlan<Q>, options: LaneOptions<Q>) {
     this.#plan = plan
@@ -126,7 +116,7 @@ export class Lane<Q extends Question> {
       if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
-      if (isAskedAgain) continue
+      if (isAskedAgain && !signal.aborted) continue
       if (wayOut.closedAnswer !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
       if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, facts)
@@ -136,8 +126,8 @@ export class Lane<Q extends Question> {
   /** One connection, from dialling to the last answer. */
   async #visit(permit: Permit): Promise<Visit> {
     const { world, hosts, wayOut, signal, dialogue, listener = null, onFarewell } = this.#options
-    this.#dialogue = dialogue ? [] : null
-    const isHeard = dialogue || listener !== null
+    this.#dialogue = new Dialogue(dialogue, listener)
+    const heard = this.#dialogue.asListener
     const { single, urgent = false } = this.#options
     const leavePlace = single || urgent ? () => {} : await world.places.take()
     const release = () => {
@@ -146,8 +136,8 @@ export class Lane<Q extends Question> {
     }
     const opened = await openSession(world, this.#plan.route, {
       signal,
-      onCall: isHeard ? call => this.#called(call) : null,
-      onLine: isHeard ? line => this.#said(line) : null,
+      onCall: heard && (call => heard.onCall(call)),
+      onLine: heard && (line => heard.onLine(line)),
       startTls: host => hosts.wantsTls(host, world.startTls),
       wayOut,
       visit: { set: this.#plan.key },
@@ -167,10 +157,11 @@ export class Lane<Q extends Question> {
     const { session, host } = opened
     if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
       session.stopPipelining()
-      this.#note(`* PIPELINING is not used: replies of ${host} were out of step`)
+      this.#dialogue.note(`PIPELINING is not used: replies of ${host} were out of step`)
     }
     const conversation = new Conversation(this, opened)
-    this.#withheld = []
+    const withheld = new Withheld<Q>()
+    this.#withheld = withheld
     let lost: Answer | null = null
     let farewell = Promise.resolve()
     let isInStep = false
@@ -184,7 +175,9 @@ export class Lane<Q extends Question> {
       onFarewell(farewell)
       isInStep = await session.inStep
       if (isInStep) conversation.confirm()
-      await this.#conclude(session)
+      this.#withheld = null
+      const again = await withheld.conclude(session.inStep, signal, one => this.#tell(one))
+      this.#pending = [...again, ...this.#pending]
     }
     const isAskedAgain = conversation.isAskedAgain || (!isInStep && session.pipelining)
     if (!isInStep && session.pipelining) this.stopPipelining(host)
@@ -221,22 +214,6 @@ export class Lane<Q extends Question> {
     if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
     this.settleRest(answer, where)
     return answer
-  }
-
-  #called(call: ServerCall) {
-    if (call.answer === null) this.#note(`* connected to ${call.host} [${call.ip}]`)
-    this.#options.listener?.onCall(call)
-  }
-
-  #said(line: string) {
-    this.#note(line)
-    this.#options.listener?.onLine(line)
-  }
-
-  #note(line: string) {
-    if (this.#dialogue !== null && this.#dialogue.length < DIALOGUE_LINES_MAX) {
-      this.#dialogue.push(line)
-    }
   }
 
   // What follows is for the conversation at hand.
@@ -280,27 +257,12 @@ export class Lane<Q extends Question> {
     catchAllInStep: Promise<boolean> | null = null,
   ) {
     this.#pending = this.#pending.filter(other => other !== question)
-    if (this.#withheld === null) this.#tell(question, answer, facts)
-    else this.#withheld.push({ question, answer, facts, catchAllInStep })
+    const heard = { question, answer, facts, catchAllInStep }
+    if (this.#withheld === null) this.#tell(heard)
+    else this.#withheld.add(heard)
   }
 
-  /** Tells what was heard where each reply stood in its place; else these questions are asked again. */
-  async #conclude({ inStep }: Session): Promise<void> {
-    const heard = this.#withheld ?? []
-    this.#withheld = null
-    const isInStep = await inStep
-    const again: Q[] = []
-    for (const { question, answer, facts, catchAllInStep } of heard) {
-      // Another connection may have asked about the domain, and not be over yet.
-      const isOthers = isInStep && catchAllInStep !== null && catchAllInStep !== inStep
-      const isSure = isOthers ? await orNullOnAbort(catchAllInStep, this.#options.signal) : isInStep
-      if (isSure === false) again.push(question)
-      else this.#tell(question, answer, isSure === null ? { ...facts, catchAll: null } : facts)
-    }
-    this.#pending = [...again, ...this.#pending]
-  }
-
-  #tell(question: Q, answer: Answer, facts: Facts) {
+  #tell({ question, answer, facts }: Heard<Q>) {
     if (answer.kind !== 'silent' && facts.asked !== false)
       this.#options.hosts.reached(this.#plan.key)
     this.#options.onProbed(question, {
@@ -313,7 +275,7 @@ export class Lane<Q extends Question> {
       asked: true,
       ...facts,
       answer,
-      dialogue: this.#dialogue === null ? null : [...this.#dialogue],
+      dialogue: this.#dialogue.lines,
     })
   }
 

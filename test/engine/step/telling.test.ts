@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/engine/step.ts'
 import { createTestEngine } from '../../support/engine.ts'
-import { refused } from '../../support/mx.ts'
+import { refused, silentFrom } from '../../support/mx.ts'
 import { BLOCKS_US, mxByEgress } from '../../support/mx-by-egress.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
@@ -55,7 +55,7 @@ describe('the steps of a verification', () => {
 
   test('come before the result, not with it', async () => {
     const { engine, onStep, kinds, settled } = house({
-      script: line => (/^(RCPT|QUIT)/.test(line) ? null : undefined),
+      script: silentFrom('RCPT'),
     })
     const asked = engine.verify('ann@a.test', { onStep })
     await drainEventLoop()

@@ -19,15 +19,15 @@ export type FaultyServerOptions = {
   readonly keywords?: readonly string[]
 }
 
-/** Servers that know who exists and whose replies are lost or doubled; `connections` has the commands of each. */
+/** Servers that know who exists and whose replies are lost or doubled; `connections` has what came in each, write by write. */
 export function faultyServers(options: FaultyServerOptions) {
   const connections: string[][] = []
   const dial: Dial = {
     async connect() {
       const [socket, server] = duplexPair()
-      const lines: string[] = []
-      serve(server, lines, connections.length, options)
-      connections.push(lines)
+      const writes: string[] = []
+      serve(server, writes, connections.length, options)
+      connections.push(writes)
       return socket
     },
     secure: async socket => socket,
@@ -35,7 +35,7 @@ export function faultyServers(options: FaultyServerOptions) {
   return { dial, connections }
 }
 
-function serve(server: Duplex, lines: string[], number: number, options: FaultyServerOptions) {
+function serve(server: Duplex, writes: string[], number: number, options: FaultyServerOptions) {
   const { exists, delivery, faultOf, keywords = ['PIPELINING'] } = options
   let count = 0
   let commands = 1
@@ -67,16 +67,14 @@ function serve(server: Duplex, lines: string[], number: number, options: FaultyS
   let rest = ''
   server.setEncoding('latin1')
   server.on('data', (text: string) => {
+    writes.push(text)
     const whole = (rest + text).split('\r\n')
     rest = whole.pop() ?? ''
     isPipelined ||= whole.length > 1
     // What was too many before comes now, and so do all replies after it.
     if (delivery === 'late') told = Math.min(told, commands)
     commands += whole.length
-    for (const line of whole) {
-      lines.push(line)
-      add(replyTo(line))
-    }
+    for (const line of whole) add(replyTo(line))
     flush()
     if (!whole.includes('QUIT')) return
     commands = Number.POSITIVE_INFINITY
