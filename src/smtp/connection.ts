@@ -212,7 +212,7 @@ export class Connection {
     const { clock } = this.#options
     if (patienceMs === 0) this.#inStep.resolve(true)
     const cancels = [
-      clock.after(patienceMs, () => this.#inStep.resolve(true)),
+      clock.after(patienceMs, () => this.#hasLeftOver || this.#inStep.resolve(true)),
       clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy()),
     ]
     void this.#closed.promise.then(() => cancels.map(cancel => cancel()))
@@ -288,6 +288,12 @@ export class Connection {
     for (const line of reply.text.split('\n')) listener(`S: ${reply.code} ${enhanced}${line}`)
   }
 
+  /** Part of a reply is there where none is due, or none but that to QUIT. */
+  get #hasLeftOver(): boolean {
+    const [next] = this.#waiting
+    return this.#reader.midway && next?.quitPatienceMs !== null
+  }
+
   #breakOutOfStep(detail: string) {
     if (this.#broken === null) this.#inStep.resolve(false)
     return this.#break('garbage', detail)
@@ -302,8 +308,9 @@ export class Connection {
     if (this.#broken !== null) return this.#broken
     const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
     this.#broken = { broken, detail, stage: at }
-    // What cannot be the reply to one command alone says nothing of the replies before it.
-    this.#inStep.resolve(broken !== 'garbage' || !this.#hasPipelined)
+    // One command at a time, what is no reply to the last says nothing of the replies before it.
+    const isOdd = broken === 'garbage' || this.#hasLeftOver
+    this.#inStep.resolve(!isOdd || !this.#hasPipelined)
     this.#cancelReplyTimer?.()
     this.#cancelSessionTimer()
     const left = [...this.#waiting, ...this.#unsent.map(({ waiting }) => waiting)]
