@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { SilentWhy, Stage } from './answer.ts'
 import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
+import { isPossible, type Waiting } from './waiting.ts'
 
 /** Why a command has no reply: the conversation broke, and stays broken. */
 export type Broken = {
@@ -32,22 +33,6 @@ const READ_BYTES_MIN = REPLY_BYTES_MAX
 const READ_BYTES_PER_COMMAND = 4 * 1_024
 /** How long we wait for a QUIT to be answered and the connection to close. */
 export const QUIT_TIMEOUT_MS = 2_000
-/** Replies to commands that may be pipelined, other than refusals (RFC 5321 §4.3.2). */
-const SUCCESS_CODES: Readonly<Partial<Record<Stage, ReadonlySet<number>>>> = {
-  mail: new Set([250]),
-  rcpt: new Set([250, 251, 252]),
-  rset: new Set([250]),
-}
-
-type Waiting = {
-  readonly stage: Stage
-  /** Its bytes have left, so that a reply to it may come. */
-  sent: boolean
-  /** How long to wait for the reply to QUIT before the replies count as in step; null: another command. */
-  readonly quitPatienceMs: number | null
-  readonly resolve: (outcome: Reply | Broken) => void
-}
-
 /**
  * What carries a session: lines go out in order, each gets its reply within its time. After trouble every
  * outcome is `Broken`: nobody guesses where the stream stands.
@@ -90,7 +75,7 @@ export class Connection {
   /**
    * Resolves when QUIT is answered or the connection is lost; false where a reply was left over, unreadable, impossible
    * for its command or earlier than its command. RSET, MAIL and RCPT all answer 250, so only the 221 to QUIT (RFC 5321
-   * §4.2.3) tells that every reply before it stood in its place.
+   * §4.3.2) tells that each reply before it stood in its place.
    */
   get inStep(): Promise<boolean> {
     return this.#inStep.promise
@@ -257,8 +242,7 @@ export class Connection {
         : this.#breakOutOfStep(detail))
     }
     if (waiting.quitPatienceMs !== null) return this.#hearQuitReply(reply)
-    const isOdd = reply.code < 400 && SUCCESS_CODES[waiting.stage]?.has(reply.code) === false
-    if (isOdd && this.#hasPipelined) {
+    if (this.#hasPipelined && !isPossible(waiting, reply.code)) {
       return void this.#break('garbage', `${reply.code} is no reply to ${waiting.stage}`)
     }
     this.#waiting.shift()
@@ -271,12 +255,13 @@ export class Connection {
 
   #hearQuitReply({ code }: Reply) {
     if (code === 221 || code === 421) {
+      this.#inStep.resolve(true)
       // The server closes first, so that it never counts this session and the next one together.
       this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
     } else if (this.#hasPipelined) {
       this.#break('garbage', `${code} is no reply to QUIT`)
     } else {
-      // One command at a time, a reply too many means that the 221 is still to come, and nobody will wait for it.
+      // It may be the server's own way to say 221. After a reply too many that is still to come, and is out of step.
       this.#waiting.shift()
     }
   }

@@ -55,7 +55,11 @@ describe('replies are in step', () => {
   test.each<[string, (talk: Talk) => unknown, boolean]>([
     ['221 to QUIT', ({ say }) => say('250 a', '250 b', '550 c', '221 d'), true],
     ['421 to QUIT', ({ say }) => say('250 a', '250 b', '550 c', '421 d'), true],
-    ['221, and more after it', ({ say }) => say('250 a', '250 b', '550 c', '221 d', '250 e'), true],
+    [
+      '221, and more after it',
+      ({ say }) => say('250 a', '250 b', '550 c', '221 d', '250 e\r\n25'),
+      true,
+    ],
     ['250 to QUIT', ({ say }) => say('250 a', '250 b', '550 c', '250 d'), false],
     ['550 to QUIT', ({ say }) => say('250 a', '250 b', '550 c', '550 d'), false],
     ['221 to RCPT', ({ say }) => say('250 a', '550 c', '221 d'), false],
