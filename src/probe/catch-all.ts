@@ -24,10 +24,10 @@ export function unguessableName(random: Random): string {
 
 export type CatchAllTurn = KnownTurn | ClaimedTurn
 
-/** Known already; null: somebody asked just now and it could not be told. */
+/** Known already, or told by another conversation just now; null: it could not be told. */
 export type KnownTurn = {
   readonly known: boolean | null
-  /** Whether the replies of the connection that asked were in step; null: they were. */
+  /** Whether the replies of the connection that asked are in step; null: they are. */
   readonly inStep: Promise<boolean> | null
 }
 
@@ -111,8 +111,9 @@ export class CatchAllMemory {
   }
 
   /**
-   * Waits for whoever is asking about this domain, till `signal` aborts; else gives the caller the turn to ask. So it
-   * does for `single`, for whom somebody waits, where it is not known yet whether the replies to others are in step.
+   * Waits for the conversation that asks about this domain, until `signal` aborts; gives the caller the turn to ask where
+   * there is none. `single` does not wait for the end of another connection: it gets the turn too where the domain was
+   * asked about, but the replies are not known to be in step yet.
    */
   async take(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllTurn> {
     for (;;) {

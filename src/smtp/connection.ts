@@ -261,7 +261,7 @@ export class Connection {
     } else if (this.#hasPipelined) {
       this.#break('garbage', `${code} is no reply to QUIT`)
     } else {
-      // It may be the server's own way to say 221. After a reply too many that is still to come, and is out of step.
+      // The server's own way to say 221, unless this is a surplus: then the 221 follows, and is out of step.
       this.#waiting.shift()
     }
   }
@@ -273,7 +273,7 @@ export class Connection {
     for (const line of reply.text.split('\n')) listener(`S: ${reply.code} ${enhanced}${line}`)
   }
 
-  /** Part of a reply is there where none is due, or none but that to QUIT. */
+  /** Part of a reply is there while no reply is due, or only that to QUIT. */
   get #hasLeftOver(): boolean {
     const [next] = this.#waiting
     return this.#reader.midway && next?.quitPatienceMs !== null
@@ -293,7 +293,7 @@ export class Connection {
     if (this.#broken !== null) return this.#broken
     const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
     this.#broken = { broken, detail, stage: at }
-    // One command at a time, what is no reply to the last says nothing of the replies before it.
+    // Without pipelining an impossible reply to one command says nothing of the replies before it.
     const isOdd = broken === 'garbage' || this.#hasLeftOver
     this.#inStep.resolve(!isOdd || !this.#hasPipelined)
     this.#cancelReplyTimer?.()

@@ -67,6 +67,33 @@ describe('the turn to ask', () => {
     expect(await other).toMatchObject({ known: false })
   })
 
+  test('told in a connection that is not over is remembered when its replies were in step', async () => {
+    for (const inStep of [true, false]) {
+      const { memory } = clocked()
+      const connection = Promise.withResolvers<boolean>()
+      const turn = turnOf(await memory.take('a.test'))
+      const waiting = memory.take('a.test')
+      turn.settle(true, connection.promise)
+      expect(await waiting).toEqual({ known: true, inStep: connection.promise })
+      expect(await memory.take('a.test')).toEqual({ known: true, inStep: connection.promise })
+      expect([memory.claim('a.test'), memory.recall('a.test')]).toEqual([null, null])
+      connection.resolve(inStep)
+      await connection.promise
+      expect(memory.recall('a.test')).toBe(inStep ? true : null)
+      expect(memory.claim('a.test') === null).toBe(inStep)
+    }
+  })
+
+  test('is for a single question too while that connection is not over', async () => {
+    const { memory } = clocked()
+    const turn = turnOf(await memory.take('a.test'))
+    expect(memory.claim('a.test', true)).toBeNull()
+    const waiting = memory.take('a.test', undefined, true)
+    turn.settle(true, new Promise(() => {}))
+    turnOf(await waiting).settle(false)
+    expect(memory.recall('a.test')).toBe(false)
+  })
+
   test('once used does not speak for the next', async () => {
     const { memory } = clocked()
     const turn = turnOf(await memory.take('a.test'))

@@ -14,8 +14,8 @@ import { type EarlyReply, Unguessable } from './unguessable.ts'
 const SESSION_SHARE = 0.5
 
 /**
- * How long somebody who waits waits for the reply to QUIT. A reply too many comes with the reply that it doubles or with
- * the next one; a server that says nothing to QUIT for so long has said all that it will say.
+ * How long a single question waits for the reply to QUIT. A surplus reply takes the place of that reply, so it is here at
+ * once: a server need not look anything up to answer QUIT. After this time there is no surplus.
  */
 const QUIT_PATIENCE_MS = 500
 
@@ -40,7 +40,7 @@ export class Conversation<Q extends Question> {
   #over = false
   #hasQuit = false
   #wentWell = false
-  /** The host wants to be asked in another way, which is known now. */
+  /** The host has to be asked in another way, which is known now. */
   #isAskedAgain = false
 
   constructor(lane: Lane<Q>, opened: Opened) {
@@ -71,16 +71,16 @@ export class Conversation<Q extends Question> {
   quit(): Promise<void> {
     this.#hasQuit = true
     if (!this.#lane.options.single) return this.#session.quit()
-    // One command at a time, each reply is settled when it comes: nobody waits for QUIT there.
+    // Without PIPELINING each reply is believed as it comes.
     return this.#session.quit(this.#session.offersPipelining ? QUIT_PATIENCE_MS : 0)
   }
 
-  /** The connection is over, and each reply is known to belong to its command. */
+  /** Each reply of the connection is known to belong to its command. */
   confirm(): void {
     if (this.#wentWell) this.#lane.options.pace.succeeded()
   }
 
-  /** Whoever has no answer is asked again at once: in the way that this host wants, which is known now. */
+  /** The questions without an answer are asked again at once, in the way that this host wants. */
   get isAskedAgain(): boolean {
     return this.#isAskedAgain
   }
@@ -127,8 +127,9 @@ export class Conversation<Q extends Question> {
   }
 
   /**
-   * Nothing else will be asked, so that QUIT leaves in the same write (RFC 2920 §3.1) and somebody who waits need not
-   * wait for its reply. Where TLS is demanded but not on, or the random recipient has no reply yet, more may be asked.
+   * True where nothing else will be asked: QUIT leaves in the same write (RFC 2920 §3.1), so that its reply costs a single
+   * question no round trip. More is asked where TLS is demanded but not on, or the random recipient comes later. A host
+   * that demands TLS for the first time, or takes one recipient a transaction, costs a second connection, once an hour.
    */
   #isLast(batch: readonly Q[], isRandomBeside: boolean): boolean {
     const { single, hosts, world } = this.#lane.options
@@ -174,8 +175,8 @@ export class Conversation<Q extends Question> {
 
   /**
    * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. The server has
-   * refused the recipients that went out `behind` it too, or closed the connection. In silence after it, this may be
-   * the reply to a recipient, with that to MAIL lost.
+   * refused the recipients that went out `behind` it too, or closed the connection. Where it falls silent, the reply to
+   * MAIL may be lost, and this one belongs to a recipient.
    */
   async #mailFailed(answer: Answer, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'silent') {
@@ -230,7 +231,7 @@ export class Conversation<Q extends Question> {
     return true
   }
 
-  /** Whoever has no answer yet is asked in a new connection, in a way that is known now. */
+  /** The questions without an answer are asked in a new connection, in a way that is known now. */
   #askAgain(): true {
     this.#isAskedAgain = true
     this.#over = true
@@ -239,8 +240,7 @@ export class Conversation<Q extends Question> {
 
   /**
    * A reply to this group is missing, or the server ended it with 421. If one was lost, those after it came one place
-   * too early, so none of them is believed: these recipients are asked again without PIPELINING. Groups before this one
-   * had all their replies, as the next one is sent only then.
+   * too early. None of them is believed: these recipients are asked again without PIPELINING.
    */
   #hearPart(batch: Q[], replies: (Reply | Broken)[], last: Reply | Broken) {
     for (const [index, question] of batch.entries()) {
@@ -258,7 +258,7 @@ export class Conversation<Q extends Question> {
     return this.#askAgain()
   }
 
-  /** 421 says no more than that the server closes, whichever command it answers. */
+  /** 421 says that the server closes, whichever command it answers. */
   #hearClosing(question: Q, answer: Answer) {
     this.#countRefusal(answer)
     if (this.#isAgainstAll(answer)) this.#leave(answer)
@@ -286,7 +286,7 @@ export class Conversation<Q extends Question> {
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
     }
-    // The random recipient needs a transaction of its own, in another connection.
+    // The random recipient needs a transaction of its own, and QUIT was said.
     if (this.#hasQuit && accepted.length > 0 && random !== null && isFullFor(random)) {
       this.#lane.options.hosts.markSingleRecipient(this.#opened.host)
       return void this.#askAgain()

@@ -3,7 +3,7 @@ import type { ProbeListener, ServerCall } from './listener.ts'
 /** Lines that are kept. */
 const LINES_MAX = 200
 
-/** The lines said in one connection: kept where they are asked for, and passed on as they come. */
+/** The lines of one connection, kept where they are asked for, and handed to the listener as they come. */
 export class Dialogue implements ProbeListener {
   readonly #lines: string[] | null
   readonly #listener: ProbeListener | null
@@ -23,7 +23,7 @@ export class Dialogue implements ProbeListener {
     return this.#lines && [...this.#lines]
   }
 
-  /** Something that was not said. */
+  /** Keeps a remark of ours, which was not said to the server. */
   note(text: string): void {
     this.#keep(`* ${text}`)
   }

@@ -9,10 +9,10 @@ const FAILURES_MAX = 2
 const DOWN_MS = MINUTE
 /** How long a demand for TLS, or a failing TLS, is remembered. */
 const TLS_MS = HOUR
-/** How long a host is asked without PIPELINING, or for one recipient a transaction: as long as its TLS is remembered. */
+/** How long a host is asked without PIPELINING, or about one recipient a transaction. */
 const LIMITS_MS = HOUR
 
-/** What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies go astray. */
+/** What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies get out of step. */
 export class HostMemory {
   readonly #clock: Clock
   #failures: TtlMap<{ count: number; answer: Answer }>
@@ -66,7 +66,7 @@ export class HostMemory {
     return known?.works ?? policy === 'always'
   }
 
-  /** Replies to pipelined commands were lost, or more than the commands. */
+  /** Replies to pipelined commands were missing or too many. */
   markOutOfStep(host: string): void {
     this.#outOfStep.set(host, NOTED, LIMITS_MS)
   }

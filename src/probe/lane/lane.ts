@@ -11,7 +11,7 @@ import type { HostMemory } from './host-memory.ts'
 import type { ProbeListener } from './listener.ts'
 import { openSession, type Unopened } from './open-session.ts'
 import { silent } from './outcome.ts'
-import { type Heard, Withheld } from './withheld.ts'
+import { type WithheldAnswer, WithheldAnswers } from './withheld.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
 export type Probed = {
@@ -45,7 +45,7 @@ export type ProbeOptions<Q extends Question> = {
   readonly dialogue: boolean
   /** Hears of calls and lines as they come. */
   readonly listener?: ProbeListener | null
-  /** Called once for each question, as its answer ripens. */
+  /** Called once for each question, when the replies of its connection are known to be in step. */
   readonly onProbed: (question: Q, probed: Probed) => void
 }
 
@@ -66,7 +66,7 @@ type Visit = {
   readonly lost: Answer | null
   readonly facts: Facts
   readonly farewell: Promise<void>
-  /** Whoever has no answer is asked again at once, as this host wants to be asked. */
+  /** The questions without an answer are asked again at once, in the way that this host wants. */
   readonly isAskedAgain?: boolean
 }
 
@@ -80,9 +80,9 @@ export class Lane<Q extends Question> {
   readonly #plan: LanePlan<Q>
   readonly #options: LaneOptions<Q>
   #pending: Q[]
-  /** Null outside of a conversation. */
-  #withheld: Withheld<Q> | null = null
-  /** Replies were out of step here: no connection pipelines any more. */
+  /** Null while no conversation is under way. */
+  #withheld: WithheldAnswers<Q> | null = null
+  /** Replies were out of step: no further connection pipelines. */
   #isLockStep = false
   #refusals = 0
   /** Recipients that this host takes in one transaction, as far as it has told us. */
@@ -123,7 +123,7 @@ export class Lane<Q extends Question> {
     }
   }
 
-  /** One connection, from dialling to the last answer. */
+  /** One connection, from dialling until its answers are told. */
   async #visit(permit: Permit): Promise<Visit> {
     const { world, hosts, wayOut, signal, dialogue, listener = null, onFarewell } = this.#options
     this.#dialogue = new Dialogue(dialogue, listener)
@@ -160,7 +160,7 @@ export class Lane<Q extends Question> {
       this.#dialogue.note(`PIPELINING is not used: replies of ${host} were out of step`)
     }
     const conversation = new Conversation(this, opened)
-    const withheld = new Withheld<Q>()
+    const withheld = new WithheldAnswers<Q>()
     this.#withheld = withheld
     let lost: Answer | null = null
     let farewell = Promise.resolve()
@@ -244,7 +244,7 @@ export class Lane<Q extends Question> {
     this.#refusals = 0
   }
 
-  /** Replies of this host are missing or too many: later connections wait for each reply. */
+  /** Replies of this host are missing or too many: the next connections send one command at a time. */
   stopPipelining(host: string) {
     this.#isLockStep = true
     this.#options.hosts.markOutOfStep(host)
@@ -257,12 +257,12 @@ export class Lane<Q extends Question> {
     catchAllInStep: Promise<boolean> | null = null,
   ) {
     this.#pending = this.#pending.filter(other => other !== question)
-    const heard = { question, answer, facts, catchAllInStep }
-    if (this.#withheld === null) this.#tell(heard)
-    else this.#withheld.add(heard)
+    const withheld = { question, answer, facts, catchAllInStep }
+    if (this.#withheld === null) this.#tell(withheld)
+    else this.#withheld.add(withheld)
   }
 
-  #tell({ question, answer, facts }: Heard<Q>) {
+  #tell({ question, answer, facts }: WithheldAnswer<Q>) {
     if (answer.kind !== 'silent' && facts.asked !== false)
       this.#options.hosts.reached(this.#plan.key)
     this.#options.onProbed(question, {

@@ -21,7 +21,7 @@ export const isTooMany = ({ kind, why }: Answer) => kind === 'deferred' && why =
 /** We are asked to put TLS on first. */
 export const isTlsDemand = ({ kind, why }: Answer) => kind === 'refused-us' && why === 'tls'
 
-/** What cut off a group of commands before each had its reply; after 421 the server closes. */
+/** How a group of commands ended before each had its reply. The server closes after 421. */
 export type Cut = Broken['broken']
 
 /** Null where the `last` command of a group has its reply, and so all have. */

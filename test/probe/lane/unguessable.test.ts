@@ -109,6 +109,32 @@ describe('the catch-all question', () => {
     })
   })
 
+  test.each([
+    ['in step: it is not asked here', true, 0],
+    ['not in step: it is asked here', false, 1],
+  ])('told by another connection counts when that is known to be %s', async (_, inStep, asked) => {
+    const home = createTestProber(knows('p00'))
+    const other = Promise.withResolvers<boolean>()
+    home.prober.catchAll.claim('a.test')?.settle(false, other.promise)
+    const walk = home.begin(people(2))
+    await drainEventLoop()
+    expect(walk.answers()).toEqual(['p01@a.test rejected/no-mailbox'])
+    other.resolve(inStep)
+    await walk.end()
+    expect(walk.told.at(-1)).toMatchObject({
+      email: 'p00@a.test',
+      probed: { catchAll: false, answer: { kind: 'accepted' } },
+    })
+    expect(randoms(home)).toHaveLength(asked)
+  })
+
+  test('is asked by a single question itself while that is not known', async () => {
+    const home = createTestProber(knows('p00'))
+    home.prober.catchAll.claim('a.test')?.settle(true, new Promise(() => {}))
+    expect((await home.single('p00@a.test')).only().catchAll).toBe(false)
+    expect(randoms(home)).toHaveLength(1)
+  })
+
   test('goes in the same write as a single recipient, after it', async () => {
     const home = createTestProber(() => undefined)
     const walk = await home.single('ann@a.test')
