@@ -70,6 +70,7 @@ export class Conversation<Q extends Question> {
   /** Says QUIT, unless that was said. Resolves when the connection is closed. */
   quit(): Promise<void> {
     this.#hasQuit = true
+    this.#over = true
     if (!this.#lane.options.single) return this.#session.quit()
     // Without PIPELINING each reply is believed as it comes.
     return this.#session.quit(this.#session.offersPipelining ? QUIT_PATIENCE_MS : 0)
