@@ -180,7 +180,7 @@ describe('a group of commands that is cut off', () => {
 })
 
 describe('somebody who waits', () => {
-  const TLS_FIRST: MxScript['answer'] = (line, { lines }) => {
+  const TLS_FIRST: NonNullable<MxScript['answer']> = (line, { lines }) => {
     if (line === 'STARTTLS') return '220 go on'
     if (lines.includes('STARTTLS')) return undefined
     if (line.startsWith('EHLO')) return '250-mx.test\n250-PIPELINING\n250 STARTTLS'
@@ -206,6 +206,17 @@ describe('somebody who waits', () => {
     expect(home.writes.map(({ length }) => length)).toEqual(first)
     await home.single('bob@a.test')
     expect(home.writes.slice(first.length).map(({ length }) => length)).toEqual(second)
+  })
+
+  test('is told that TLS is demanded and refused for now after two connections', async () => {
+    const home = createTestProber((line, session) =>
+      line === 'STARTTLS'
+        ? '454 4.7.0 TLS not available'
+        : TLS_FIRST(line, { ...session, lines: [] }),
+    )
+    const walk = await home.single('ann@a.test')
+    expect(walk.only().answer).toMatchObject({ kind: 'deferred', stage: 'starttls' })
+    expect(home.mx.dialled).toHaveLength(2)
   })
 
   test('waits for one more where a refusal leaves nothing to ask the random recipient for', async () => {
