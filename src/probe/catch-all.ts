@@ -33,7 +33,10 @@ export type KnownTurn = {
 
 /** It falls to the holder to ask; the first call of either counts. */
 export type ClaimedTurn = {
-  /** Says what came of it: null for no evidence. It is remembered when the replies are known to be in step. */
+  /**
+   * Says what came of it: null for no evidence. It is remembered when the replies are known to be
+   * in step.
+   */
   readonly settle: (catchAll: boolean | null, inStep?: Promise<boolean>) => void
   /** Hands the turn back without an answer: whoever waits may ask. */
   readonly drop: () => void
@@ -111,9 +114,10 @@ export class CatchAllMemory {
   }
 
   /**
-   * Waits for the conversation that asks about this domain, until `signal` aborts; gives the caller the turn to ask where
-   * there is none. `single` does not wait for the end of another connection: it gets the turn too where the domain was
-   * asked about, but the replies are not known to be in step yet.
+   * Waits for the conversation that asks about this domain, until `signal` aborts; gives the
+   * caller the turn to ask where there is none. `single` does not wait for the end of another
+   * connection: it gets the turn too where the domain was asked about, but the replies are not
+   * known to be in step yet.
    */
   async take(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllTurn> {
     for (;;) {
@@ -127,7 +131,10 @@ export class CatchAllMemory {
     }
   }
 
-  /** The turn to ask, at once; null where it is known or somebody is asking. `single`: as for `take`. */
+  /**
+   * The turn to ask, at once; null where it is known or somebody is asking. `single`: as for
+   * `take`.
+   */
   claim(domain: string, single = false): ClaimedTurn | null {
     const mayAsk = this.recall(domain) === null && isFree(this.#asking.get(domain), single)
     return mayAsk ? this.#turn(domain) : null

@@ -73,9 +73,10 @@ export class Connection {
   }
 
   /**
-   * Resolves when QUIT is answered or the connection is lost; false where a reply was left over, unreadable, impossible
-   * for its command or earlier than its command. RSET, MAIL and RCPT all answer 250, so only the 221 to QUIT (RFC 5321
-   * §4.3.2) tells that each reply before it stood in its place.
+   * Resolves when QUIT is answered or the connection is lost; false where a reply was left over,
+   * unreadable, impossible for its command or earlier than its command. RSET, MAIL and RCPT all
+   * answer 250, so only the 221 to QUIT (RFC 5321 §4.3.2) tells that each reply before it stood in
+   * its place.
    */
   get inStep(): Promise<boolean> {
     return this.#inStep.promise
@@ -133,8 +134,9 @@ export class Connection {
   }
 
   /**
-   * Says QUIT and hangs up; it may be pipelined as the last command of a group (RFC 2920 §3.1). The replies count as in
-   * step when it is not answered within `patienceMs`; the connection ends after `QUIT_TIMEOUT_MS`.
+   * Says QUIT and hangs up; it may be pipelined as the last command of a group (RFC 2920 §3.1).
+   * The replies count as in step when it is not answered within `patienceMs`; the connection ends
+   * after `QUIT_TIMEOUT_MS`.
    */
   quit(pipelined: boolean, patienceMs: number): void {
     if (this.#broken !== null || this.#hasQuit) return
@@ -261,7 +263,8 @@ export class Connection {
     } else if (this.#hasPipelined) {
       this.#break('garbage', `${code} is no reply to QUIT`)
     } else {
-      // The server's own way to say 221, unless this is a surplus: then the 221 follows, and is out of step.
+      // The server's own way to say 221, unless this is a surplus: then the 221 follows, and is out
+      // of step.
       this.#waiting.shift()
     }
   }

@@ -100,15 +100,19 @@ export class Session {
   }
 
   /**
-   * §4.1.1.10. Resolves when the connection is closed; it may be called again. With PIPELINING it leaves at once.
-   * `patienceMs`: where it is not answered for so long, the replies count as in step.
+   * §4.1.1.10. Resolves when the connection is closed; it may be called again. With PIPELINING it
+   * leaves at once. `patienceMs`: where it is not answered for so long, the replies count as in
+   * step.
    */
   quit(patienceMs = QUIT_TIMEOUT_MS): Promise<void> {
     this.#connection.quit(this.pipelining, patienceMs)
     return this.#connection.closed
   }
 
-  /** Resolves when QUIT is answered or the connection is lost: whether each reply belonged to its command. */
+  /**
+   * Resolves when QUIT is answered or the connection is lost: whether each reply belonged to its
+   * command.
+   */
   get inStep(): Promise<boolean> {
     return this.#connection.inStep
   }

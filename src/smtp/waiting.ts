@@ -7,7 +7,10 @@ export type Waiting = {
   readonly stage: Stage
   /** Its bytes have left, so that a reply to it may come. */
   sent: boolean
-  /** How long to wait for the reply to QUIT before the replies count as in step; null: another command. */
+  /**
+   * How long to wait for the reply to QUIT before the replies count as in step; null: another
+   * command.
+   */
   readonly quitPatienceMs: number | null
   readonly resolve: (outcome: Reply | Broken) => void
 }

@@ -58,8 +58,9 @@ export class Inquirer {
   }
 
   /**
-   * Asks about one address that somebody waits for; where the operator refuses one egress, another asks in the time
-   * that is left. The result is there with the reply to QUIT; closing the connection goes on behind it. Never rejects.
+   * Asks about one address that somebody waits for; where the operator refuses one egress,
+   * another asks in the time that is left. The result is there with the reply to QUIT; closing the
+   * connection goes on behind it. Never rejects.
    */
   one(
     inquiry: Inquiry,

@@ -14,8 +14,9 @@ import { type EarlyReply, Unguessable } from './unguessable.ts'
 const SESSION_SHARE = 0.5
 
 /**
- * How long a single question waits for the reply to QUIT. A surplus reply takes the place of that reply, so it is here at
- * once: a server need not look anything up to answer QUIT. After this time there is no surplus.
+ * How long a single question waits for the reply to QUIT. A surplus reply takes the place of that
+ * reply, so it is here at once: a server need not look anything up to answer QUIT. After this time
+ * there is no surplus.
  */
 const QUIT_PATIENCE_MS = 500
 
@@ -128,9 +129,10 @@ export class Conversation<Q extends Question> {
   }
 
   /**
-   * True where nothing else will be asked: QUIT leaves in the same write (RFC 2920 §3.1), so that its reply costs a single
-   * question no round trip. More is asked where TLS is demanded but not on, or the random recipient comes later. A host
-   * that demands TLS for the first time, or takes one recipient a transaction, costs a second connection, once an hour.
+   * True where nothing else will be asked: QUIT leaves in the same write (RFC 2920 §3.1), so that
+   * its reply costs a single question no round trip. More is asked where TLS is demanded but not
+   * on, or the random recipient comes later. A host that demands TLS for the first time, or takes
+   * one recipient a transaction, costs a second connection, once an hour.
    */
   #isLast(batch: readonly Q[], isRandomBeside: boolean): boolean {
     const { single, hosts, world } = this.#lane.options
@@ -175,9 +177,10 @@ export class Conversation<Q extends Question> {
   }
 
   /**
-   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. The server has
-   * refused the recipients that went out `behind` it too, or closed the connection. Where it falls silent, the reply to
-   * MAIL may be lost, and this one belongs to a recipient.
+   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked
+   * here. The server has refused the recipients that went out `behind` it too, or closed the
+   * connection. Where it falls silent, the reply to MAIL may be lost, and this one belongs to a
+   * recipient.
    */
   async #mailFailed(answer: Answer, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'silent') {
@@ -240,8 +243,9 @@ export class Conversation<Q extends Question> {
   }
 
   /**
-   * A reply to this group is missing, or the server ended it with 421. If one was lost, those after it came one place
-   * too early. None of them is believed: these recipients are asked again without PIPELINING.
+   * A reply to this group is missing, or the server ended it with 421. If one was lost, those
+   * after it came one place too early. None of them is believed: these recipients are asked again
+   * without PIPELINING.
    */
   #hearPart(batch: Q[], replies: (Reply | Broken)[], last: Reply | Broken) {
     for (const [index, question] of batch.entries()) {

@@ -3,7 +3,10 @@ import type { ProbeListener, ServerCall } from './listener.ts'
 /** Lines that are kept. */
 const LINES_MAX = 200
 
-/** The lines of one connection, kept where they are asked for, and handed to the listener as they come. */
+/**
+ * The lines of one connection, kept where they are asked for, and handed to the listener as they
+ * come.
+ */
 export class Dialogue implements ProbeListener {
   readonly #lines: string[] | null
   readonly #listener: ProbeListener | null

@@ -12,7 +12,10 @@ const TLS_MS = HOUR
 /** How long a host is asked without PIPELINING, or about one recipient a transaction. */
 const LIMITS_MS = HOUR
 
-/** What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies get out of step. */
+/**
+ * What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies
+ * get out of step.
+ */
 export class HostMemory {
   readonly #clock: Clock
   #failures: TtlMap<{ count: number; answer: Answer }>

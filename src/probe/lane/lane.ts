@@ -244,7 +244,9 @@ export class Lane<Q extends Question> {
     this.#refusals = 0
   }
 
-  /** Replies of this host are missing or too many: the next connections send one command at a time. */
+  /**
+   * Replies of this host are missing or too many: the next connections send one command at a time.
+   */
   stopPipelining(host: string) {
     this.#isLockStep = true
     this.#options.hosts.markOutOfStep(host)

@@ -6,13 +6,16 @@ export type WithheldAnswer<Q> = {
   readonly question: Q
   readonly answer: Answer
   readonly facts: Facts
-  /** Whether the replies are in step that told whether the domain takes everything; null: they are. */
+  /**
+   * Whether the replies are in step that told whether the domain takes everything; null: they are.
+   */
   readonly catchAllInStep: Promise<boolean> | null
 }
 
 /**
- * The answers of one connection. RSET, MAIL and RCPT all answer 250: after one reply too many each command gets the reply
- * to the command before it, and nothing shows it until QUIT gets another reply than 221. No answer is told before that.
+ * The answers of one connection. RSET, MAIL and RCPT all answer 250: after one reply too many
+ * each command gets the reply to the command before it, and nothing shows it until QUIT gets
+ * another reply than 221. No answer is told before that.
  */
 export class WithheldAnswers<Q> {
   readonly #answers: WithheldAnswer<Q>[] = []
@@ -22,10 +25,10 @@ export class WithheldAnswers<Q> {
   }
 
   /**
-   * Waits until it is known whether the replies were in step. Tells the answers that hold, and returns the questions to
-   * ask again. After a surplus reply no answer holds: the shift may have begun with any command. After a missing one all
-   * hold that are here: a loss stalls the group of commands in which it happens, and answers are added for groups that
-   * had all their replies.
+   * Waits until it is known whether the replies were in step. Tells the answers that hold, and
+   * returns the questions to ask again. After a surplus reply no answer holds: the shift may have
+   * begun with any command. After a missing one all hold that are here: a loss stalls the group of
+   * commands in which it happens, and answers are added for groups that had all their replies.
    */
   async conclude(
     inStep: Promise<boolean>,

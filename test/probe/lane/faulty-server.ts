@@ -6,8 +6,9 @@ import { recipientOf } from '../../support/recipients.ts'
 export type ReplyFault = { readonly kind: 'lost' | 'doubled'; readonly at: number }
 
 /**
- * How replies leave. `whole`: those to one write in one write. `bytes`: byte by byte. `late`: never more of them than
- * there were commands; what is too many comes with the replies to the next write.
+ * How replies leave. `whole`: those to one write in one write. `bytes`: byte by byte. `late`:
+ * never more of them than there were commands; what is too many comes with the replies to the next
+ * write.
  */
 export type Delivery = 'whole' | 'bytes' | 'late'
 
@@ -19,7 +20,10 @@ export type FaultyServerOptions = {
   readonly keywords?: readonly string[]
 }
 
-/** Servers that know who exists and whose replies are lost or doubled; `connections` has what came in each, write by write. */
+/**
+ * Servers that know who exists and whose replies are lost or doubled; `connections` has what came
+ * in each, write by write.
+ */
 export function faultyServers(options: FaultyServerOptions) {
   const connections: string[][] = []
   const dial: Dial = {

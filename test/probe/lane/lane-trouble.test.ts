@@ -24,7 +24,8 @@ describe('a connection that ends too early', () => {
       })
       const walk = await home.run(people(4))
       expect(sorted(walk.answers())).toEqual(each(people(4), 'rejected/no-mailbox'))
-      // With replies missing, the first of a pipelined group is not believed either: it is asked again.
+      // With replies missing, the first of a pipelined group is not believed either: it is asked
+      // again.
       expect(home.mx.dialled).toHaveLength(extra === undefined ? 5 : 4)
     },
   )

@@ -15,7 +15,9 @@ import {
 const DELIVERIES = ['whole', 'bytes', 'late'] as const
 const KINDS = ['lost', 'doubled'] as const
 const WAYS = DELIVERIES.flatMap(delivery => KINDS.map(kind => [kind, delivery] as const))
-/** More than the replies of any connection here: 20 recipients, in transactions of eight and more. */
+/**
+ * More than the replies of any connection here: 20 recipients, in transactions of eight and more.
+ */
 const REPLIES_MAX = 30
 const FIRST_TO_MAIL = 2
 
@@ -134,7 +136,10 @@ describe('a host whose replies were out of step', () => {
 })
 
 describe('a group of commands that is cut off', () => {
-  /** In the first connection: `unknown` is refused, and at the random recipient the server says this. */
+  /**
+   * In the first connection: `unknown` is refused, and at the random recipient the server says
+   * this.
+   */
   const cutOff = (says: MxSays) =>
     createTestProber((line, session) => {
       if (session.number > 0) return knows()(line, session)
