@@ -92,7 +92,7 @@ test('plain text injected before TLS ends the session, and nothing is believed',
     domains: {},
     hosts: { 'injected.test': { temper: 'needs-starttls', rules } },
   })
-  expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('invalid_smtp')
+  expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('probe_blocked')
   await leave()
 })
 

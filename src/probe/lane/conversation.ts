@@ -191,7 +191,7 @@ export class Conversation<Q extends Question> {
     const isSure = cut === null || (cut === 'closed' && answer.kind !== 'rejected')
     if (!isSure) return void this.#dropReply()
     this.#refusals.add(1 + behind)
-    if (isTlsDemand(answer) && (await this.#upgrade())) return
+    if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
     this.#over = true
     // A second transaction refused where the first was taken: the host wants a new connection for each.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
@@ -216,12 +216,15 @@ export class Conversation<Q extends Question> {
    * Puts TLS on because the server demands it. True when the demand is dealt with: the same batch can be asked again,
    * or the server has no TLS for now, and everybody here is told so.
    */
-  async #upgrade(): Promise<boolean> {
+  async #upgrade(demand: Answer): Promise<boolean> {
     const { world, hosts, signal } = this.#lane.options
     if (world.startTls === 'never' || this.#withoutTls) return false
     if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
-    if (this.#hasQuit) return this.#askAgain()
+    if (this.#hasQuit) {
+      this.#lane.noteTlsDemand(demand, this.facts)
+      return this.#askAgain()
+    }
     const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
     // RFC 3207 §4.2: with TLS all begins anew; without it the transaction stands as it was.
     if (this.#session.secured) this.#transactions = 0
@@ -284,7 +287,7 @@ export class Conversation<Q extends Question> {
       }
       this.#asked++
       this.#countRefusal(answer)
-      if (isTlsDemand(answer) && (await this.#upgrade())) return
+      if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#isFull(index)) continue
       if (this.#isAgainstAll(answer)) against = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question

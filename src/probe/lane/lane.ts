@@ -84,6 +84,8 @@ export class Lane<Q extends Question> {
   #withheld: WithheldAnswers<Q> | null = null
   /** Replies were out of step: no further connection pipelines. */
   #isLockStep = false
+  /** The refusal by which a host demanded TLS, where QUIT was said by then. */
+  #tlsDemand: { readonly answer: Answer; readonly facts: Facts } | null = null
   #refusals = 0
   /** Recipients that this host takes in one transaction, as far as it has told us. */
   #transactionMax: number
@@ -126,7 +128,7 @@ export class Lane<Q extends Question> {
   /** One connection, from dialling until its answers are told. */
   async #visit(permit: Permit): Promise<Visit> {
     const { world, hosts, wayOut, signal, dialogue, listener = null, onFarewell } = this.#options
-    this.#dialogue = new Dialogue(dialogue, listener)
+    if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
     const heard = this.#dialogue.asListener
     const { single, urgent = false } = this.#options
     const leavePlace = single || urgent ? () => {} : await world.places.take()
@@ -191,6 +193,12 @@ export class Lane<Q extends Question> {
 
   #notOpened({ answer, cutShort, ...where }: Unopened): Answer | null {
     const { hosts, wayOut, pace, world } = this.#options
+    const demand = this.#tlsDemand
+    if (demand !== null && (answer.stage === 'starttls' || answer.stage === 'ehlo')) {
+      // TLS cannot be put on: what the server said without it is the answer.
+      this.settleRest(demand.answer, demand.facts)
+      return demand.answer
+    }
     if (answer.kind === 'silent') {
       const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
       if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
@@ -242,6 +250,10 @@ export class Lane<Q extends Question> {
 
   notRefused() {
     this.#refusals = 0
+  }
+
+  noteTlsDemand(answer: Answer, facts: Facts) {
+    this.#tlsDemand = { answer, facts }
   }
 
   /**

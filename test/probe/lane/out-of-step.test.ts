@@ -224,6 +224,21 @@ describe('somebody who waits', () => {
     expect(home.mx.dialled).toHaveLength(2)
   })
 
+  test('is told of the demand for TLS where TLS fails, with the dialogue of both connections', async () => {
+    const home = createTestProber({
+      answer: TLS_FIRST,
+      secure: () => {
+        throw new Error('handshake failure')
+      },
+    })
+    const walk = await home.single('ann@a.test', { dialogue: true })
+    expect(walk.answers()).toEqual(['ann@a.test refused-us/tls'])
+    const { dialogue, host, tls } = walk.only()
+    expect({ host, tls }).toEqual({ host: 'mx.test', tls: false })
+    expect(dialogue).toContain('S: 530 5.7.0 Must issue a STARTTLS command first')
+    expect(dialogue?.slice(-2)).toEqual(['C: STARTTLS', 'S: 220 go on'])
+  })
+
   test('waits for one more where a refusal leaves nothing to ask the random recipient for', async () => {
     const home = createTestProber(knows(), { row: { recipientsPerTransaction: 1 } })
     await home.single('ann@a.test')
