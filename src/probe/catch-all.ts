@@ -22,14 +22,22 @@ export function unguessableName(random: Random): string {
   return `${'abcdefghijklmnopqrstuvwxyz'[random.below(26)]}${random.token(NAME_LENGTH - 1)}`
 }
 
-export type CatchAllTurn =
-  /** Known already; null: somebody asked just now and it could not be told. */
-  { readonly known: boolean | null } | ClaimedTurn
+export type CatchAllTurn = KnownTurn | ClaimedTurn
+
+/** Known already, or told by another conversation just now; null: it could not be told. */
+export type KnownTurn = {
+  readonly known: boolean | null
+  /** Whether the replies of the connection that asked are in step; null: they are. */
+  readonly inStep: Promise<boolean> | null
+}
 
 /** It falls to the holder to ask; the first call of either counts. */
 export type ClaimedTurn = {
-  /** Says what came of it: null for no evidence. */
-  readonly settle: (catchAll: boolean | null) => void
+  /**
+   * Says what came of it: null for no evidence. It is remembered when the replies are known to be
+   * in step.
+   */
+  readonly settle: (catchAll: boolean | null, inStep?: Promise<boolean>) => void
   /** Hands the turn back without an answer: whoever waits may ask. */
   readonly drop: () => void
 }
@@ -39,7 +47,7 @@ export class CatchAllMemory {
   readonly #known: TtlMap<{ catchAll: boolean }>
   /** Random names that undecided domains were asked about. */
   readonly #names: TtlMap<RandomName>
-  readonly #asking = new Map<string, Promise<boolean | null | 'dropped'>>()
+  readonly #asking = new Map<string, Asking>()
   readonly #store: CatchAllStore | null
   readonly #learner: CatchAllLearner | null
   /** What others were asked about. */
@@ -105,35 +113,69 @@ export class CatchAllMemory {
     return sought.length === 0 ? null : this.#learner.learn(sought)
   }
 
-  /** Waits for whoever is asking about this domain, till `signal` aborts; else gives the caller the turn to ask. */
-  async take(domain: string, signal?: AbortSignal): Promise<CatchAllTurn> {
+  /**
+   * Waits for the conversation that asks about this domain, until `signal` aborts; gives the
+   * caller the turn to ask where there is none. `single` does not wait for the end of another
+   * connection: it gets the turn too where the domain was asked about, but the replies are not
+   * known to be in step yet.
+   */
+  async take(domain: string, signal?: AbortSignal, single = false): Promise<CatchAllTurn> {
     for (;;) {
       const known = this.recall(domain)
-      if (known !== null) return { known }
+      if (known !== null) return { known, inStep: null }
       const asking = this.#asking.get(domain)
-      if (asking === undefined) return this.#turn(domain)
-      const told = await orNullOnAbort(asking, signal)
-      if (told !== 'dropped') return { known: told }
+      if (isFree(asking, single)) return this.#turn(domain)
+      const told = await orNullOnAbort(asking.told, signal)
+      if (told === null) return { known: null, inStep: null }
+      if (told !== 'dropped' && !(single && told.inStep !== null)) return told
     }
   }
 
-  /** The turn to ask, at once; null where it is known or somebody is asking. */
-  claim(domain: string): ClaimedTurn | null {
-    return this.recall(domain) === null && !this.#asking.has(domain) ? this.#turn(domain) : null
+  /**
+   * The turn to ask, at once; null where it is known or somebody is asking. `single`: as for
+   * `take`.
+   */
+  claim(domain: string, single = false): ClaimedTurn | null {
+    const mayAsk = this.recall(domain) === null && isFree(this.#asking.get(domain), single)
+    return mayAsk ? this.#turn(domain) : null
   }
 
   #turn(domain: string): ClaimedTurn {
-    const { promise, resolve } = Promise.withResolvers<boolean | null | 'dropped'>()
-    this.#asking.set(domain, promise)
-    const end = (told: boolean | null | 'dropped') => {
-      if (this.#asking.get(domain) !== promise) return
-      this.#asking.delete(domain)
-      if (typeof told === 'boolean') this.remember(domain, told)
+    const { promise, resolve } = Promise.withResolvers<KnownTurn | 'dropped'>()
+    const asking: Asking = { told: promise, isTold: false }
+    this.#asking.set(domain, asking)
+    const over = () => this.#asking.get(domain) === asking && this.#asking.delete(domain)
+    const end = (told: KnownTurn | 'dropped') => {
+      asking.isTold = true
       resolve(told)
     }
-    return { settle: end, drop: () => end('dropped') }
+    return {
+      settle: (known, inStep) => {
+        if (asking.isTold) return
+        end({ known, inStep: (known !== null && inStep) || null })
+        const conclude = (isInStep: boolean) => {
+          over()
+          if (isInStep && known !== null) this.remember(domain, known)
+        }
+        if (known === null || inStep === undefined) conclude(true)
+        else void inStep.then(conclude)
+      },
+      drop: () => {
+        if (asking.isTold) return
+        over()
+        end('dropped')
+      },
+    }
   }
 }
+
+type Asking = {
+  readonly told: Promise<KnownTurn | 'dropped'>
+  isTold: boolean
+}
+
+const isFree = (asking: Asking | undefined, single: boolean): asking is undefined =>
+  asking === undefined || (single && asking.isTold)
 
 const LOOKED = {}
 
@@ -141,7 +183,10 @@ const LOOKED = {}
 type RandomName = { readonly text: string; readonly introducedBy: Set<string> }
 
 /** What is told, or null when `signal` aborts first. */
-function orNullOnAbort<T>(telling: Promise<T>, signal: AbortSignal | undefined): Promise<T | null> {
+export function orNullOnAbort<T>(
+  telling: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T | null> {
   return new Promise(resolve => {
     const giveUp = () => resolve(null)
     if (signal?.aborted) return giveUp()

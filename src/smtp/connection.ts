@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { SilentWhy, Stage } from './answer.ts'
 import { REPLY_BYTES_MAX, type Reply, ReplyReader } from './reply.ts'
+import { isPossible, type Waiting } from './waiting.ts'
 
 /** Why a command has no reply: the conversation broke, and stays broken. */
 export type Broken = {
@@ -31,11 +32,7 @@ const COMMAND_BYTES_MAX = 1_000
 const READ_BYTES_MIN = REPLY_BYTES_MAX
 const READ_BYTES_PER_COMMAND = 4 * 1_024
 /** How long we wait for a QUIT to be answered and the connection to close. */
-const QUIT_TIMEOUT_MS = 2_000
-
-/** `sent`: its bytes have left, so that a reply to it may come. */
-type Waiting = { stage: Stage; sent: boolean; resolve: (outcome: Reply | Broken) => void }
-
+export const QUIT_TIMEOUT_MS = 2_000
 /**
  * What carries a session: lines go out in order, each gets its reply within its time. After trouble every
  * outcome is `Broken`: nobody guesses where the stream stands.
@@ -54,6 +51,10 @@ export class Connection {
   #timed: Waiting | null = null
   readonly #cancelSessionTimer: () => void
   readonly #closed = Promise.withResolvers<void>()
+  readonly #inStep = Promise.withResolvers<boolean>()
+  /** A command left before the replies to those before it were there. */
+  #hasPipelined = false
+  #hasQuit = false
 
   constructor(socket: Duplex, options: ConnectionOptions) {
     this.#options = options
@@ -71,11 +72,26 @@ export class Connection {
     return this.#broken === null
   }
 
+  /**
+   * Resolves when QUIT is answered or the connection is lost; false where a reply was left over,
+   * unreadable, impossible for its command or earlier than its command. RSET, MAIL and RCPT all
+   * answer 250, so only the 221 to QUIT (RFC 5321 §4.3.2) tells that each reply before it stood in
+   * its place.
+   */
+  get inStep(): Promise<boolean> {
+    return this.#inStep.promise
+  }
+
+  /** Resolves when the connection is closed. */
+  get closed(): Promise<void> {
+    return this.#closed.promise
+  }
+
   /** What the server says first, of itself. */
   greeting(): Promise<Reply | Broken> {
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage: 'greeting' })
-      this.#wait({ stage: 'greeting', sent: true, resolve })
+      this.#wait({ stage: 'greeting', sent: true, quitPatienceMs: null, resolve })
     })
   }
 
@@ -91,10 +107,8 @@ export class Connection {
     }
     return new Promise(resolve => {
       if (this.#broken !== null) return resolve({ ...this.#broken, stage })
-      const waiting = { stage, sent: false, resolve }
-      if (this.#unsent.length > 0 || (!pipelined && this.#waiting.length > 0)) {
-        this.#unsent.push({ line, waiting })
-      } else this.#send(line, waiting)
+      if (this.#hasQuit) return resolve({ broken: 'closed', stage, detail: 'we said QUIT' })
+      this.#give(line, { stage, sent: false, quitPatienceMs: null, resolve }, pipelined)
     })
   }
 
@@ -119,16 +133,20 @@ export class Connection {
     }
   }
 
-  /** Has QUIT said and hangs up. Resolves when the connection is closed; what the server says to it changes nothing. */
-  async leave(sayQuit: () => Promise<Reply | Broken>): Promise<void> {
-    if (this.#broken === null) {
-      const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy())
-      void this.#closed.promise.then(cancel)
-      await sayQuit()
-      // The server closes first, so that it never counts this session and the next one together.
-      this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
-    }
-    return this.#closed.promise
+  /**
+   * Says QUIT and hangs up; it may be pipelined as the last command of a group (RFC 2920 §3.1).
+   * The replies count as in step when it is not answered within `patienceMs`; the connection ends
+   * after `QUIT_TIMEOUT_MS`.
+   */
+  quit(pipelined: boolean, patienceMs: number): void {
+    if (this.#broken !== null || this.#hasQuit) return
+    this.#hasQuit = true
+    const resolve = () => {}
+    this.#give(
+      'QUIT',
+      { stage: 'rset', sent: false, quitPatienceMs: patienceMs, resolve },
+      pipelined,
+    )
   }
 
   /** Ends at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */
@@ -136,7 +154,14 @@ export class Connection {
     this.#break('timeout', 'time ran out')
   }
 
+  #give(line: string, waiting: Waiting, pipelined: boolean) {
+    const mustWait = this.#unsent.length > 0 || (!pipelined && this.#waiting.length > 0)
+    if (mustWait) this.#unsent.push({ line, waiting })
+    else this.#send(line, waiting)
+  }
+
   #send(line: string, waiting: Waiting) {
+    this.#hasPipelined ||= this.#waiting.length > 0
     this.#options.listener?.(`C: ${line}`)
     this.#bytesLeft += READ_BYTES_PER_COMMAND
     if (this.#batch === '') queueMicrotask(() => this.#flush())
@@ -147,6 +172,8 @@ export class Connection {
   #flush() {
     const batch = this.#batch
     this.#batch = ''
+    const isIdle = this.#waiting[0]?.sent === false
+    if (isIdle && this.#reader.midway) this.#breakOutOfStep('a reply began before its command')
     for (const waiting of this.#waiting) waiting.sent = true
     if (this.#broken === null) this.#socket.write(batch)
   }
@@ -163,7 +190,19 @@ export class Connection {
     this.#timed = next
     this.#cancelReplyTimer?.()
     this.#cancelReplyTimer = null
-    if (next !== null) this.#startReplyTimer(next.stage)
+    if (next === null) return
+    if (next.quitPatienceMs === null) this.#startReplyTimer(next.stage)
+    else this.#startQuitTimers(next.quitPatienceMs)
+  }
+
+  #startQuitTimers(patienceMs: number) {
+    const { clock } = this.#options
+    if (patienceMs === 0) this.#inStep.resolve(true)
+    const cancels = [
+      clock.after(patienceMs, () => this.#hasLeftOver || this.#inStep.resolve(true)),
+      clock.after(QUIT_TIMEOUT_MS, () => this.#socket.destroy()),
+    ]
+    void this.#closed.promise.then(() => cancels.map(cancel => cancel()))
   }
 
   #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
@@ -199,8 +238,14 @@ export class Connection {
     this.#listenerSays(reply)
     if (waiting === undefined || !waiting.sent) {
       // Servers that tire of us say 421 unasked and close (RFC 5321 §3.8); anything else is out of step.
-      this.#break(reply.code === 421 ? 'closed' : 'garbage', 'a reply that nobody asked for')
-      return
+      const detail = 'a reply that nobody asked for'
+      return void (reply.code === 421
+        ? this.#break('closed', detail)
+        : this.#breakOutOfStep(detail))
+    }
+    if (waiting.quitPatienceMs !== null) return this.#hearQuitReply(reply)
+    if (this.#hasPipelined && !isPossible(waiting, reply.code)) {
+      return void this.#break('garbage', `${reply.code} is no reply to ${waiting.stage}`)
     }
     this.#waiting.shift()
     waiting.resolve(reply)
@@ -210,11 +255,36 @@ export class Connection {
     if (unsent !== undefined) this.#send(unsent.line, unsent.waiting)
   }
 
+  #hearQuitReply({ code }: Reply) {
+    if (code === 221 || code === 421) {
+      this.#inStep.resolve(true)
+      // The server closes first, so that it never counts this session and the next one together.
+      this.#break('closed', 'we said QUIT', 'rset', () => this.#socket.end())
+    } else if (this.#hasPipelined) {
+      this.#break('garbage', `${code} is no reply to QUIT`)
+    } else {
+      // The server's own way to say 221, unless this is a surplus: then the 221 follows, and is out
+      // of step.
+      this.#waiting.shift()
+    }
+  }
+
   #listenerSays(reply: Reply) {
     const { listener } = this.#options
     if (!listener) return
     const enhanced = reply.enhanced === null ? '' : `${reply.enhanced} `
     for (const line of reply.text.split('\n')) listener(`S: ${reply.code} ${enhanced}${line}`)
+  }
+
+  /** Part of a reply is there while no reply is due, or only that to QUIT. */
+  get #hasLeftOver(): boolean {
+    const [next] = this.#waiting
+    return this.#reader.midway && next?.quitPatienceMs !== null
+  }
+
+  #breakOutOfStep(detail: string) {
+    if (this.#broken === null) this.#inStep.resolve(false)
+    return this.#break('garbage', detail)
   }
 
   #break(
@@ -226,6 +296,9 @@ export class Connection {
     if (this.#broken !== null) return this.#broken
     const at = stage ?? this.#waiting[0]?.stage ?? 'rset'
     this.#broken = { broken, detail, stage: at }
+    // Without pipelining an impossible reply to one command says nothing of the replies before it.
+    const isOdd = broken === 'garbage' || this.#hasLeftOver
+    this.#inStep.resolve(!isOdd || !this.#hasPipelined)
     this.#cancelReplyTimer?.()
     this.#cancelSessionTimer()
     const left = [...this.#waiting, ...this.#unsent.map(({ waiting }) => waiting)]

@@ -1,6 +1,12 @@
 import type { Duplex } from 'node:stream'
 import type { Stage } from './answer.ts'
-import { type Broken, Connection, type ConnectionOptions, isBroken } from './connection.ts'
+import {
+  type Broken,
+  Connection,
+  type ConnectionOptions,
+  isBroken,
+  QUIT_TIMEOUT_MS,
+} from './connection.ts'
 import type { Reply } from './reply.ts'
 
 /**
@@ -12,6 +18,7 @@ export class Session {
   readonly #connection: Connection
   /** What the server said to EHLO, keywords in upper case. */
   #capabilities = new Set<string>()
+  #mayPipeline = true
   /** True once TLS is on. */
   secured = false
 
@@ -24,8 +31,18 @@ export class Session {
     return this.#connection.usable
   }
 
+  /** The server offers PIPELINING, and it is used. */
   get pipelining(): boolean {
+    return this.#mayPipeline && this.offersPipelining
+  }
+
+  get offersPipelining(): boolean {
     return this.#capabilities.has('PIPELINING')
+  }
+
+  /** From now on each command waits for the reply to the one before it. */
+  stopPipelining(): void {
+    this.#mayPipeline = false
   }
 
   get offersStartTls(): boolean {
@@ -82,9 +99,22 @@ export class Session {
     return this.#command('rset', 'RSET')
   }
 
-  /** §4.1.1.10. Resolves when the connection is closed; what the server says to it changes nothing. */
-  quit(): Promise<void> {
-    return this.#connection.leave(() => this.#command('rset', 'QUIT'))
+  /**
+   * §4.1.1.10. Resolves when the connection is closed; it may be called again. With PIPELINING it
+   * leaves at once. `patienceMs`: where it is not answered for so long, the replies count as in
+   * step.
+   */
+  quit(patienceMs = QUIT_TIMEOUT_MS): Promise<void> {
+    this.#connection.quit(this.pipelining, patienceMs)
+    return this.#connection.closed
+  }
+
+  /**
+   * Resolves when QUIT is answered or the connection is lost: whether each reply belonged to its
+   * command.
+   */
+  get inStep(): Promise<boolean> {
+    return this.#connection.inStep
   }
 
   /** Ends the conversation at once, without a word, as our time is up. Resolves `Broken` whatever was waiting. */

@@ -95,3 +95,22 @@ test('plain text injected before TLS ends the session, and nothing is believed',
   expect((await engine.verify('ann@injected.test')).verdict.reason).toBe('probe_blocked')
   await leave()
 })
+
+// RSET, MAIL and RCPT all answer 250, so every reply after the doubled one seems to fit.
+test('a reply that is doubled has its connection asked again, and all verdicts are right', async () => {
+  const locals = Array.from({ length: 80 }, (_, n) => `user${n}`)
+  const mailboxes = locals.filter((_, n) => n % 3 !== 1)
+  const raw = '250 2.1.5 Ok\r\n250 2.1.5 Ok\r\n'
+  const rules = [{ on: 'RCPT', to: 'user6', connectionMax: 1, raw } as const]
+  await meet({ mailboxes, domains: {}, hosts: { 'shifted.test': { temper: 'polite', rules } } })
+  const wrong: string[] = []
+  for await (const result of engine.verifyMany(locals.map(local => `${local}@shifted.test`))) {
+    const exists = mailboxes.includes(result.email.split('@')[0] ?? '')
+    const { reason } = result.verdict
+    if (reason !== (exists ? 'accepted_email' : 'rejected_email')) {
+      wrong.push(`${result.email}: ${reason}`)
+    }
+  }
+  expect(wrong).toEqual([])
+  await leave()
+})

@@ -44,8 +44,8 @@ describe('the turn to ask', () => {
     const waiting = [memory.take('a.test'), memory.take('a.test')]
     turnOf(await memory.take('b.test')).drop()
     turn.settle(true)
-    expect(await Promise.all(waiting)).toEqual([{ known: true }, { known: true }])
-    expect(await memory.take('a.test')).toEqual({ known: true })
+    expect(await Promise.all(waiting)).toMatchObject([{ known: true }, { known: true }])
+    expect(await memory.take('a.test')).toMatchObject({ known: true })
   })
 
   test('without evidence, who waits is told so, and who comes later may ask', async () => {
@@ -53,7 +53,7 @@ describe('the turn to ask', () => {
     const turn = turnOf(await memory.take('a.test'))
     const waiting = memory.take('a.test')
     turn.settle(null)
-    expect(await waiting).toEqual({ known: null })
+    expect(await waiting).toMatchObject({ known: null })
     expect(memory.recall('a.test')).toBeNull()
     turnOf(await memory.take('a.test'))
   })
@@ -64,7 +64,34 @@ describe('the turn to ask', () => {
     const [one, other] = [memory.take('a.test'), memory.take('a.test')]
     turn.drop()
     turnOf(await one).settle(false)
-    expect(await other).toEqual({ known: false })
+    expect(await other).toMatchObject({ known: false })
+  })
+
+  test('told in a connection that is not over is remembered when its replies were in step', async () => {
+    for (const inStep of [true, false]) {
+      const { memory } = clocked()
+      const connection = Promise.withResolvers<boolean>()
+      const turn = turnOf(await memory.take('a.test'))
+      const waiting = memory.take('a.test')
+      turn.settle(true, connection.promise)
+      expect(await waiting).toEqual({ known: true, inStep: connection.promise })
+      expect(await memory.take('a.test')).toEqual({ known: true, inStep: connection.promise })
+      expect([memory.claim('a.test'), memory.recall('a.test')]).toEqual([null, null])
+      connection.resolve(inStep)
+      await connection.promise
+      expect(memory.recall('a.test')).toBe(inStep ? true : null)
+      expect(memory.claim('a.test') === null).toBe(inStep)
+    }
+  })
+
+  test('is for a single question too while that connection is not over', async () => {
+    const { memory } = clocked()
+    const turn = turnOf(await memory.take('a.test'))
+    expect(memory.claim('a.test', true)).toBeNull()
+    const waiting = memory.take('a.test', undefined, true)
+    turn.settle(true, new Promise(() => {}))
+    turnOf(await waiting).settle(false)
+    expect(memory.recall('a.test')).toBe(false)
   })
 
   test('once used does not speak for the next', async () => {
@@ -94,8 +121,8 @@ describe('the turn to ask', () => {
     const limit = new AbortController()
     const waiting = memory.take('a.test', limit.signal)
     limit.abort()
-    expect(await waiting).toEqual({ known: null })
-    expect(await memory.take('a.test', limit.signal)).toEqual({ known: null })
+    expect(await waiting).toMatchObject({ known: null })
+    expect(await memory.take('a.test', limit.signal)).toMatchObject({ known: null })
   })
 })
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Places } from '../../src/probe/places.ts'
+import { silentFrom, stay } from '../support/mx.ts'
 import { ask, createTestProber } from '../support/prober.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
@@ -19,10 +20,10 @@ test('a place is free again when it is handed back, once', async () => {
 test('a connection of a list keeps its place until its farewell is over', async () => {
   let farewells = 0
   const home = createTestProber(
-    line => {
+    (line, session) => {
       if (line !== 'QUIT') return undefined
       farewells++
-      return null
+      return stay(session)
     },
     { world: { places: new Places(1) } },
   )
@@ -39,7 +40,7 @@ test('a connection of a list keeps its place until its farewell is over', async 
 })
 
 test('a single question waits for no list', async () => {
-  const home = createTestProber(line => (line.startsWith('RCPT') ? null : undefined), {
+  const home = createTestProber(silentFrom('RCPT'), {
     world: { places: new Places(1) },
   })
   home.begin([ask('ann@a.test')])

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR, MINUTE } from '../../src/base/clock.ts'
+import { stay } from '../support/mx.ts'
 import { ask, createTestProber, people, sorted } from '../support/prober.ts'
 import { knows } from '../support/recipients.ts'
 import { drainEventLoop } from '../support/wait.ts'
@@ -33,9 +34,10 @@ describe('probing', () => {
   })
 
   test('is done with the last answer, but the connection keeps its place until it is closed', async () => {
-    const home = createTestProber(line => (line === 'QUIT' ? null : knows()(line, {} as never)), {
-      row: { sessionsMax: 1 },
-    })
+    const home = createTestProber(
+      (line, session) => (line === 'QUIT' ? stay(session) : knows()(line, session)),
+      { row: { sessionsMax: 1 } },
+    )
     const first = home.begin(['ann@a.test'])
     await drainEventLoop()
     expect(first.answered).toBe(true)
@@ -44,7 +46,7 @@ describe('probing', () => {
     await drainEventLoop()
     expect(second.told).toEqual([])
     expect(home.mx.sessions).toHaveLength(1)
-    // The server never answers QUIT: after a while nobody waits for it.
+    // The server does not close: after a while nobody waits for it.
     await second.end()
     expect(first.finished).toBe(true)
     expect(home.mx.sessions).toHaveLength(2)

@@ -145,6 +145,16 @@ export function refused(to: Target): Error {
   return Object.assign(error, { code: 'ECONNREFUSED' })
 }
 
+/** Says nothing to the first of these commands, nor to any after it. */
+export const silentFrom = (verb: string) => (_: string, session: MxSession) =>
+  session.lines.some(line => line.startsWith(verb)) ? null : undefined
+
+/** Says 221 to QUIT and leaves the connection open. */
+export function stay(session: MxSession): Promise<never> {
+  session.say('221 2.0.0 Bye')
+  return new Promise(() => {})
+}
+
 /** What a server without opinions says; PIPELINING is offered. */
 export function politeReply(line: string): string | typeof HANG_UP {
   const verb = line.split(/[ :]/, 1)[0]?.toUpperCase() ?? ''

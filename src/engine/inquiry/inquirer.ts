@@ -58,8 +58,9 @@ export class Inquirer {
   }
 
   /**
-   * Asks about one address that somebody waits for; where the operator refuses one egress, another asks in the time
-   * that is left. The result is there with the answer; the farewell to the server goes on behind it. Never rejects.
+   * Asks about one address that somebody waits for; where the operator refuses one egress,
+   * another asks in the time that is left. The result is there with the reply to QUIT; closing the
+   * connection goes on behind it. Never rejects.
    */
   one(
     inquiry: Inquiry,
@@ -86,11 +87,11 @@ export class Inquirer {
         single: true,
         patienceMs: leftMs,
         dialogue: options.dialogue,
-        // The farewell comes after the answer, which is the last that is told.
+        // Nothing is told after the answer.
         listener: options.listener && hearsUnless(() => isOver, options.listener),
         onProbed: (_, probed) => {
           told(probed)
-          // Only the farewell is left: it is short, and neither the deadline nor `close` cuts it off.
+          // Only closing is left: it is short, and neither the deadline nor `close` cuts it off.
           done()
         },
       })

@@ -6,19 +6,19 @@ import type { Session } from '../../smtp/session.ts'
 import { needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { type Opened, putTlsOn } from './open-session.ts'
-import { answerTo, isTlsDemand, isTooMany, silent } from './outcome.ts'
+import { answerTo, type Cut, cutShort, isTlsDemand, isTooMany, silent } from './outcome.ts'
+import { RefusalLimit } from './refusal-limit.ts'
 import { type EarlyReply, Unguessable } from './unguessable.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5
 
 /**
- * Refusals after which a connection of a list is left. From eleven on Postfix takes a second over each
- * (smtpd_soft_error_limit); a refused MAIL and an unguessable recipient are two more.
+ * How long a single question waits for the reply to QUIT. A surplus reply takes the place of that
+ * reply, so it is here at once: a server need not look anything up to answer QUIT. After this time
+ * there is no surplus.
  */
-const REFUSALS_MAX = 8
-/** Refusals that one connection can bear: at twenty Postfix hangs up (smtpd_hard_error_limit). */
-const REFUSALS_BORNE = 20
+const QUIT_PATIENCE_MS = 500
 
 /** What is asked of one exchanger in one connection: transaction after transaction, RSET between. */
 export class Conversation<Q extends Question> {
@@ -29,8 +29,7 @@ export class Conversation<Q extends Question> {
   readonly #begunAt: number
   #asked = 0
   #transactions = 0
-  /** Commands refused, for whatever reason. */
-  #refusals = 0
+  readonly #refusals: RefusalLimit
   /** Met one unknown user too many in a row. */
   #strayed = false
   /** Somebody was refused for our sake: no success, though the conversation may go on. */
@@ -40,13 +39,19 @@ export class Conversation<Q extends Question> {
   /** What ended the conversation before its time. */
   #lost: Answer | null = null
   #over = false
+  #hasQuit = false
+  #wentWell = false
+  /** The host has to be asked in another way, which is known now. */
+  #isAskedAgain = false
 
   constructor(lane: Lane<Q>, opened: Opened) {
     this.#lane = lane
     this.#opened = opened
     this.#session = opened.session
     this.#unguessable = new Unguessable(lane, opened.session, to => this.#askAlone(to))
+    this.#refusals = new RefusalLimit(lane.options.pace)
     this.#begunAt = lane.options.world.clock.ticks()
+    if (lane.options.hosts.takesSingleRecipient(opened.host)) lane.narrow(1)
   }
 
   async run(): Promise<Answer | null> {
@@ -54,18 +59,32 @@ export class Conversation<Q extends Question> {
     while (!this.#over && this.#session.usable && this.#hasRoom()) {
       // Neither more than this connection may ask, nor past the unknown user at whom we leave.
       const room = pace.row.recipientsPerSession - this.#asked
-      const patience = single ? room : Math.min(pace.unknownsLeft, this.#bearable)
+      const patience = single ? room : Math.min(pace.unknownsLeft, this.#refusals.bearable)
       const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
       await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
     }
-    if (this.#lost === null && !this.#refused && this.#session.usable) pace.succeeded()
+    const isWhole = this.#hasQuit || this.#session.usable
+    this.#wentWell = this.#lost === null && !this.#refused && isWhole
     return this.#lost
   }
 
-  /** How many may go out in one write, so that the refusals to be expected among them do not annoy the server. */
-  get #bearable(): number {
-    const expected = (REFUSALS_MAX - this.#refusals) / this.#lane.options.pace.refusedShare
-    return Math.max(1, Math.min(REFUSALS_BORNE - this.#refusals, Math.floor(expected)))
+  /** Says QUIT, unless that was said. Resolves when the connection is closed. */
+  quit(): Promise<void> {
+    this.#hasQuit = true
+    this.#over = true
+    if (!this.#lane.options.single) return this.#session.quit()
+    // Without PIPELINING each reply is believed as it comes.
+    return this.#session.quit(this.#session.offersPipelining ? QUIT_PATIENCE_MS : 0)
+  }
+
+  /** Each reply of the connection is known to belong to its command. */
+  confirm(): void {
+    if (this.#wentWell) this.#lane.options.pace.succeeded()
+  }
+
+  /** The questions without an answer are asked again at once, in the way that this host wants. */
+  get isAskedAgain(): boolean {
+    return this.#isAskedAgain
   }
 
   #hasRoom(): boolean {
@@ -74,7 +93,7 @@ export class Conversation<Q extends Question> {
     if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
     // Not before it has come to something, or a list would never come to its end.
     if (!single && this.#asked > 0 && pace.isWanted) return false
-    if (this.#refusals >= REFUSALS_MAX) return false
+    if (this.#refusals.isReached) return false
     const age = world.clock.ticks() - this.#begunAt
     return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
   }
@@ -92,15 +111,35 @@ export class Conversation<Q extends Question> {
     const rcpts = batch.map(question => this.#session.rcpt(wireAddress(question.address)))
     const turn = this.#unguessable.turnBeside(batch)
     const random = turn === null ? null : this.#unguessable.rcpt(first)
+    const isLast = mail !== null && this.#isLast(batch, turn !== null)
+    if (isLast) void this.quit()
     try {
-      const answer = mail === null ? null : this.#mailAnswer(await mail)
+      const mailReply = mail === null ? null : await mail
       const replies = await Promise.all(rcpts)
       const told = turn === null || random === null ? null : { turn, reply: await random }
-      if (answer !== null) await this.#mailFailed(answer, batch.length)
-      else await this.#hear(batch, replies, told)
+      const last = told?.reply ?? (replies.at(-1) as Reply | Broken)
+      const cut = mail === null ? null : cutShort(last)
+      const answer = mailReply === null ? null : this.#mailAnswer(mailReply)
+      if (answer !== null) await this.#mailFailed(answer, cut, batch.length)
+      else if (cut === null) await this.#hear(batch, replies, told)
+      else this.#hearPart(batch, replies, last)
     } finally {
       turn?.drop()
     }
+  }
+
+  /**
+   * True where nothing else will be asked: QUIT leaves in the same write (RFC 2920 §3.1), so that
+   * its reply costs a single question no round trip. More is asked where TLS is demanded but not
+   * on, or the random recipient comes later. A host that demands TLS for the first time, or takes
+   * one recipient a transaction, costs a second connection, once an hour.
+   */
+  #isLast(batch: readonly Q[], isRandomBeside: boolean): boolean {
+    const { single, hosts, world } = this.#lane.options
+    if (!single || batch.length < this.#lane.pending.length) return false
+    const { host } = this.#opened
+    if (!this.#session.secured && hosts.wantsTls(host, world.startTls)) return false
+    return isRandomBeside || batch.every(question => this.#unguessable.isKnown(question))
   }
 
   /**
@@ -138,17 +177,21 @@ export class Conversation<Q extends Question> {
   }
 
   /**
-   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked here. The server has
-   * refused the recipients that went out `behind` it too.
+   * MAIL was not taken: that is about us, so it holds for everybody who is still to be asked
+   * here. The server has refused the recipients that went out `behind` it too, or closed the
+   * connection. Where it falls silent, the reply to MAIL may be lost, and this one belongs to a
+   * recipient.
    */
-  async #mailFailed(answer: Answer, behind = 0): Promise<void> {
+  async #mailFailed(answer: Answer, cut: Cut | null = null, behind = 0): Promise<void> {
     if (answer.kind === 'silent') {
       this.#lost = answer
       this.#over = true
       return
     }
-    this.#refusals += 1 + behind
-    if (isTlsDemand(answer) && (await this.#upgrade())) return
+    const isSure = cut === null || (cut === 'closed' && answer.kind !== 'rejected')
+    if (!isSure) return void this.#dropReply()
+    this.#refusals.add(1 + behind)
+    if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
     this.#over = true
     // A second transaction refused where the first was taken: the host wants a new connection for each.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
@@ -173,11 +216,15 @@ export class Conversation<Q extends Question> {
    * Puts TLS on because the server demands it. True when the demand is dealt with: the same batch can be asked again,
    * or the server has no TLS for now, and everybody here is told so.
    */
-  async #upgrade(): Promise<boolean> {
+  async #upgrade(demand: Answer): Promise<boolean> {
     const { world, hosts, signal } = this.#lane.options
     if (world.startTls === 'never' || this.#withoutTls) return false
     if (!this.#session.offersStartTls) return false
     hosts.demandsTls(this.#opened.host)
+    if (this.#hasQuit) {
+      this.#lane.noteTlsDemand(demand, this.facts)
+      return this.#askAgain()
+    }
     const trouble = await putTlsOn(this.#session, world, this.#opened.host, signal)
     // RFC 3207 §4.2: with TLS all begins anew; without it the transaction stands as it was.
     if (this.#session.secured) this.#transactions = 0
@@ -189,6 +236,41 @@ export class Conversation<Q extends Question> {
     if (trouble.kind !== 'deferred' || trouble.stage !== 'starttls') return false
     this.#leave(trouble)
     return true
+  }
+
+  /** The questions without an answer are asked in a new connection, in a way that is known now. */
+  #askAgain(): true {
+    this.#isAskedAgain = true
+    this.#over = true
+    return true
+  }
+
+  /**
+   * A reply to this group is missing, or the server ended it with 421. If one was lost, those
+   * after it came one place too early. None of them is believed: these recipients are asked again
+   * without PIPELINING.
+   */
+  #hearPart(batch: Q[], replies: (Reply | Broken)[], last: Reply | Broken) {
+    for (const [index, question] of batch.entries()) {
+      const outcome = replies[index] as Reply | Broken
+      const answer = answerTo('rcpt', outcome, question.address.text)
+      if (isBroken(outcome)) this.#hearNothing(question, outcome, answer)
+      else if (outcome.code !== 421 || answer.kind === 'rejected') this.#dropReply()
+      else this.#hearClosing(question, answer)
+    }
+    if (isBroken(last)) this.#lost ??= answerTo('rcpt', last)
+  }
+
+  #dropReply(): true {
+    this.#lane.stopPipelining(this.#opened.host)
+    return this.#askAgain()
+  }
+
+  /** 421 says that the server closes, whichever command it answers. */
+  #hearClosing(question: Q, answer: Answer) {
+    this.#countRefusal(answer)
+    if (this.#isAgainstAll(answer)) this.#leave(answer)
+    else this.#settle(question, answer)
   }
 
   /** Understands the replies to one batch of recipients. */
@@ -205,12 +287,17 @@ export class Conversation<Q extends Question> {
       }
       this.#asked++
       this.#countRefusal(answer)
-      if (isTlsDemand(answer) && (await this.#upgrade())) return
+      if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#isFull(index)) continue
       if (this.#isAgainstAll(answer)) against = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
+    }
+    // The random recipient needs a transaction of its own, and QUIT was said.
+    if (this.#hasQuit && accepted.length > 0 && random !== null && isFullFor(random)) {
+      this.#lane.options.hosts.markSingleRecipient(this.#opened.host)
+      return void this.#askAgain()
     }
     const mayIntroduce = random === null && accepted.length === 0 && against === null
     if (deferred !== null && mayIntroduce) await this.#unguessable.introduce(deferred)
@@ -238,7 +325,7 @@ export class Conversation<Q extends Question> {
 
   #countRefusal({ kind }: Answer) {
     const isRefused = kind !== 'accepted'
-    if (isRefused) this.#refusals++
+    if (isRefused) this.#refusals.add(1)
     this.#lane.options.pace.heard(isRefused)
   }
 
@@ -265,8 +352,10 @@ export class Conversation<Q extends Question> {
   async #settleAccepted(accepted: [Q, Answer][], random: EarlyReply | null, leaving: boolean) {
     const [first] = accepted
     if (first === undefined) return
-    const catchAll = await this.#unguessable.catchAllOf(first[0], random, leaving)
-    for (const [question, answer] of accepted) this.#settle(question, answer, { catchAll })
+    const { known, inStep } = await this.#unguessable.catchAllOf(first[0], random, leaving)
+    for (const [question, answer] of accepted) {
+      this.#lane.settle(question, answer, { ...this.facts, catchAll: known }, inStep)
+    }
   }
 
   /** One recipient in a transaction of its own. */
@@ -275,14 +364,16 @@ export class Conversation<Q extends Question> {
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)
     const rcpt = this.#session.rcpt(to)
+    // Nothing else will be asked.
+    if (this.#lane.options.single && this.#session.pipelining) void this.quit()
     this.#transactions++
     const refused = this.#mailAnswer(await mail)
     const own = await rcpt
     return refused === null ? own : NO_TRANSACTION
   }
 
-  #settle(question: Q, answer: Answer, extra: { catchAll?: boolean | null } = {}) {
-    this.#lane.settle(question, answer, { ...this.facts, ...extra })
+  #settle(question: Q, answer: Answer) {
+    this.#lane.settle(question, answer, this.facts)
   }
 
   /** Who was spoken with. */
@@ -295,5 +386,7 @@ export class Conversation<Q extends Question> {
 /** Deferred because the recipient is new to the server: it greylists, or verifies the address. */
 const isPerRecipient = ({ why }: Extract<Answer, { kind: 'deferred' }>) =>
   why === 'greylist' || why === 'busy'
+
+const isFullFor = ({ reply }: EarlyReply) => isTooMany(answerTo('rcpt', reply))
 
 const NO_TRANSACTION: Broken = { broken: 'closed', stage: 'mail', detail: 'no transaction' }

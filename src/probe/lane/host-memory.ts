@@ -9,17 +9,26 @@ const FAILURES_MAX = 2
 const DOWN_MS = MINUTE
 /** How long a demand for TLS, or a failing TLS, is remembered. */
 const TLS_MS = HOUR
+/** How long a host is asked without PIPELINING, or about one recipient a transaction. */
+const LIMITS_MS = HOUR
 
-/** What was met at exchangers lately: who is down, who demands TLS, whose TLS fails. */
+/**
+ * What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies
+ * get out of step.
+ */
 export class HostMemory {
   readonly #clock: Clock
   #failures: TtlMap<{ count: number; answer: Answer }>
   readonly #tls: TtlMap<{ works: boolean }>
+  readonly #outOfStep: TtlMap<object>
+  readonly #singleRecipient: TtlMap<object>
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#singleRecipient = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
   /** Nobody there could be spoken with; `answer` is what is told to those who ask meanwhile. */
@@ -59,4 +68,24 @@ export class HostMemory {
     if (policy === 'never') return false
     return known?.works ?? policy === 'always'
   }
+
+  /** Replies to pipelined commands were missing or too many. */
+  markOutOfStep(host: string): void {
+    this.#outOfStep.set(host, NOTED, LIMITS_MS)
+  }
+
+  isOutOfStep(host: string): boolean {
+    return this.#outOfStep.get(host) !== undefined
+  }
+
+  /** A second recipient in one transaction was too many. */
+  markSingleRecipient(host: string): void {
+    this.#singleRecipient.set(host, NOTED, LIMITS_MS)
+  }
+
+  takesSingleRecipient(host: string): boolean {
+    return this.#singleRecipient.get(host) !== undefined
+  }
 }
+
+const NOTED = {}

@@ -6,10 +6,12 @@ import type { WayOut } from '../egress/way-out.ts'
 import type { Pace, Permit } from '../pace.ts'
 import type { LanePlan, Question } from '../plan.ts'
 import { Conversation } from './conversation.ts'
+import { Dialogue } from './dialogue.ts'
 import type { HostMemory } from './host-memory.ts'
-import type { ProbeListener, ServerCall } from './listener.ts'
+import type { ProbeListener } from './listener.ts'
 import { openSession, type Unopened } from './open-session.ts'
 import { silent } from './outcome.ts'
+import { type WithheldAnswer, WithheldAnswers } from './withheld.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
 export type Probed = {
@@ -43,7 +45,7 @@ export type ProbeOptions<Q extends Question> = {
   readonly dialogue: boolean
   /** Hears of calls and lines as they come. */
   readonly listener?: ProbeListener | null
-  /** Called once for each question, as its answer ripens. */
+  /** Called once for each question, when the replies of its connection are known to be in step. */
   readonly onProbed: (question: Q, probed: Probed) => void
 }
 
@@ -64,12 +66,12 @@ type Visit = {
   readonly lost: Answer | null
   readonly facts: Facts
   readonly farewell: Promise<void>
+  /** The questions without an answer are asked again at once, in the way that this host wants. */
+  readonly isAskedAgain?: boolean
 }
 
 /** Conversations in a row that may end without one answer before the rest is given up. */
 const FRUITLESS_MAX = 2
-/** Lines of a dialogue that are kept. */
-const DIALOGUE_LINES_MAX = 200
 /** Refusals at RCPT, with nothing else in between, that count as a refusal by the whole operator. */
 const REFUSALS_MAX = 3
 
@@ -78,10 +80,16 @@ export class Lane<Q extends Question> {
   readonly #plan: LanePlan<Q>
   readonly #options: LaneOptions<Q>
   #pending: Q[]
+  /** Null while no conversation is under way. */
+  #withheld: WithheldAnswers<Q> | null = null
+  /** Replies were out of step: no further connection pipelines. */
+  #isLockStep = false
+  /** The refusal by which a host demanded TLS, where QUIT was said by then. */
+  #tlsDemand: { readonly answer: Answer; readonly facts: Facts } | null = null
   #refusals = 0
   /** Recipients that this host takes in one transaction, as far as it has told us. */
   #transactionMax: number
-  #dialogue: string[] | null = null
+  #dialogue = new Dialogue(false, null)
 
   constructor(plan: LanePlan<Q>, options: LaneOptions<Q>) {
     this.#plan = plan
@@ -106,21 +114,22 @@ export class Lane<Q extends Question> {
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
       const before = this.#pending.length
-      const { lost, facts, farewell } = await this.#visit(start.permit)
+      const { lost, facts, farewell, isAskedAgain = false } = await this.#visit(start.permit)
       if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
+      if (isAskedAgain && !signal.aborted) continue
       if (wayOut.closedAnswer !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
       if (++fruitless >= (single ? 1 : FRUITLESS_MAX)) this.settleRest(lost ?? LED_NOWHERE, facts)
     }
   }
 
-  /** One connection, from dialling to the last answer. */
+  /** One connection, from dialling until its answers are told. */
   async #visit(permit: Permit): Promise<Visit> {
     const { world, hosts, wayOut, signal, dialogue, listener = null, onFarewell } = this.#options
-    this.#dialogue = dialogue ? [] : null
-    const isHeard = dialogue || listener !== null
+    if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
+    const heard = this.#dialogue.asListener
     const { single, urgent = false } = this.#options
     const leavePlace = single || urgent ? () => {} : await world.places.take()
     const release = () => {
@@ -129,8 +138,8 @@ export class Lane<Q extends Question> {
     }
     const opened = await openSession(world, this.#plan.route, {
       signal,
-      onCall: isHeard ? call => this.#called(call) : null,
-      onLine: isHeard ? line => this.#said(line) : null,
+      onCall: heard && (call => heard.onCall(call)),
+      onLine: heard && (line => heard.onLine(line)),
       startTls: host => hosts.wantsTls(host, world.startTls),
       wayOut,
       visit: { set: this.#plan.key },
@@ -146,27 +155,50 @@ export class Lane<Q extends Question> {
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
     if (signal.aborted) close()
-    const leave = () => {
-      const farewell = opened.session.quit().finally(() => {
+    if (this.#options.learned !== null) await this.#options.learned
+    const { session, host } = opened
+    if (session.pipelining && (this.#isLockStep || hosts.isOutOfStep(host))) {
+      session.stopPipelining()
+      this.#dialogue.note(`PIPELINING is not used: replies of ${host} were out of step`)
+    }
+    const conversation = new Conversation(this, opened)
+    const withheld = new WithheldAnswers<Q>()
+    this.#withheld = withheld
+    let lost: Answer | null = null
+    let farewell = Promise.resolve()
+    let isInStep = false
+    try {
+      lost = await conversation.run()
+    } finally {
+      farewell = conversation.quit().finally(() => {
         signal.removeEventListener('abort', close)
         release()
       })
       onFarewell(farewell)
-      return farewell
+      isInStep = await session.inStep
+      if (isInStep) conversation.confirm()
+      this.#withheld = null
+      const again = await withheld.conclude(session.inStep, signal, one => this.#tell(one))
+      this.#pending = [...again, ...this.#pending]
     }
-    try {
-      if (this.#options.learned !== null) await this.#options.learned
-      const conversation = new Conversation(this, opened)
-      const lost = await conversation.run()
-      return { lost, facts: conversation.facts, farewell: leave() }
-    } catch (error) {
-      void leave()
-      throw error
+    const isAskedAgain = conversation.isAskedAgain || (!isInStep && session.pipelining)
+    if (!isInStep && session.pipelining) this.stopPipelining(host)
+    return {
+      lost: isInStep ? lost : (lost ?? OUT_OF_STEP),
+      facts: conversation.facts,
+      farewell,
+      isAskedAgain,
     }
   }
 
   #notOpened({ answer, cutShort, ...where }: Unopened): Answer | null {
     const { hosts, wayOut, pace, world } = this.#options
+    const demand = this.#tlsDemand
+    if (demand !== null && (answer.stage === 'starttls' || answer.stage === 'ehlo')) {
+      // TLS cannot be put on: what the server said without it is the answer.
+      this.settleRest(demand.answer, demand.facts)
+      return demand.answer
+    }
     if (answer.kind === 'silent') {
       const optional = answer.why === 'tls' && where.host !== null && hosts.tlsFailed(where.host)
       if (optional && !this.#options.signal.aborted) return WITHOUT_TLS
@@ -190,22 +222,6 @@ export class Lane<Q extends Question> {
     if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
     this.settleRest(answer, where)
     return answer
-  }
-
-  #called(call: ServerCall) {
-    if (call.answer === null) this.#note(`* connected to ${call.host} [${call.ip}]`)
-    this.#options.listener?.onCall(call)
-  }
-
-  #said(line: string) {
-    this.#note(line)
-    this.#options.listener?.onLine(line)
-  }
-
-  #note(line: string) {
-    if (this.#dialogue !== null && this.#dialogue.length < DIALOGUE_LINES_MAX) {
-      this.#dialogue.push(line)
-    }
   }
 
   // What follows is for the conversation at hand.
@@ -236,10 +252,33 @@ export class Lane<Q extends Question> {
     this.#refusals = 0
   }
 
-  settle(question: Q, answer: Answer, facts: Facts) {
+  noteTlsDemand(answer: Answer, facts: Facts) {
+    this.#tlsDemand = { answer, facts }
+  }
+
+  /**
+   * Replies of this host are missing or too many: the next connections send one command at a time.
+   */
+  stopPipelining(host: string) {
+    this.#isLockStep = true
+    this.#options.hosts.markOutOfStep(host)
+  }
+
+  settle(
+    question: Q,
+    answer: Answer,
+    facts: Facts,
+    catchAllInStep: Promise<boolean> | null = null,
+  ) {
+    this.#pending = this.#pending.filter(other => other !== question)
+    const withheld = { question, answer, facts, catchAllInStep }
+    if (this.#withheld === null) this.#tell(withheld)
+    else this.#withheld.add(withheld)
+  }
+
+  #tell({ question, answer, facts }: WithheldAnswer<Q>) {
     if (answer.kind !== 'silent' && facts.asked !== false)
       this.#options.hosts.reached(this.#plan.key)
-    this.#pending = this.#pending.filter(other => other !== question)
     this.#options.onProbed(question, {
       catchAll: question.catchAll,
       egress: this.#options.world.egress.name,
@@ -250,7 +289,7 @@ export class Lane<Q extends Question> {
       asked: true,
       ...facts,
       answer,
-      dialogue: this.#dialogue === null ? null : [...this.#dialogue],
+      dialogue: this.#dialogue.lines,
     })
   }
 
@@ -271,6 +310,7 @@ export type Facts = Partial<Omit<Probed, 'answer' | 'dialogue'>>
 const TIME_RAN_OUT = silent('timeout', 'connect', 'time ran out')
 /** TLS failed where it was only our wish: the exchanger is visited once more, without it. */
 const WITHOUT_TLS = silent('tls', 'starttls', 'asked again without TLS')
+const OUT_OF_STEP = silent('garbage', 'rcpt', 'the replies were out of step with the commands')
 const LED_NOWHERE = silent('closed', 'rcpt', 'the conversation led nowhere')
 
 /** What is left when a pause is too long to be waited out here. */

@@ -20,3 +20,12 @@ export const isTooMany = ({ kind, why }: Answer) => kind === 'deferred' && why =
 
 /** We are asked to put TLS on first. */
 export const isTlsDemand = ({ kind, why }: Answer) => kind === 'refused-us' && why === 'tls'
+
+/** How a group of commands ended before each had its reply. The server closes after 421. */
+export type Cut = Broken['broken']
+
+/** Null where the `last` command of a group has its reply, and so all have. */
+export function cutShort(last: Reply | Broken): Cut | null {
+  if (isBroken(last)) return last.broken
+  return last.code === 421 ? 'closed' : null
+}

@@ -2,7 +2,7 @@ import { classify } from '../../smtp/answer.ts'
 import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import type { Session } from '../../smtp/session.ts'
-import type { ClaimedTurn } from '../catch-all.ts'
+import type { ClaimedTurn, KnownTurn } from '../catch-all.ts'
 import type { Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { answerTo, isTooMany } from './outcome.ts'
@@ -29,7 +29,12 @@ export class Unguessable<Q extends Question> {
     const [question] = batch
     if (!single || question === undefined || batch.length > 1) return null
     if (question.catchAll !== null || this.#lane.transactionMax === 1) return null
-    return this.#session.pipelining ? catchAll.claim(question.address.domain.ascii) : null
+    return this.#session.pipelining ? catchAll.claim(question.address.domain.ascii, true) : null
+  }
+
+  /** Whether nobody needs to be asked about the domain of this question. */
+  isKnown({ catchAll, address }: Question): boolean {
+    return catchAll !== null || this.#lane.options.catchAll.recall(address.domain.ascii) !== null
   }
 
   /** One of the domain of this question, in the transaction at hand. */
@@ -38,32 +43,25 @@ export class Unguessable<Q extends Question> {
   }
 
   /** Whether the domain takes everything: known before, told by the reply at hand, or asked now. */
-  async catchAllOf(
-    question: Q,
-    early: EarlyReply | null,
-    leaving: boolean,
-  ): Promise<boolean | null> {
-    if (question.catchAll !== null) return question.catchAll
-    const { catchAll: memory, signal } = this.#lane.options
+  async catchAllOf(question: Q, early: EarlyReply | null, leaving: boolean): Promise<KnownTurn> {
+    if (question.catchAll !== null) return { known: question.catchAll, inStep: null }
+    const { catchAll: memory, signal, single } = this.#lane.options
     const domain = question.address.domain.ascii
-    if (leaving && early === null) return memory.recall(domain)
-    const turn = early?.turn ?? (await memory.take(domain, signal))
-    return 'known' in turn ? turn.known : this.#decide(turn, question, early?.reply ?? null)
+    if (leaving && early === null) return { known: memory.recall(domain), inStep: null }
+    const turn = early?.turn ?? (await memory.take(domain, signal, single))
+    return 'known' in turn ? turn : this.#decide(turn, question, early?.reply ?? null)
   }
 
   /** Asks about the domain, unless the reply is there, and settles the turn with what it means. */
-  async #decide(
-    turn: ClaimedTurn,
-    question: Q,
-    early: Reply | Broken | null,
-  ): Promise<boolean | null> {
-    let told: boolean | null = null
+  async #decide(turn: ClaimedTurn, question: Q, early: Reply | Broken | null): Promise<KnownTurn> {
+    const { inStep } = this.#session
+    let known: boolean | null = null
     try {
-      told = catchAllFrom(await this.#replyFor(question, early))
+      known = catchAllFrom(await this.#replyFor(question, early))
     } finally {
-      turn.settle(told)
+      turn.settle(known, inStep)
     }
-    return told
+    return { known, inStep }
   }
 
   /**

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { stateOf } from '../../../src/http/state.ts'
 import { holdCredits } from '../../../src/store/account/credits.ts'
 import { write } from '../../../src/store/database.ts'
-import { toRecipients } from '../../support/engine.ts'
+import { silentFrom } from '../../support/mx.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 import { bareApi } from '../contract/document.ts'
@@ -110,7 +110,7 @@ describe('POST /v1/verify/single with Accept: text/event-stream', () => {
   })
 
   test('tells a step as soon as it has happened', async () => {
-    const silent = { script: toRecipients(() => null) }
+    const silent = { script: silentFrom('RCPT') }
     const { ask, clock, settled } = await house({ engine: silent })
     const begunAt = clock.ticks()
     const response = await ask({ email: 'ann@a.test' })
@@ -226,7 +226,7 @@ describe('the books of a verification that is watched', () => {
   })
 
   test('give back what was set aside when its client goes away, and the question goes on', async () => {
-    const home = await house({ plan: 'free', engine: { script: toRecipients(() => null) } })
+    const home = await house({ plan: 'free', engine: { script: silentFrom('RCPT') } })
     const response = await home.ask({ email: 'ann@a.test' })
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     await reader.read()

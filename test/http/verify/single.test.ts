@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { REASONS } from '../../../src/verdict/reason.ts'
 import { toRecipients } from '../../support/engine.ts'
+import { silentFrom } from '../../support/mx.ts'
 import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
@@ -145,7 +146,7 @@ describe('POST /v1/verify/single', () => {
 
   test('a client that goes away is waited for no longer, and its question serves the next', async () => {
     const { app, key, mx, json, settled } = await createTestService({
-      engine: { script: toRecipients(() => null) },
+      engine: { script: silentFrom('RCPT') },
     })
     const leaving = new AbortController()
     const asked = app.request(

@@ -85,3 +85,25 @@ describe('TLS', () => {
     expect(hosts.wantsTls('mx.test', 'demanded')).toBe(true)
   })
 })
+
+describe('how a host has to be asked', () => {
+  test('is remembered for an hour, each host for itself', async () => {
+    const { hosts, clock } = memory()
+    hosts.markOutOfStep('mx1.test')
+    hosts.markSingleRecipient('mx2.test')
+    const known = () =>
+      ['mx1.test', 'mx2.test'].map(host => [
+        hosts.isOutOfStep(host),
+        hosts.takesSingleRecipient(host),
+      ])
+    expect(known()).toEqual([
+      [true, false],
+      [false, true],
+    ])
+    await clock.advance(HOUR + 1)
+    expect(known()).toEqual([
+      [false, false],
+      [false, false],
+    ])
+  })
+})

@@ -24,7 +24,9 @@ describe('a connection that ends too early', () => {
       })
       const walk = await home.run(people(4))
       expect(sorted(walk.answers())).toEqual(each(people(4), 'rejected/no-mailbox'))
-      expect(home.mx.dialled).toHaveLength(4)
+      // With replies missing, the first of a pipelined group is not believed either: it is asked
+      // again.
+      expect(home.mx.dialled).toHaveLength(extra === undefined ? 5 : 4)
     },
   )
 
@@ -79,7 +81,8 @@ describe('a connection that ends too early', () => {
         'p00@a.test silent/garbage',
         'p01@a.test rejected/no-mailbox',
       ])
-      expect(home.mx.dialled).toHaveLength(2)
+      // Perhaps it was the reply to another command: it is asked once more, without PIPELINING.
+      expect(home.mx.dialled).toHaveLength(3)
     },
   )
 
@@ -210,10 +213,11 @@ describe('the end of our time', () => {
     const walk = home.begin(people(3))
     await home.clock.advance(1_000)
     await drainEventLoop()
-    expect(walk.answers()).toEqual(['p00@a.test rejected/no-mailbox'])
+    expect(walk.answers()).toEqual([])
     walk.abort()
     await drainEventLoop()
     expect(walk.finished).toBe(true)
+    expect(walk.answers()[0]).toBe('p00@a.test rejected/no-mailbox')
     expect(walk.answers().slice(1)).toEqual(each(people(3).slice(1), 'silent/timeout'))
     expect(home.mx.sessions.map(({ closed }) => closed)).toEqual([true])
     expect(home.clock.pending).toBe(0)
@@ -278,11 +282,11 @@ describe('the end of our time', () => {
     const walk = home.begin(['ann@a.test'])
     await drainEventLoop()
     await drainEventLoop()
-    expect(walk.told).toHaveLength(1)
     expect(walk.finished).toBe(false)
     walk.abort()
     await drainEventLoop()
     expect(walk.finished).toBe(true)
+    expect(walk.answers()).toEqual(['ann@a.test rejected/no-mailbox'])
   })
 
   test('by drain: the transaction ends with its answers and QUIT, and nobody else is asked', async () => {

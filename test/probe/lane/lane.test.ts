@@ -125,6 +125,8 @@ describe('the facts of the run', () => {
       'C: RCPT TO:<ann@a.test>',
       'S: 250 2.1.0 Ok',
       'S: 550 5.1.1 No such user',
+      'C: QUIT',
+      'S: 221 2.0.0 Bye',
     ])
   })
 

@@ -109,13 +109,39 @@ describe('the catch-all question', () => {
     })
   })
 
+  test.each([
+    ['in step: it is not asked here', true, 0],
+    ['not in step: it is asked here', false, 1],
+  ])('told by another connection counts when that is known to be %s', async (_, inStep, asked) => {
+    const home = createTestProber(knows('p00'))
+    const other = Promise.withResolvers<boolean>()
+    home.prober.catchAll.claim('a.test')?.settle(false, other.promise)
+    const walk = home.begin(people(2))
+    await drainEventLoop()
+    expect(walk.answers()).toEqual(['p01@a.test rejected/no-mailbox'])
+    other.resolve(inStep)
+    await walk.end()
+    expect(walk.told.at(-1)).toMatchObject({
+      email: 'p00@a.test',
+      probed: { catchAll: false, answer: { kind: 'accepted' } },
+    })
+    expect(randoms(home)).toHaveLength(asked)
+  })
+
+  test('is asked by a single question itself while that is not known', async () => {
+    const home = createTestProber(knows('p00'))
+    home.prober.catchAll.claim('a.test')?.settle(true, new Promise(() => {}))
+    expect((await home.single('p00@a.test')).only().catchAll).toBe(false)
+    expect(randoms(home)).toHaveLength(1)
+  })
+
   test('goes in the same write as a single recipient, after it', async () => {
     const home = createTestProber(() => undefined)
     const walk = await home.single('ann@a.test')
     expect(home.writes[0]?.[1]).toMatch(
-      /^MAIL FROM:<>\r\nRCPT TO:<ann@a\.test>\r\nRCPT TO:<[a-z][a-z0-9]{19}@a\.test>\r\n$/,
+      /^MAIL FROM:<>\r\nRCPT TO:<ann@a\.test>\r\nRCPT TO:<[a-z][a-z0-9]{19}@a\.test>\r\nQUIT\r\n$/,
     )
-    expect(home.writes[0]).toHaveLength(3)
+    expect(home.writes[0]).toHaveLength(2)
     expect(walk.only().catchAll).toBe(true)
   })
 

@@ -1,0 +1,51 @@
+import type { Answer } from '../../smtp/answer.ts'
+import { orNullOnAbort } from '../catch-all.ts'
+import type { Facts } from './lane.ts'
+
+export type WithheldAnswer<Q> = {
+  readonly question: Q
+  readonly answer: Answer
+  readonly facts: Facts
+  /**
+   * Whether the replies are in step that told whether the domain takes everything; null: they are.
+   */
+  readonly catchAllInStep: Promise<boolean> | null
+}
+
+/**
+ * The answers of one connection. RSET, MAIL and RCPT all answer 250: after one reply too many
+ * each command gets the reply to the command before it, and nothing shows it until QUIT gets
+ * another reply than 221. No answer is told before that.
+ */
+export class WithheldAnswers<Q> {
+  readonly #answers: WithheldAnswer<Q>[] = []
+
+  add(answer: WithheldAnswer<Q>): void {
+    this.#answers.push(answer)
+  }
+
+  /**
+   * Waits until it is known whether the replies were in step. Tells the answers that hold, and
+   * returns the questions to ask again. After a surplus reply no answer holds: the shift may have
+   * begun with any command. After a missing one all hold that are here: a loss stalls the group of
+   * commands in which it happens, and answers are added for groups that had all their replies.
+   */
+  async conclude(
+    inStep: Promise<boolean>,
+    signal: AbortSignal,
+    tell: (answer: WithheldAnswer<Q>) => void,
+  ): Promise<Q[]> {
+    const isInStep = await inStep
+    if (!isInStep) return this.#answers.map(({ question }) => question)
+    const again: Q[] = []
+    for (const withheld of this.#answers) {
+      const { catchAllInStep, facts, question } = withheld
+      // Another connection may have asked about the domain, and may not be over yet.
+      const isOthers = catchAllInStep !== null && catchAllInStep !== inStep
+      const isSure = isOthers ? await orNullOnAbort(catchAllInStep, signal) : true
+      if (isSure === false) again.push(question)
+      else tell(isSure ? withheld : { ...withheld, facts: { ...facts, catchAll: null } })
+    }
+    return again
+  }
+}
