@@ -1,6 +1,7 @@
 import { type Clock, HOUR, sleep } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { ClockCheck } from '../store/care/clock-check.ts'
 import type { Database } from '../store/database.ts'
 import { deleteLoadingJobs } from '../store/job/loading.ts'
 import { deleteJobsBefore } from '../store/job/removal.ts'
@@ -27,15 +28,16 @@ const EVERY_MS = HOUR
 /** A list that is being stored for longer never will be. */
 const LOADING_MS_MAX = HOUR
 
-/** Removes, every hour and at the start, what was kept long enough. */
+/** Removes, every hour and at the start, what was kept long enough, as long as the clock can be trusted. */
 export function startJanitor(parts: JanitorParts): Janitor {
   const { clock, log, everyMs = EVERY_MS } = parts
   const stopping = new AbortController()
   const { signal } = stopping
+  const clockCheck = new ClockCheck(parts)
   const run = async () => {
     while (!signal.aborted) {
       try {
-        await cleanUp(parts, signal)
+        if (await clockCheck.isTrusted()) await cleanUp(parts, signal)
       } catch (error) {
         log.error('what is old could not be removed', { why: messageOf(error) })
       }

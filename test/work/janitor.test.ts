@@ -120,3 +120,18 @@ test('many rows go in steps, with pauses between for others', async () => {
   expect(left).toEqual([2_375, 2_125, 1_625, 625, 0])
   await janitor.stop()
 })
+
+test('a clock that jumps ahead removes nothing', async () => {
+  const { clock, database, begin, count } = await house()
+  await createJob(database, { id: 'job_a', sourceKey: 'job_a', source: '{}' })
+  await queueJob(database, 'job_a')
+  await sql`update job set finished_at = ${clock.now()}`.execute(database.db)
+  const janitor = begin()
+  for (let passes = 0; passes < 3; passes++) {
+    while (clock.pending === 0) await drainEventLoop()
+    clock.jump(passes === 0 ? 40 * DAY : 0)
+    await clock.advance(HOUR)
+  }
+  expect(await count('job')).toBe(1)
+  await janitor.stop()
+})
