@@ -6,7 +6,7 @@ import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { Fleet } from '../probe/egress/fleet.ts'
 import type { Pace } from '../probe/pace.ts'
-import type { RouteWithHost } from '../probe/plan.ts'
+import type { Acceptance, RouteWithHost } from '../probe/plan.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { type DnsPause, isNotBelieved } from './dns-pause.ts'
 import { Inquirer, type ProbeListOptions } from './inquiry/inquirer.ts'
@@ -147,8 +147,8 @@ export class Engine {
   }
 
   /** Takes up an item whose route was found before; null where the lists by now decide it without a mail server. */
-  resume(text: string, route: RouteWithHost): Inquiry | null {
-    return resumeInquiry(this.#world, text, route)
+  resume(text: string, route: RouteWithHost, accepted: Acceptance | null = null): Inquiry | null {
+    return resumeInquiry(this.#world, text, route, accepted)
   }
 
   /** Looks up where the first exchanger is, so that no connection has to wait for that. */

@@ -220,7 +220,8 @@ export class Connection {
   /** Says QUIT to a server that is too slow; whatever it says from now on is read as no reply. */
   #quitUnheard() {
     const socket = this.#socket
-    if (!socket.writable) return void socket.destroy()
+    if (this.#hasQuit || !socket.writable) return void socket.destroy()
+    this.#hasQuit = true
     const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => socket.destroy())
     void this.#closed.promise.then(cancel)
     this.#options.listener?.('C: QUIT')

@@ -12,7 +12,12 @@ import type { Result } from '../../verdict/verdict.ts'
 import { limited } from '../limit.ts'
 import { memorable, type Remembered } from '../memory.ts'
 import type { Recaller } from '../recall.ts'
-import { resultOfFailure, resultOfMemory, resultOfProbe } from '../result/conclude.ts'
+import {
+  resultOfAcceptance,
+  resultOfFailure,
+  resultOfMemory,
+  resultOfProbe,
+} from '../result/conclude.ts'
 import { insteadOf } from './again.ts'
 import type { Inquiry } from './prepare.ts'
 
@@ -179,7 +184,7 @@ export class Inquirer {
     const { memory, clock } = this.#world
     const definite = new Map<string, Remembered>()
     const onProbed = (inquiry: Inquiry, probed: Probed) => {
-      const worth = memorable(probed, clock.now())
+      const worth = memorable(probed, inquiry.accepted?.at ?? clock.now())
       if (worth !== null) definite.set(addressKey(inquiry.address), worth)
       // Who asks for one address may ask again before the farewell is over; a list remembers in one go.
       if (options.single) void memory.remember(definite)
@@ -196,6 +201,7 @@ export class Inquirer {
   #orOlder(inquiry: Inquiry, probed: Probed): Result {
     const { clock } = this.#world
     const result = resultOfProbe(clock, inquiry, probed)
+    if (inquiry.accepted !== null) return { ...result, checkedAt: inquiry.accepted.at }
     if (inquiry.remembered === null || result.verdict.risk !== 'unknown') return result
     return resultOfMemory(clock, inquiry, inquiry.remembered)
   }
@@ -209,7 +215,10 @@ export class Inquirer {
   #failed(inquiry: Inquiry, error: unknown): Result {
     const { clock, log } = this.#world
     log.error('a verification failed inside ev', { error: messageOf(error) })
-    return resultOfFailure(clock, inquiry, error)
+    const { accepted } = inquiry
+    return accepted === null
+      ? resultOfFailure(clock, inquiry, error)
+      : resultOfAcceptance(clock, inquiry, accepted)
   }
 }
 

@@ -6,7 +6,7 @@ import { EvError } from '../../base/error.ts'
 import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { findRoute, type Route } from '../../dns/route.ts'
-import type { Question, RouteWithHost } from '../../probe/plan.ts'
+import type { Acceptance, Question, RouteWithHost } from '../../probe/plan.ts'
 import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
 import type { Remembered } from '../memory.ts'
@@ -72,7 +72,10 @@ export async function prepare(
   }
   const catchAll = catchAllBeforehand(operators, operator, traits)
   return {
-    inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt, remembered: null },
+    inquiry: {
+      ...{ ...known, route, text, operator, catchAll, dnsMs, begunAt },
+      ...{ remembered: null, accepted: null },
+    },
   }
 }
 
@@ -84,6 +87,7 @@ export function resumeInquiry(
   world: PrepareWorld,
   text: string,
   route: RouteWithHost,
+  accepted: Acceptance | null = null,
 ): Inquiry | null {
   const address = parseAddress(text)
   if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
@@ -105,6 +109,7 @@ export function resumeInquiry(
     dnsMs: null,
     begunAt: world.clock.ticks(),
     remembered: null,
+    accepted,
   }
 }
 

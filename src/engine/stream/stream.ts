@@ -275,9 +275,10 @@ class Stream {
     const terms = { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs }
     const again = askAgain(outcome, past, terms)
     if (again === null) return this.#ended(inquiry, outcome.result)
-    const { delayMs, ...been } = again
+    const { delayMs, accepted, ...been } = again
     void sleep(clock, delayMs, this.#ending).then(() => {
-      if (!this.#ending.aborted) this.#enqueue({ inquiry, since, ...been }, true)
+      const next = { ...inquiry, accepted }
+      if (!this.#ending.aborted) this.#enqueue({ inquiry: next, since, ...been }, true)
     })
   }
 

@@ -1,4 +1,4 @@
-import { classify } from '../../smtp/answer.ts'
+import { type Answer, classify } from '../../smtp/answer.ts'
 import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import type { Session } from '../../smtp/session.ts'
@@ -49,19 +49,33 @@ export class Unguessable<Q extends Question> {
     const domain = question.address.domain.ascii
     if (leaving && early === null) return { known: memory.recall(domain), inStep: null }
     const turn = early?.turn ?? (await memory.take(domain, signal, single))
-    return 'known' in turn ? turn : this.#decide(turn, question, early?.reply ?? null)
+    if ('known' in turn) return turn
+    return this.#decide(turn, () => this.#replyFor(question, early?.reply ?? null))
   }
 
-  /** Asks about the domain, unless the reply is there, and settles the turn with what it means. */
-  async #decide(turn: ClaimedTurn, question: Q, early: Reply | Broken | null): Promise<KnownTurn> {
+  /** Asks about the domain in the transaction at hand; `answer` is null where another lane has asked. */
+  async test(question: Q): Promise<KnownTurn & { readonly answer: Answer | null }> {
+    const { catchAll: memory, signal, single } = this.#lane.options
+    const turn = await memory.take(question.address.domain.ascii, signal, single)
+    if ('known' in turn) return { ...turn, answer: null }
+    const { known, inStep, reply } = await this.#decide(turn, () => this.rcpt(question))
+    return { known, inStep, answer: answerTo('rcpt', reply) }
+  }
+
+  /** Asks about the domain and settles the turn with what the reply means, also when asking throws. */
+  async #decide(
+    turn: ClaimedTurn,
+    ask: () => Promise<Reply | Broken>,
+  ): Promise<KnownTurn & { readonly reply: Reply | Broken }> {
     const { inStep } = this.#session
     let known: boolean | null = null
     try {
-      known = catchAllFrom(await this.#replyFor(question, early))
+      const reply = await ask()
+      known = catchAllFrom(reply)
+      return { known, inStep, reply }
     } finally {
       turn.settle(known, inStep)
     }
-    return { known, inStep }
   }
 
   /**
@@ -73,7 +87,7 @@ export class Unguessable<Q extends Question> {
     const { catchAll, world } = this.#lane.options
     const domain = question.address.domain.ascii
     const turn = catchAll.claimIntroduction(domain, world.egress.name, world.random)
-    if (turn !== null) await this.#decide(turn, question, null)
+    if (turn !== null) await this.#decide(turn, () => this.#replyFor(question, null))
   }
 
   /** In the transaction at hand, be it early or now; in one of its own when that one is full. */

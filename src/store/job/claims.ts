@@ -21,6 +21,7 @@ export type ClaimedItem = Pick<
   | 'copies'
   | 'egress'
   | 'refused_by'
+  | 'accepted'
   | 'holder'
 >
 
@@ -60,7 +61,7 @@ export async function claimItems(database: Database, o: Claim): Promise<ClaimedI
       .where('position', 'in', query => query.selectFrom('due').select('position'))
       .returning([
         ...(['position', 'text', 'tries', 'ready_at'] as const),
-        ...(['route', 'copies', 'egress', 'refused_by', 'holder'] as const),
+        ...(['route', 'copies', 'egress', 'refused_by', 'accepted', 'holder'] as const),
       ])
       .execute(),
   )

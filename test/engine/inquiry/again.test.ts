@@ -15,10 +15,11 @@ const REPLY = { code: 450, enhanced: null, text: 'later' }
 const deferred = (why: 'greylist' | 'rate' | 'busy', retryAfterMs: number | null): Answer => ({
   ...{ kind: 'deferred', why, retryAfterMs, stage: 'rcpt', reply: REPLY },
 })
-const result = (answer: Answer | null) => {
+const result = (answer: Answer | null, catchAll: boolean | null = null) => {
   const address = parseAddress('ann@a.test')
-  return resultOf(fakeClock(), 'ann@a.test', 0, evidenceOf({ address, answer }))
+  return resultOf(fakeClock(), 'ann@a.test', 0, evidenceOf({ address, answer, catchAll }))
 }
+const ACCEPTED: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
 const FIRST = { count: 1, waitedMs: 0 }
 
 describe('an item of a list is asked again', () => {
@@ -55,7 +56,10 @@ describe('an item of a list is asked again', () => {
 
   test.each<[string, Answer | null]>([
     ['nobody was asked', null],
-    ['accepted', { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }],
+    [
+      'accepted without knowing',
+      { kind: 'accepted', why: 'cannot-verify', stage: 'rcpt', reply: REPLY },
+    ],
     ['rejected', { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY }],
     ['refused us', { kind: 'refused-us', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
     ['silent', { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' }],
@@ -116,7 +120,7 @@ describe('an item of a list', () => {
   })
 
   test('that was turned away goes to another egress at once, and begins anew there', () => {
-    const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'] }
+    const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
     expect(askAgain(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
     expect(askAgain(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
   })
@@ -128,14 +132,16 @@ describe('an item of a list', () => {
 
   test('that was asked in vain stays with the egress that did', () => {
     const past = { ...PAST, tries: 0, refusedBy: ['b'] }
-    const again = { delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'] }
+    const again = {
+      ...{ delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'], accepted: null },
+    }
     expect(askAgain(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
     expect(askAgain(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
   })
 
   test('that waits for a pause to end, unasked, is with whom it was', () => {
     const pause = heard(deferred('rate', MINUTE), false)
-    const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [] }
+    const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
     expect(askAgain(pause, PAST, TERMS)).toEqual(again)
     expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
   })
@@ -146,7 +152,7 @@ describe('an item of a list', () => {
     const doubtful = { ...TERMS, doubtMs: () => 7_000 }
     // Not a try: nobody was asked.
     expect(askAgain(unreached, past, doubtful)).toEqual({
-      ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'] },
+      ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'], accepted: null },
     })
     expect(askAgain(unreached, past, TERMS)).toBeNull()
     expect(askAgain(unreached, past, { ...doubtful, wait: false })).toBeNull()
@@ -166,9 +172,33 @@ describe('an item of a list', () => {
   })
 
   test('that was answered, or never asked, is done with', () => {
-    const accepted: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
-    expect(askAgain(heard(accepted), PAST, TERMS)).toBeNull()
+    const known = { ...heard(null), result: result(ACCEPTED, false) }
+    expect(askAgain(known, PAST, TERMS)).toBeNull()
     expect(askAgain(heard(null), PAST, TERMS)).toBeNull()
+  })
+
+  test('that was accepted while its domain stayed untested keeps the acceptance for the retry', () => {
+    const untested = heard(ACCEPTED)
+    const again = askAgain(untested, { ...PAST, tries: 0 }, TERMS)
+    expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, egress: 'a' })
+    expect(again?.accepted).toMatchObject({ answer: ACCEPTED, at: untested.result.checkedAt })
+    expect(askAgain(untested, PAST, { ...TERMS, wait: false })).toBeNull()
+  })
+
+  test('is tested four times at most, so that one accepted by the last try is tested once more', () => {
+    expect(askAgain(heard(ACCEPTED), { ...PAST, tries: 2 }, TERMS)).toMatchObject({ tries: 3 })
+    expect(askAgain(heard(ACCEPTED), { ...PAST, tries: 3 }, TERMS)).toBeNull()
+    expect(askAgain(heard(ACCEPTED), { ...PAST, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
+  })
+
+  test('that waits for its test unasked is free for another egress', () => {
+    const again = askAgain(heard(ACCEPTED, false), { ...PAST, egress: 'a' }, TERMS)
+    expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 2, egress: null })
+  })
+
+  test('that came from the memory is done with', () => {
+    const remembered = { ...heard(ACCEPTED), result: { ...result(ACCEPTED), cached: true } }
+    expect(askAgain(remembered, PAST, TERMS)).toBeNull()
   })
 })
 
