@@ -13,6 +13,8 @@ export type Question = {
    * decided. Only the test is made up for: the recipient is not asked again and stays accepted.
    */
   readonly accepted: Acceptance | null
+  /** True where the route holds the exchangers of a second operator, which may take everything. */
+  readonly isBackup?: boolean
 }
 
 /** That a recipient was accepted, when and by which host. Plain data, fit for JSON. */
@@ -53,8 +55,18 @@ export function planLanes<Q extends Question>(questions: readonly Q[]): LanePlan
   return [...lanes.values()]
 }
 
-export function laneKey(route: RouteWithHost): string {
-  return route.kind === 'implicit' ? route.host : route.hosts.map(({ host }) => host).join(' ')
+export const laneKey = (route: RouteWithHost) => hostsOf(route).join(' ')
+
+export const hostsOf = (route: RouteWithHost) =>
+  route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
+
+/**
+ * By what the catch-all test of a domain is remembered. A backup that queues mail for the domain often
+ * takes every name where the first exchanger does not, so each has a result of its own.
+ */
+export function catchAllKey({ address, route, isBackup = false }: Question): string {
+  const domain = address.domain.ascii
+  return isBackup ? `${domain} ${laneKey(route)}` : domain
 }
 
 /**

@@ -8,7 +8,7 @@ import { HostMemory } from './lane/host-memory.ts'
 import { Lane, type Probed, type ProbeOptions } from './lane/lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
 import type { PaceShare } from './pace-share.ts'
-import { planLanes, type Question } from './plan.ts'
+import { catchAllKey, planLanes, type Question } from './plan.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000
@@ -99,7 +99,7 @@ export class Prober {
     const pace = this.pace(operator.name)
     if (pace.isRefused) pace.turnedAway(questions.length)
     const unsure = questions.filter(({ catchAll }) => catchAll === null)
-    const learned = this.catchAll.learn(unsure.map(({ address }) => address.domain.ascii))
+    const learned = this.catchAll.learn(unsure.map(catchAllKey))
     if (questions.some(({ accepted }) => accepted !== null)) await learned
     const open = questions.filter(question => !this.#settleTested(question, options))
     let closed = Promise.resolve()
@@ -126,7 +126,7 @@ export class Prober {
   /** A recipient that was accepted before needs no connection when its domain was tested meanwhile. */
   #settleTested<Q extends Question>(question: Q, { onProbed }: ProbeOptions<Q>): boolean {
     if (question.accepted === null) return false
-    const catchAll = this.catchAll.recall(question.address.domain.ascii)
+    const catchAll = this.catchAll.recall(catchAllKey(question))
     if (catchAll === null) return false
     const { at: _, ...accepted } = question.accepted
     const egress = accepted.egress ?? this.egressName

@@ -106,6 +106,8 @@ export type ItemTable = {
   /** Rows of the list that share this item's result, itself included. */
   copies: number
   operator: string | null
+  /** The operator to ask while the first one cannot be; null: there is none. */
+  backup_operator: string | null
   domain: string | null
   /** JSON of the route, while the item is routed. */
   route: string | null

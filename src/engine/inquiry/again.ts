@@ -32,6 +32,8 @@ export type Outcome = {
   /** False when no server was asked. */
   readonly asked: boolean
   readonly egress: string
+  /** Only a backup that takes every name accepted it. */
+  readonly isBackupOnly?: boolean
 }
 
 /** What whoever works on the list allows. */
@@ -91,10 +93,11 @@ function handOver({ result, egress }: Outcome, past: Past, { willing }: Terms): 
   return { delayMs: 0, tries: 0, egress: other, refusedBy, accepted: null }
 }
 
-function askLater({ result, asked, egress }: Outcome, past: Past, terms: Terms): Again | null {
+function askLater(outcome: Outcome, past: Past, terms: Terms): Again | null {
+  const { result, asked, egress } = outcome
   const tries = past.tries + (asked ? 1 : 0)
   const { waitedMs, refusedBy } = past
-  const delayMs = askAgainAfter(result, asked, { count: tries, waitedMs }, terms.greylistDelayMs)
+  const delayMs = askAgainAfter(outcome, { count: tries, waitedMs }, terms.greylistDelayMs)
   if (delayMs === null) return null
   const accepted = untestedAcceptance(result)
   // A greylist knows the random name from this egress; where it cannot ask, another one may.
@@ -129,18 +132,18 @@ export type Tries = {
  * How long an item of a list should wait before it is asked again, in ms; null when its result is final.
  * Greylisting, trouble on their side and a pause that the operator wants are worth a wait, and so is a
  * catch-all test that was skipped or came to nothing: until it is decided nobody knows what an accepted
- * recipient is worth.
+ * recipient is worth. So is a recipient that only a backup accepted which takes every name: the first
+ * exchangers may be back by then.
  * `greylistDelayMs`, when set, wins over what the server names.
  */
 export function askAgainAfter(
-  result: Result,
-  asked: boolean,
+  { result, asked, isBackupOnly = false }: Omit<Outcome, 'egress'>,
   tries: Tries,
   greylistDelayMs: number | null,
 ): number | null {
   const { answer } = result.evidence
   const isUntested = untestedAcceptance(result) !== null
-  if (answer?.kind !== 'deferred' && !isUntested) return null
+  if (answer?.kind !== 'deferred' && !isUntested && !isBackupOnly) return null
   if (tries.waitedMs >= WAIT_IN_ALL_MAX_MS) return null
   const named = answer?.kind === 'deferred' ? answer.retryAfterMs : null
   // A pause is no try: nobody was asked.

@@ -6,6 +6,7 @@ import type { Operator } from '../../dns/operator.ts'
 import type { Fleet } from '../../probe/egress/fleet.ts'
 import type { Probed, ProbeOptions } from '../../probe/lane/lane.ts'
 import type { ProbeListener } from '../../probe/lane/listener.ts'
+import { weight } from '../../probe/lane/open-session.ts'
 import { silent } from '../../probe/lane/outcome.ts'
 import type { Prober } from '../../probe/probe.ts'
 import type { Result } from '../../verdict/verdict.ts'
@@ -19,6 +20,7 @@ import {
   resultOfProbe,
 } from '../result/conclude.ts'
 import { insteadOf } from './again.ts'
+import { asksNext, type Exchangers, exchangersFor } from './exchangers.ts'
 import type { Inquiry } from './prepare.ts'
 
 export type InquirerWorld = {
@@ -118,7 +120,7 @@ export class Inquirer {
     const { signal, done } = limited(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
     try {
-      const run = this.#probe(prober, operator, inquiries, {
+      const run = this.#probe(prober, inquiries, {
         signal,
         drain: options.drain ?? signal,
         single: false,
@@ -171,13 +173,12 @@ export class Inquirer {
         if (next === null) options.onProbed(inquiry, heard)
         else refusal = heard
       }
-      await this.#probe(prober, operator, [inquiry], { ...options, onProbed })
+      await this.#probe(prober, [inquiry], { ...options, onProbed })
     }
   }
 
   async #probe(
     prober: Prober,
-    operator: Operator,
     inquiries: readonly Inquiry[],
     options: ProbeOptions<Inquiry>,
   ): Promise<void> {
@@ -191,10 +192,41 @@ export class Inquirer {
       options.onProbed(inquiry, probed)
     }
     try {
-      await prober.probe(operator, inquiries, { ...options, onProbed })
+      await this.#askInOrder(prober, inquiries.map(firstTurn), { ...options, onProbed })
     } finally {
       if (!options.single) await memory.remember(definite)
     }
+  }
+
+  /** Asks the exchangers of one operator and, for whom nobody there speaks with us, those of the next. */
+  async #askInOrder(
+    prober: Prober,
+    turns: readonly Turn[],
+    options: ProbeOptions<Inquiry>,
+  ): Promise<void> {
+    const { signal, drain } = options
+    for (const together of Map.groupBy(turns, ({ at }) => at.operator.name).values()) {
+      const [{ at }] = together as [Turn, ...Turn[]]
+      const byQuestion = new Map(together.map(turn => [questionOf(turn), turn]))
+      const next: Turn[] = []
+      const onProbed = (question: Inquiry, probed: Probed) => {
+        const turn = byQuestion.get(question) as Turn
+        const heard = turn.before === null ? probed : after(turn.before, probed)
+        const [backup, ...others] = turn.left
+        const isOver = signal.aborted || drain.aborted || backup === undefined
+        if (isOver || !asksNext(probed.answer) || this.#asksElsewhere(prober, at, probed)) {
+          options.onProbed(turn.inquiry, heard)
+        } else next.push({ inquiry: turn.inquiry, at: backup, left: others, before: heard })
+      }
+      await prober.probe(at.operator, [...byQuestion.keys()], { ...options, onProbed })
+      if (next.length > 0) await this.#askInOrder(prober, next, options)
+    }
+  }
+
+  /** Another egress may ask these exchangers, which know better than a backup who has a mailbox. */
+  #asksElsewhere(prober: Prober, { operator }: Exchangers, { answer }: Probed): boolean {
+    const willing = () => this.#world.fleet.own.willing(operator.name)
+    return answer.kind === 'refused-us' && insteadOf([prober.egressName], answer, willing) !== null
   }
 
   /** A temporary failure never takes the place of a definite answer that is still kept. */
@@ -234,9 +266,33 @@ const OUT_OF_TIME = {
   dialogue: null,
 }
 
-/** What is known after a refusal and what came next: what a server said goes before what nobody said. */
+/** Whom an inquiry is to be asked of now, whom after that, and what was heard before. */
+type Turn = {
+  readonly inquiry: Inquiry
+  readonly at: Inquiry['exchangers'][number]
+  readonly left: Inquiry['exchangers']
+  readonly before: Probed | null
+}
+
+function firstTurn(inquiry: Inquiry): Turn {
+  const [at, ...left] = exchangersFor(inquiry.exchangers, inquiry.accepted)
+  if (at === undefined) throw new EvError('internal', 'An inquiry without exchangers.')
+  return { inquiry, at, left, before: null }
+}
+
+/** The inquiry as these exchangers are asked it. */
+function questionOf({ inquiry, at: { operator, route, catchAll } }: Turn): Inquiry {
+  if (inquiry.exchangers.length === 1) return inquiry
+  return { ...inquiry, route, catchAll, isBackup: operator.name !== inquiry.operator.name }
+}
+
+/**
+ * What is known after a refusal and what came next. What is said to MAIL and RCPT decides; of two that
+ * did not come so far, the one that leaves more open.
+ */
 function after(refusal: Probed, probed: Probed): Probed {
-  const isLess = probed.answer.kind === 'silent' && refusal.answer.kind !== 'silent'
+  const isHeard = probed.answer.kind !== 'silent' && !asksNext(probed.answer)
+  const isLess = !isHeard && weight(probed.answer) < weight(refusal.answer)
   const heard = isLess ? refusal : probed
   const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
   return { ...heard, dialogue: probed.dialogue === null ? refusal.dialogue : both }

@@ -6,12 +6,13 @@ import { EvError } from '../../base/error.ts'
 import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { findRoute, type Route } from '../../dns/route.ts'
-import type { Acceptance, Question, RouteWithHost } from '../../probe/plan.ts'
+import { type Acceptance, hostsOf, type Question, type RouteWithHost } from '../../probe/plan.ts'
 import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
 import type { Remembered } from '../memory.ts'
 import { evidenceOf, resultOf } from '../result/result.ts'
 import type { Telling } from '../step/telling.ts'
+import { type Exchangers, exchangersOf } from './exchangers.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type Inquiry = Question & {
@@ -20,6 +21,8 @@ export type Inquiry = Question & {
   readonly suggestion: string | null
   readonly typo: Evidence['typo']
   readonly operator: Operator
+  /** Whom to ask, in this order; the first are those of `operator`. */
+  readonly exchangers: readonly (Exchangers & Pick<Question, 'catchAll'>)[]
   /** Null: the route was known before. */
   readonly dnsMs: number | null
   /** Monotonic time at which somebody began to wait for it. */
@@ -70,10 +73,9 @@ export async function prepare(
     const skipped: Skipped | null = settled ? null : 'unwanted'
     return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
   }
-  const catchAll = catchAllBeforehand(operators, operator, traits)
   return {
     inquiry: {
-      ...{ ...known, route, text, operator, catchAll, dnsMs, begunAt },
+      ...{ ...known, ...asking(operators, traits, route), text, dnsMs, begunAt },
       ...{ remembered: null, accepted: null },
     },
   }
@@ -95,17 +97,15 @@ export function resumeInquiry(
   const traits = reader.of(address)
   const settled = traits.blocked || traits.disposable || traits.spamTrap
   if (settled || isDisposableHost(reader, address, route)) return null
-  const operator = operators.of(firstHost(route))
+  const asked = asking(operators, traits, route)
   const meant = suggest(address, route)
-  if (isTrap(meant.typo, operator)) return null
+  if (isTrap(meant.typo, asked.operator)) return null
   return {
     text,
     address,
     traits,
-    route,
-    operator,
+    ...asked,
     ...meant,
-    catchAll: catchAllBeforehand(operators, operator, traits),
     dnsMs: null,
     begunAt: world.clock.ticks(),
     remembered: null,
@@ -150,6 +150,16 @@ function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 
 /** Squatters give their mail to such operators. No mailbox is there to ask about. */
 const isTrap = (typo: Evidence['typo'], { truth }: Operator) => typo !== null && truth === 'parked'
 
+/** Whom to ask about an address, and what is known of the domain there. */
+function asking(operators: OperatorReader, traits: Traits, route: RouteWithHost) {
+  const exchangers = exchangersOf(route, operators).map(set => ({
+    ...set,
+    catchAll: catchAllBeforehand(operators, set.operator, traits),
+  }))
+  const [{ operator, catchAll }] = exchangers as [(typeof exchangers)[0], ...typeof exchangers]
+  return { route, operator, catchAll, exchangers }
+}
+
 /**
  * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
  * one tenant and tell the truth.
@@ -168,8 +178,5 @@ const isDisposableHost = (reader: TraitReader, { domain }: Address, route: Route
 
 export const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'
-
-const hostsOf = (route: RouteWithHost) =>
-  route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
 
 const firstHost = (route: RouteWithHost) => hostsOf(route)[0] as string

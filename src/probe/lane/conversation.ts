@@ -3,7 +3,7 @@ import type { Answer } from '../../smtp/answer.ts'
 import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import type { Session } from '../../smtp/session.ts'
-import { needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
+import { catchAllKey, needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { type Opened, putTlsOn } from './open-session.ts'
 import { answerTo, type Cut, cutShort, isTlsDemand, isTooMany, silent } from './outcome.ts'
@@ -132,7 +132,7 @@ export class Conversation<Q extends Question> {
   /** Asks about the random recipient alone, for all recipients of a domain that were accepted before. */
   async #testDomain(first: Q): Promise<void> {
     const domain = first.address.domain.ascii
-    const known = this.#lane.options.catchAll.recall(domain)
+    const known = this.#lane.options.catchAll.recall(catchAllKey(first))
     if (known === null && !(await this.#begin(false))) return
     const told =
       known === null ? await this.#unguessable.test(first) : { known, inStep: null, answer: null }

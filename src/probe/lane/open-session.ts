@@ -234,7 +234,7 @@ export async function putTlsOn(
  * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other
  * is left that might.
  */
-function weight(answer: Answer): number {
+export function weight(answer: Answer): number {
   if (answer.kind === 'rejected') return 1
   if (answer.kind !== 'silent') return 5
   if (answer.why === 'no-address') return 0

@@ -27,6 +27,8 @@ export function queuedItems(
 export type Filed = {
   readonly position: number
   readonly operator: string
+  /** The operator of the exchangers that are asked where those of `operator` cannot be; null: none. */
+  readonly backupOperator?: string | null
   readonly domain: string
   readonly route: string
 }
@@ -37,10 +39,10 @@ export async function fileItems(
   o: { jobId: string; filed: readonly Filed[]; now: number },
 ): Promise<void> {
   if (isPostgres(trx)) return fileTogether(trx, o)
-  for (const { position, operator, domain, route } of o.filed) {
+  for (const { position, operator, backupOperator = null, domain, route } of o.filed) {
     await sql`
-      update item set state = 'routed', operator = ${operator}, domain = ${domain},
-        route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
+      update item set state = 'routed', operator = ${operator},
+        backup_operator = ${backupOperator}, domain = ${domain}, route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
       where job_id = ${o.jobId} and position = ${position} and state = 'queued'`.execute(trx)
   }
 }
@@ -53,9 +55,9 @@ async function fileTogether(
 ): Promise<void> {
   if (filed.length === 0) return
   await sql`
-    update item set state = 'routed', operator = each.operator, domain = each.domain,
-      route = each.route, due_at = ${now}, ready_at = ${now}
-    from ${eachTyped(filed, 'position bigint, operator text, domain text, route text')}
+    update item set state = 'routed', operator = each.operator,
+      backup_operator = each."backupOperator", domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
+    from ${eachTyped(filed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
     where ${isOf(jobId, filed)} and state = 'queued'`.execute(trx)
 }
 

@@ -152,7 +152,8 @@ const finished =
   ({ position, text, dedupeKey, cells = null, result }: FinishedItem): ItemTable => ({
     ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
     ...{ state: 'done', result: JSON.stringify(result), class: classOf(result.verdict) },
-    ...{ same_as: null, copies: 1, operator: null, domain: null, route: null },
+    ...{ same_as: null, copies: 1, operator: null, backup_operator: null },
+    ...{ domain: null, route: null },
     ...{
       due_at: 0,
       egress: null,

@@ -1,6 +1,7 @@
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
+import { isBackupOnly } from '../../engine/inquiry/exchangers.ts'
 import type { Inquiry } from '../../engine/inquiry/prepare.ts'
 import { resultOfFailure } from '../../engine/result/conclude.ts'
 import type { Acceptance, RouteWithHost } from '../../probe/plan.ts'
@@ -27,7 +28,11 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
     if (item.list.over.aborted || work.lost.aborted) return
     // What was not asked because we stop is no result: the item is asked when the job goes on.
     if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
-    const change = changeFor(work, slot, item, { result, asked, egress })
+    const outcome = {
+      ...{ result, asked, egress },
+      isBackupOnly: isBackupOnly(inquiry.exchangers, result),
+    }
+    const change = changeFor(work, slot, item, outcome)
     for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
     // Durable soon, with its group; the next conversation does not wait for it.
     void recorder.add(item.list.id, { ...change, holder: item.holder })

@@ -21,6 +21,9 @@ const result = (answer: Answer | null, catchAll: boolean | null = null) => {
 }
 const ACCEPTED: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
 const FIRST = { count: 1, waitedMs: 0 }
+const heard = (answer: Answer | null, asked = true) => ({
+  ...{ result: result(answer), asked, egress: 'a' },
+})
 
 describe('an item of a list is asked again', () => {
   test.each<[string, Answer, boolean, { count: number; waitedMs: number }, number | null]>([
@@ -46,12 +49,12 @@ describe('an item of a list is asked again', () => {
       null,
     ],
   ])('%s', (_, answer, asked, tries, waitMs) => {
-    expect(askAgainAfter(result(answer), asked, tries, null)).toBe(waitMs)
+    expect(askAgainAfter({ result: result(answer), asked }, tries, null)).toBe(waitMs)
   })
 
   test('after the time of the settings, whatever the server names', () => {
-    expect(askAgainAfter(result(deferred('greylist', 90_000)), true, FIRST, 4_000)).toBe(4_000)
-    expect(askAgainAfter(result(deferred('greylist', null)), true, FIRST, 0)).toBe(0)
+    expect(askAgainAfter(heard(deferred('greylist', 90_000)), FIRST, 4_000)).toBe(4_000)
+    expect(askAgainAfter(heard(deferred('greylist', null)), FIRST, 0)).toBe(0)
   })
 
   test.each<[string, Answer | null]>([
@@ -64,7 +67,7 @@ describe('an item of a list is asked again', () => {
     ['refused us', { kind: 'refused-us', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
     ['silent', { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' }],
   ])('never when it was %s', (_, answer) => {
-    expect(askAgainAfter(result(answer), true, FIRST, null)).toBeNull()
+    expect(askAgainAfter({ result: result(answer), asked: true }, FIRST, null)).toBeNull()
     expect(retryAfterSeconds(result(answer))).toBeNull()
   })
 })
@@ -109,16 +112,13 @@ describe('another egress asks', () => {
 })
 
 describe('an item of a list', () => {
+  const FIRST_PAST = { tries: 0, waitedMs: 0, egress: null, refusedBy: [] }
   const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
   const TERMS = {
     ...{ wait: true, greylistDelayMs: null },
     ...{ willing: () => ['a', 'b'], doubtMs: (): number | null => null },
     dnsDoubtMs: (): number | null => null,
   }
-  const heard = (answer: Answer | null, asked = true) => ({
-    ...{ result: result(answer), asked, egress: 'a' },
-  })
-
   test('that was turned away goes to another egress at once, and begins anew there', () => {
     const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
     expect(askAgain(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
@@ -194,6 +194,14 @@ describe('an item of a list', () => {
   test('that waits for its test unasked is free for another egress', () => {
     const again = askAgain(heard(ACCEPTED, false), { ...PAST, egress: 'a' }, TERMS)
     expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 2, egress: null })
+  })
+
+  test('that only a backup accepted which takes every name is asked three times', () => {
+    const outcome = { ...heard(null), result: result(ACCEPTED, true), isBackupOnly: true }
+    const again = askAgain(outcome, { ...PAST, tries: 0 }, TERMS)
+    expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, accepted: null })
+    expect(askAgain(outcome, PAST, TERMS)).toBeNull()
+    expect(askAgain({ ...outcome, isBackupOnly: false }, FIRST_PAST, TERMS)).toBeNull()
   })
 
   test('that came from the memory is done with', () => {
