@@ -15,6 +15,8 @@ export type Question = {
   readonly accepted: Acceptance | null
   /** True where the route holds the exchangers of a second operator, which may take everything. */
   readonly isBackup?: boolean
+  /** True where the exchangers of two operators may be dialled for it: each has half of the limits. */
+  readonly sharesLimits?: boolean
 }
 
 /** That a recipient was accepted, when and by which host. Plain data, fit for JSON. */

@@ -11,6 +11,8 @@ export type Exchangers = { readonly operator: Operator; readonly route: RouteWit
  * two sessions for a delivery (smtp_mx_session_limit).
  */
 const OPERATORS_MAX = 2
+/** Hosts of the first and of the second operator: three in all, as where there is one operator. */
+const HOSTS_MAX = [2, 1] as const
 
 /** The exchangers of a route by operator, the operator of the first host first. */
 export function exchangersOf(route: RouteWithHost, { of }: OperatorReader): Exchangers[] {
@@ -24,7 +26,10 @@ export function exchangersOf(route: RouteWithHost, { of }: OperatorReader): Exch
   const all = [...byOperator.values()].slice(0, OPERATORS_MAX)
   // The same route for the same hosts: whoever groups by route need not compare names.
   if (byOperator.size === 1) return all.map(({ operator }) => ({ operator, route }))
-  return all.map(({ operator, hosts }) => ({ operator, route: { kind: 'mx', hosts } }))
+  return all.map(({ operator, hosts }, n) => ({
+    operator,
+    route: { kind: 'mx', hosts: hosts.slice(0, HOSTS_MAX[n]) },
+  }))
 }
 
 /** The exchangers to ask: the catch-all test of an accepted recipient is made where it was accepted. */

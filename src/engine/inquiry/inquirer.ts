@@ -20,8 +20,9 @@ import {
   resultOfProbe,
 } from '../result/conclude.ts'
 import { insteadOf } from './again.ts'
-import { asksNext, type Exchangers, exchangersFor } from './exchangers.ts'
+import { asksNext, type Exchangers } from './exchangers.ts'
 import type { Inquiry } from './prepare.ts'
+import { firstTurn, questionOf, type Turn } from './turns.ts'
 
 export type InquirerWorld = {
   readonly fleet: Fleet
@@ -264,26 +265,6 @@ const OUT_OF_TIME = {
   connectMs: null,
   asked: true,
   dialogue: null,
-}
-
-/** Whom an inquiry is to be asked of now, whom after that, and what was heard before. */
-type Turn = {
-  readonly inquiry: Inquiry
-  readonly at: Inquiry['exchangers'][number]
-  readonly left: Inquiry['exchangers']
-  readonly before: Probed | null
-}
-
-function firstTurn(inquiry: Inquiry): Turn {
-  const [at, ...left] = exchangersFor(inquiry.exchangers, inquiry.accepted)
-  if (at === undefined) throw new EvError('internal', 'An inquiry without exchangers.')
-  return { inquiry, at, left, before: null }
-}
-
-/** The inquiry as these exchangers are asked it. */
-function questionOf({ inquiry, at: { operator, route, catchAll } }: Turn): Inquiry {
-  if (inquiry.exchangers.length === 1) return inquiry
-  return { ...inquiry, route, catchAll, isBackup: operator.name !== inquiry.operator.name }
 }
 
 /**

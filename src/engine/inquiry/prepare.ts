@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import type { Resolver } from '../../dns/resolver.ts'
-import { findRoute, type Route } from '../../dns/route.ts'
+import { addressesOf, findRoute, type Route } from '../../dns/route.ts'
 import { type Acceptance, hostsOf, type Question, type RouteWithHost } from '../../probe/plan.ts'
 import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
@@ -13,6 +13,7 @@ import type { Remembered } from '../memory.ts'
 import { evidenceOf, resultOf } from '../result/result.ts'
 import type { Telling } from '../step/telling.ts'
 import { type Exchangers, exchangersOf } from './exchangers.ts'
+import type { LikelyHosts } from './likely-hosts.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type Inquiry = Question & {
@@ -38,15 +39,26 @@ export type PrepareWorld = {
   readonly resolver: Resolver
   readonly clock: Clock
   readonly lists: Lists
+  readonly likelyHosts: LikelyHosts
+  /** False: no egress can dial IPv6 addresses. */
+  readonly hasIpv6: boolean
   /** Look names of RFC 6761 up in the DNS as if they were ordinary ones. */
   readonly specialDomains: boolean
+}
+
+type PrepareOptions = {
+  readonly checkSmtp: boolean
+  readonly signal: AbortSignal
+  readonly telling: Telling | null
+  /** Somebody waits: the address of the likely exchanger is looked up together with the route. */
+  readonly isUrgent: boolean
 }
 
 /** Everything that needs no mail server: syntax, traits, route. */
 export async function prepare(
   world: PrepareWorld,
   text: string,
-  options: { checkSmtp: boolean; signal: AbortSignal; telling: Telling | null },
+  options: PrepareOptions,
 ): Promise<Prepared> {
   const begunAt = world.clock.ticks()
   const address = parseAddress(text)
@@ -59,7 +71,7 @@ export async function prepare(
   if (address.domain.kind === 'literal') {
     return decided(world, text, begunAt, { address, traits, skipped: 'literal' })
   }
-  const route = await routeOf(world, address, options.signal)
+  const route = await routeOf(world, address, options)
   const dnsMs = Math.round(world.clock.ticks() - begunAt)
   const known = { address, traits, route, ...suggest(address, route) }
   const facts = { ...known, timings: { dnsMs, connectMs: null } }
@@ -125,11 +137,17 @@ function decided(
 async function routeOf(
   world: PrepareWorld,
   { domain }: Address,
-  signal: AbortSignal,
+  { checkSmtp, isUrgent, signal }: PrepareOptions,
 ): Promise<Route> {
   // RFC 6761 §6: no public DNS answers for these names, so there is nothing to ask.
   if (domain.kind === 'special' && !world.specialDomains) return { kind: 'no-domain' }
-  return findRoute(world.resolver, domain.ascii, signal)
+  const { resolver, likelyHosts, hasIpv6 } = world
+  const likely = checkSmtp && isUrgent ? likelyHosts.get(domain.ascii) : null
+  // Whoever dials that host asks again and is told of a fault then.
+  if (likely !== null) addressesOf(resolver, likely, signal, hasIpv6).catch(() => {})
+  const route = await findRoute(resolver, domain.ascii, signal)
+  likelyHosts.learn(domain.ascii, route)
+  return route
 }
 
 /**

@@ -44,6 +44,8 @@ export type OpenOptions = {
   readonly startTls: (host: string) => boolean
   readonly wayOut: WayOut
   readonly visit: Visit
+  /** True: the exchangers of another operator may be dialled too, so half of the limits hold here. */
+  readonly sharesLimits?: boolean
 }
 
 /** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
@@ -55,7 +57,8 @@ export async function openSession(
   const attempt = new Attempt(world, options)
   const hosts = dialOrder(route, world.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
-    const found = await addressesOf(world.resolver, host, options.signal)
+    const { hasIpv6 } = world.egress
+    const found = await addressesOf(world.resolver, host, options.signal, hasIpv6)
     if (options.signal.aborted) return { ...attempt.gaveUp(host), cutShort: true }
     if ('fault' in found) {
       const sure = found.fault === 'no-name' || found.fault === 'no-data'
@@ -95,7 +98,10 @@ class Attempt {
 
   get exhausted(): boolean {
     if (this.#options.wayOut.closedAnswer !== null) return true
-    return this.#addresses >= ADDRESSES_MAX || this.#sessions >= SESSIONS_MAX
+    const share = this.#options.sharesLimits ? 2 : 1
+    return (
+      this.#addresses >= Math.floor(ADDRESSES_MAX / share) || this.#sessions >= SESSIONS_MAX / share
+    )
   }
 
   async open(host: string, ip: string): Promise<Opened | null> {
