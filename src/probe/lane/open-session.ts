@@ -35,6 +35,9 @@ const HOSTS_MAX = 3
 /** Conversations begun before we give up, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
 
+/** Two addresses of each of two operators share the time that somebody waits for a connection. */
+const CONNECT_SHARES = 4
+
 export type OpenOptions = {
   readonly signal: AbortSignal
   /** Hears what comes of each host and address that is tried. */
@@ -46,6 +49,8 @@ export type OpenOptions = {
   readonly visit: Visit
   /** True: the exchangers of another operator may be dialled too, so half of the limits hold here. */
   readonly sharesLimits?: boolean
+  /** Somebody waits: a silent address must leave time for the others. */
+  readonly single?: boolean
 }
 
 /** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
@@ -171,7 +176,7 @@ class Attempt {
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#world
-    const { signal, wayOut, visit } = this.#options
+    const { signal, wayOut, visit, single = false, sharesLimits = false } = this.#options
     const limit = new AbortController()
     const giveUp = () => limit.abort()
     const ended = wayOut.dial(visit, giveUp)
@@ -179,8 +184,9 @@ class Attempt {
       this.note(ended, host, ip, false)
       return null
     }
-    const late = new Error(`no answer within ${timeouts.connectMs / SECOND} s`)
-    const cancel = clock.after(timeouts.connectMs, () => limit.abort(late))
+    const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_SHARES : 1)
+    const late = new Error(`no answer within ${connectMs / SECOND} s`)
+    const cancel = clock.after(connectMs, () => limit.abort(late))
     signal.addEventListener('abort', giveUp, { once: true })
     try {
       const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { createOperators } from '../../../src/dns/operator.ts'
 import { asksNext, exchangersFor, exchangersOf } from '../../../src/engine/inquiry/exchangers.ts'
 import { hostsOf } from '../../../src/probe/plan.ts'
+import type { Dial } from '../../../src/smtp/dial.ts'
 import { createTestEngine, reasonsOf } from '../../support/engine.ts'
-import type { MxScript, MxSession } from '../../support/mx.ts'
+import { type MxScript, type MxSession, silentDial } from '../../support/mx.ts'
 import { isUnguessable, recipientOf } from '../../support/recipients.ts'
 
 const mx = (...hosts: string[]) => ({
@@ -116,6 +117,19 @@ describe('a first exchanger that cannot be spoken with', () => {
     for (const home of [single, list]) {
       expect(home.mx.dialled.at(-1)?.ip).toBe(SECOND)
     }
+  })
+
+  test('because it does not answer at all leaves time for the second', async () => {
+    const dial = (mx: Dial): Dial => ({
+      ...mx,
+      connect: (to, signal) => (to.ip === SECOND ? mx : silentDial).connect(to, signal),
+    })
+    const zone = { ...ZONE, 'mx.first.test': { A: [FIRST, '192.0.2.13', '192.0.2.14'] } }
+    const home = createTestEngine({ script: tells, zone, dial })
+    const { verdict, tookMs } = await home.verify('ann@two.test')
+    expect(verdict.reason).toBe('accepted_email')
+    expect(tookMs).toBeLessThan(6_000)
+    expect(reasonsOf(await home.many(['bob@two.test']))).toEqual(['bob@two.test accepted_email'])
   })
 
   test('as its operator wants a pause does not block the second, in a list or alone', async () => {
