@@ -191,6 +191,8 @@ describe('names in a reply do not sway it', () => {
     ['full', 552, '<full@x.test>: mailbox full', 'rejected/full'],
     ['full', 552, 'full@x.test: the mailbox is full', 'rejected/full'],
     ['disabled', 550, 'Account disabled', 'rejected/disabled'],
+    ['spamhaus', 550, 'mailbox spamhaus does not exist', 'rejected/no-mailbox'],
+    ['a.b+c', 550, 'User a.b+c is unknown', 'rejected/no-mailbox'],
     ['greylisted', 450, 'greylisted, come back later', 'deferred/greylist'],
     ['spamhaus', 554, 'listed by spamhaus', 'refused-us/blocklist'],
     ['blacklisted', 550, "mailbox 'blacklisted' does not exist", 'rejected/no-mailbox'],

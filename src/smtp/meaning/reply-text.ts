@@ -35,12 +35,13 @@ function fold(text: string): string {
 }
 
 /**
- * Addresses become `<>`, and so does a given local part in quotes; what is between words one blank. A
- * bare word stays: in "mailbox full" it is what the server means, even for a user named `full`.
+ * Addresses become `<>`, and so does a given local part in quotes or as the subject of a clause ("mailbox
+ * ann is disabled"); what is between words one blank. Any other bare word stays: in "mailbox full" it is
+ * what the server means, even for a user named `full`.
  */
 function withoutNames(text: string, locals: readonly string[]): string {
   const rest = locals.reduce(
-    (text, local) => text.replaceAll(`"${local}"`, '<>').replaceAll(`'${local}'`, '<>'),
+    (text, local) => (text.includes(local) ? withoutLocal(text, local) : text),
     text,
   )
   if (!rest.includes('@')) return UNTIDY.test(rest) ? rest.replace(/\s+/g, ' ') : rest
@@ -48,6 +49,13 @@ function withoutNames(text: string, locals: readonly string[]): string {
     .split(/\s+/)
     .map(word => (word.includes('@') ? word.replace(ADDRESS, '<>') : word))
     .join(' ')
+}
+
+function withoutLocal(text: string, local: string): string {
+  const escaped = local.replace(/[^a-z0-9]/g, '\\$&')
+  const subject = new RegExp(`(?<=${SUBJECT} )${escaped}(?= ${VERB})`, 'g')
+  const rest = text.replaceAll(`"${local}"`, '<>').replaceAll(`'${local}'`, '<>')
+  return rest.replace(subject, '<>')
 }
 
 /** The enhanced code: the reply's own, else the first of the code's class that stands in the text, as qmail's `(#5.1.1)`. */
@@ -103,6 +111,9 @@ const BRACKETED = /<([^<>\s]{1,320})>/g
 const ADDRESS = /[^<>()[\]"',;:=]{0,256}@[^<>()[\]"',;:=]{0,256}/g
 /** Replies name one or two addresses; more is noise. */
 const NAMES_MAX = 8
+
+const SUBJECT = '\\b(?:mailbox|user|recipient|account|address)'
+const VERB = '(?:is|has|was|does|did|not|can|cannot|could)\\b'
 
 const BEFORE_WAIT =
   '(?:\\bin|\\bfor|after|wait|least|delay(?:ed)?|dans|nach|retry:?|=)(?: about| another| the next)?'

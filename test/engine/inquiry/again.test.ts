@@ -164,7 +164,7 @@ describe('an item of a list', () => {
     const unresolved = heard(silent('dns', 'connect'), false)
     const doubtful = { ...TERMS, dnsDoubtMs: () => 7_000 }
     expect(askAgain(unresolved, PAST, doubtful)).toEqual({
-      ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [] },
+      ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [], accepted: null },
     })
     expect(askAgain(unresolved, PAST, TERMS)).toBeNull()
     expect(askAgain(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()
