@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os'
 import type { TraitOptions } from './address/traits.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
@@ -10,6 +11,7 @@ import { createNodeResolver } from './dns/node-resolver.ts'
 import type { Resolver } from './dns/resolver.ts'
 import { CHECK_NAMES, ResolverCheck } from './dns/resolver-check.ts'
 import { Engine } from './engine/engine.ts'
+import { LikelyHosts } from './engine/inquiry/likely-hosts.ts'
 import { type ListPlan, type Lists, openLists } from './engine/lists.ts'
 import { noMemory, processMemory, type ResultMemory } from './engine/memory.ts'
 import { CatchAllMemory } from './probe/catch-all.ts'
@@ -20,7 +22,7 @@ import type { PaceKey, PaceShare } from './probe/pace-share.ts'
 import { paceRow } from './probe/pace-table.ts'
 import { Places } from './probe/places.ts'
 import { Prober } from './probe/probe.ts'
-import { type Dial, tcpDial } from './smtp/dial.ts'
+import { type Dial, mayDialIpv6, tcpDial } from './smtp/dial.ts'
 import { addressJudge } from './smtp/public-address.ts'
 import type { Notify } from './work/notify/notify.ts'
 import type { Post } from './work/post/post.ts'
@@ -84,6 +86,8 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     lists: parts.lists ?? openLists(listPlan(config)),
     memory: parts.memory ?? (config.cache ? processMemory(clock) : noMemory),
     specialDomains: config.specialDomains,
+    likelyHosts: new LikelyHosts(clock),
+    hasIpv6: hasIpv6(config.egresses, doors.dial),
     sandbox: parts.sandbox ?? false,
     deadlineMs: config.deadlineMs ?? SINGLE_DEADLINE_MS,
     greylistDelayMs: config.greylistDelayMs,
@@ -91,6 +95,10 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     close,
   })
 }
+
+/** Whether one of these egresses may dial IPv6 addresses; what a dial of others can reach is not known here. */
+const hasIpv6 = (egresses: readonly EgressConfig[], dial: Doors['dial'] = tcpDial) =>
+  dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
 
 function wireFleet(
   config: Config,
@@ -104,7 +112,11 @@ function wireFleet(
     Object.hasOwn(config.operators, operator) ? config.operators[operator] : undefined
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
-    const own = { name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial }
+    const own = {
+      ...{ name, helo, mailFrom, dial: typeof dial === 'function' ? dial(egress) : dial },
+      // What another dial can reach is not known here.
+      hasIpv6: hasIpv6([egress], dial),
+    }
     const rowOf = (operator: string) => paceRow(operator, config, said(operator))
     return new Prober({ ...world, egress: own }, rowOf, catchAll, paces)
   })

@@ -1,6 +1,12 @@
 import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
-import { type DnsAnswer, plainName, type RecordType, type Resolver } from './resolver.ts'
+import {
+  type DnsAnswer,
+  type HostAddresses,
+  plainName,
+  type RecordType,
+  type Resolver,
+} from './resolver.ts'
 
 /**
  * A resolver that asks `inner` each question once at a time, however many wait for it, and remembers what came.
@@ -38,6 +44,7 @@ export function cachedResolver(
       // The fault of a question given up is our doing and says nothing of the name.
       const isKept = !giveUp.signal.aborted && forgotten === before && !isNotBelieved(answer)
       if (isKept) memory.set(key, answer, keepMs(answer))
+      if (isKept && 'records' in answer) keepAdditional(answer.additional ?? [])
       flight.landed = true
       return answer
     }
@@ -45,6 +52,13 @@ export function cachedResolver(
     flight.answer = fly()
     flights.set(key, flight)
     return flight
+  }
+  /** Addresses that came with MX records answer the next question; what was asked for itself stays. */
+  const keepAdditional = (additional: readonly HostAddresses[]) => {
+    for (const { host, type, addresses } of additional) {
+      const key = `${type} ${host}`
+      if (memory.get(key) === undefined) memory.set(key, { records: addresses }, ANSWER_KEPT_MS)
+    }
   }
   /** The last to leave ends the flight: landed it matters to nobody, in the air it is given up. */
   const leave = (key: string, flight: Flight) => {

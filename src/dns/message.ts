@@ -1,6 +1,6 @@
 import dnsPacket, { type Answer, type DecodedPacket, type Packet as QueryPacket } from 'dns-packet'
 import type { Said } from './question.ts'
-import { plainName, type RecordOf, type RecordType } from './resolver.ts'
+import { type HostAddresses, plainName, type RecordOf, type RecordType } from './resolver.ts'
 
 /** What the server said, or that its reply is too long for UDP. */
 export type Reply = Said | 'truncated'
@@ -64,13 +64,35 @@ function readAnswer(packet: Packet, name: string, type: RecordType): Reply {
     .filter(answer => answer.type === type && isSameName(answer.name, owner))
     .map(answer => toRecord(answer, type))
     .filter(record => record !== null)
-  if (records.length > 0) return { records }
+  if (records.length > 0) return withAdditional(packet, records)
   // Records of another name do not answer the question.
   if (answers.length > 0 && owner === name) return { code: 'EBADRESP' }
   // RFC 2308 §2.2: NS records without a SOA refer to other servers and say nothing about the type.
   const hasSoa = authorities.some(record => record.type === 'SOA')
   const isReferral = !hasSoa && authorities.some(record => record.type === 'NS')
   return { code: isReferral ? 'EBADRESP' : 'ENODATA' }
+}
+
+/**
+ * Addresses that a resolver sends along with MX records (RFC 1035 §3.3.9). They are as good as its answer
+ * to a question of our own: they come in the packet that passed the same checks, and a resolver fills the
+ * section from what it would answer with. Names that are no exchanger of this answer are left out.
+ */
+function withAdditional(packet: Packet, records: readonly RecordOf<RecordType>[]): Said {
+  const { additionals = [] } = packet
+  const found: HostAddresses[] = []
+  for (const record of records) {
+    if (typeof record === 'string') continue
+    for (const type of ['A', 'AAAA'] as const) {
+      const addresses = additionals.flatMap(one =>
+        one.type === type && one.class === 'IN' && isSameName(one.name, record.host)
+          ? [one.data as string]
+          : [],
+      )
+      if (addresses.length > 0) found.push({ host: plainName(record.host), type, addresses })
+    }
+  }
+  return found.length === 0 ? { records } : { records, additional: found }
 }
 
 /** The name at the end of the CNAME records that start at `name` (RFC 1034 §3.6.2). */

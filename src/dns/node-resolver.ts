@@ -113,7 +113,7 @@ function createLines(udp: UdpTransport, random: Random, timeoutMs: number) {
 }
 
 const limitRecords = (reply: Said): Said =>
-  'records' in reply ? { records: reply.records.slice(0, RECORDS_MAX) } : reply
+  'records' in reply ? { ...reply, records: reply.records.slice(0, RECORDS_MAX) } : reply
 
 /**
  * node:dns reports response codes that it does not know (6 to 11) as an empty answer. Each query has

@@ -1,11 +1,16 @@
 import { type Clock, SECOND } from '../base/clock.ts'
-import type { DnsAnswer, DnsFault, RecordOf, RecordType } from './resolver.ts'
+import type { DnsAnswer, DnsFault, HostAddresses, RecordOf, RecordType } from './resolver.ts'
 import type { ServerList } from './server-list.ts'
 
 /** Sends the question to one server, once. `said` never rejects. */
 export type Wire = (server: string) => { readonly said: Promise<Said>; hangUp(): unknown }
 /** Records, or a code of c-ares such as `ENOTFOUND`. */
-export type Said = { readonly records: readonly RecordOf<RecordType>[] } | { readonly code: string }
+export type Said =
+  | {
+      readonly records: readonly RecordOf<RecordType>[]
+      readonly additional?: readonly HostAddresses[]
+    }
+  | { readonly code: string }
 
 /**
  * One question, asked server after server: after a fault at once, after silence a little later while the ones before
@@ -68,7 +73,7 @@ export class Question {
   #hear(call: Call, said: Said): void {
     this.#open.delete(call)
     if (this.#over) return
-    const answer = 'records' in said ? { records: said.records } : { fault: faultOf(said.code) }
+    const answer = 'records' in said ? said : { fault: faultOf(said.code) }
     if ('records' in answer || answer.fault === 'no-name' || answer.fault === 'no-data') {
       this.#options.servers.answered(call.server)
       this.#end(answer)

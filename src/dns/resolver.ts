@@ -16,7 +16,7 @@ export type MxRecord = { readonly preference: number; readonly host: string }
 export type RecordOf<T extends RecordType> = T extends 'MX' ? MxRecord : string
 
 export type DnsAnswer<T extends RecordType> =
-  | { readonly records: readonly RecordOf<T>[] }
+  | { readonly records: readonly RecordOf<T>[]; readonly additional?: readonly HostAddresses[] }
   | DnsFailure
 
 /** `detail` says, in words for people, why an answer of the server was not believed. */
@@ -25,6 +25,13 @@ export type DnsFailure = { readonly fault: DnsFault; readonly detail?: string }
 /** NXDOMAIN or NODATA: an answer that says that something does not exist. */
 export const isNegative = (answer: DnsAnswer<RecordType>): boolean =>
   'fault' in answer && (answer.fault === 'no-name' || answer.fault === 'no-data')
+
+/** Addresses of one family of a host that an MX record names, sent along with the MX records. */
+export type HostAddresses = {
+  readonly host: string
+  readonly type: 'A' | 'AAAA'
+  readonly addresses: readonly string[]
+}
 
 /**
  * `no-name`: NXDOMAIN. `no-data`: the name exists, the type does not. Both are answers.

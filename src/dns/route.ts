@@ -64,16 +64,19 @@ export function dialOrder(route: Route, random: Random): string[] {
 /**
  * The IP addresses of a host, IPv4 first: more servers take mail from IPv4 alone or judge IPv6 senders harder (Google
  * demands PTR and SPF of them), and many machines have no IPv6 route at all. A fault only when neither family answered.
+ * Without IPv6 here (`hasIpv6` is false) AAAA is asked only for a host without IPv4, to tell it from one without any
+ * address.
  */
 export async function addressesOf(
   resolver: Resolver,
   host: string,
   signal?: AbortSignal,
+  hasIpv6 = true,
 ): Promise<{ readonly addresses: readonly string[] } | DnsFailure> {
-  const [a, aaaa] = await Promise.all([
-    resolver.resolve(host, 'A', signal),
-    resolver.resolve(host, 'AAAA', signal),
-  ])
+  const askAaaa = () => resolver.resolve(host, 'AAAA', signal)
+  const asking = resolver.resolve(host, 'A', signal)
+  const [a, early] = await Promise.all([asking, hasIpv6 ? askAaaa() : null])
+  const aaaa = early ?? (recordsOf(a).length > 0 ? NO_RECORDS : await askAaaa())
   const addresses = [...recordsOf(a), ...recordsOf(aaaa)]
   if (addresses.length > 0) return { addresses: [...new Set(addresses)].slice(0, ADDRESSES_MAX) }
   return graver(failureOf(a), failureOf(aaaa))
@@ -133,6 +136,8 @@ async function implicitRoute(
 const recordsOf = (answer: DnsAnswer<'A' | 'AAAA'>) => ('records' in answer ? answer.records : [])
 const failureOf = (answer: DnsAnswer<'A' | 'AAAA'>): DnsFailure =>
   'fault' in answer ? answer : { fault: 'no-data' }
+
+const NO_RECORDS: DnsAnswer<'AAAA'> = { records: [] }
 
 /** Of two faults the one that leaves more open, so that half an answer is never taken for a whole one. */
 const graver = (one: DnsFailure, other: DnsFailure): DnsFailure =>

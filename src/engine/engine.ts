@@ -6,7 +6,7 @@ import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { Fleet } from '../probe/egress/fleet.ts'
 import type { Pace } from '../probe/pace.ts'
-import type { RouteWithHost } from '../probe/plan.ts'
+import type { Acceptance, RouteWithHost } from '../probe/plan.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { type DnsPause, isNotBelieved } from './dns-pause.ts'
 import { Inquirer, type ProbeListOptions } from './inquiry/inquirer.ts'
@@ -147,14 +147,15 @@ export class Engine {
   }
 
   /** Takes up an item whose route was found before; null where the lists by now decide it without a mail server. */
-  resume(text: string, route: RouteWithHost): Inquiry | null {
-    return resumeInquiry(this.#world, text, route)
+  resume(text: string, route: RouteWithHost, accepted: Acceptance | null = null): Inquiry | null {
+    return resumeInquiry(this.#world, text, route, accepted)
   }
 
   /** Looks up where the first exchanger is, so that no connection has to wait for that. */
   lookAhead(route: RouteWithHost): void {
     const host = route.kind === 'mx' ? route.hosts[0]?.host : route.host
-    if (host !== undefined) void addressesOf(this.#world.resolver, host)
+    const { resolver, hasIpv6 } = this.#world
+    if (host !== undefined) void addressesOf(resolver, host, undefined, hasIpv6)
   }
 
   /**
@@ -208,7 +209,9 @@ export class Engine {
     const { clock, deadlineMs } = this.#world
     const begunAt = clock.ticks()
     const telling = tellingOf(options, this.#world)
-    const prepared = await this.#prepare(text, options, deadlineMs, telling)
+    const prepared = await this.#prepare(text, options, {
+      ...{ limitMs: deadlineMs, isUrgent: true, telling },
+    })
     if ('result' in prepared) return prepared.result
     const { inquiry } = prepared
     const key = addressKey(inquiry.address)
@@ -244,7 +247,8 @@ export class Engine {
 
   async #prepareWhenBelieved(text: string, options: RouteOptions): Promise<Prepared> {
     for (;;) {
-      const prepared = await this.#prepare(text, options, LIST_ROUTE_MS)
+      const how = { limitMs: LIST_ROUTE_MS, isUrgent: false }
+      const prepared = await this.#prepare(text, options, how)
       if (!isNotBelieved(prepared) || !(await options.dnsPause?.wait())) return prepared
     }
   }
@@ -253,8 +257,7 @@ export class Engine {
   async #prepare(
     text: string,
     options: VerifyOptions,
-    limitMs: number,
-    telling: Telling | null = null,
+    { limitMs, isUrgent, telling = null }: PrepareHow,
   ): Promise<Prepared> {
     const { clock, log } = this.#world
     const begunAt = clock.ticks()
@@ -262,7 +265,7 @@ export class Engine {
     try {
       const checkSmtp = options.checkSmtp ?? true
       const { signal } = limit
-      const prepared = await prepare(this.#world, text, { checkSmtp, signal, telling })
+      const prepared = await prepare(this.#world, text, { checkSmtp, signal, telling, isUrgent })
       const mayRecall = checkSmtp && !asksAnew(options)
       return 'result' in prepared && mayRecall
         ? { result: await this.#orRemembered(prepared.result, begunAt, telling) }
@@ -288,6 +291,13 @@ export class Engine {
 
 /** What somebody wants to hear of a question, beside its answer. */
 type Heard = { readonly dialogue: boolean; readonly telling: Telling | null }
+
+type PrepareHow = {
+  readonly limitMs: number
+  /** Somebody waits for this one address. */
+  readonly isUrgent: boolean
+  readonly telling?: Telling | null
+}
 
 /** What a remembered answer cannot give. */
 const asksAnew = ({ forceRefresh, include }: VerifyOptions) =>

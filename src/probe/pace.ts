@@ -136,6 +136,11 @@ export class Pace {
     return Math.max(0, state.pausedUntil - now, dueAt(state, this.row, now) - now)
   }
 
+  /** Nobody is asked for a while: the operator wants to be asked more slowly, or knew too few. */
+  get isPaused(): boolean {
+    return this.#kept.state.pausedUntil > this.#kept.now()
+  }
+
   /** The operator refuses us at present: who asks is told so without being asked for. */
   get isRefused(): boolean {
     const { state } = this.#kept

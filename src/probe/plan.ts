@@ -1,5 +1,6 @@
 import type { Address } from '../address/address.ts'
 import type { Route } from '../dns/route.ts'
+import type { Answer } from '../smtp/answer.ts'
 
 /** One recipient to ask about. */
 export type Question = {
@@ -7,6 +8,27 @@ export type Question = {
   readonly route: RouteWithHost
   /** What is known of the domain beforehand: no need to ask whether it takes everything. */
   readonly catchAll: boolean | null
+  /**
+   * The server accepted this recipient at an earlier try, but the catch-all test of its domain was not
+   * decided. Only the test is made up for: the recipient is not asked again and stays accepted.
+   */
+  readonly accepted: Acceptance | null
+  /** True where the route holds the exchangers of a second operator, which may take everything. */
+  readonly isBackup?: boolean
+  /** True where the exchangers of two operators may be dialled for it: each has half of the limits. */
+  readonly sharesLimits?: boolean
+}
+
+/** That a recipient was accepted, when and by which host. Plain data, fit for JSON. */
+export type Acceptance = {
+  readonly answer: Extract<Answer, { kind: 'accepted' }>
+  readonly egress: string | null
+  readonly host: string | null
+  readonly ip: string | null
+  readonly tls: boolean
+  readonly connectMs: number | null
+  /** Wall-clock time of the answer, epoch ms. */
+  readonly at: number
 }
 
 export type RouteWithHost = Extract<Route, { kind: 'mx' | 'implicit' }>
@@ -35,13 +57,24 @@ export function planLanes<Q extends Question>(questions: readonly Q[]): LanePlan
   return [...lanes.values()]
 }
 
-export function laneKey(route: RouteWithHost): string {
-  return route.kind === 'implicit' ? route.host : route.hosts.map(({ host }) => host).join(' ')
+export const laneKey = (route: RouteWithHost) => hostsOf(route).join(' ')
+
+export const hostsOf = (route: RouteWithHost) =>
+  route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
+
+/**
+ * By what the catch-all test of a domain is remembered. A backup that queues mail for the domain often
+ * takes every name where the first exchanger does not, so each has a result of its own.
+ */
+export function catchAllKey({ address, route, isBackup = false }: Question): string {
+  const domain = address.domain.ascii
+  return isBackup ? `${domain} ${laneKey(route)}` : domain
 }
 
 /**
  * The next MAIL transaction: the first question and those after it of the same domain and the same need
- * of SMTPUTF8 (Google refuses several domains in one transaction), at most `sizeMax`.
+ * of SMTPUTF8 (Google refuses several domains in one transaction), at most `sizeMax`. Recipients that
+ * were accepted before are not mixed with others.
  */
 export function nextBatch<Q extends Question>(questions: readonly Q[], sizeMax: number): Q[] {
   const first = questions[0]
@@ -50,6 +83,7 @@ export function nextBatch<Q extends Question>(questions: readonly Q[], sizeMax: 
   for (const question of questions) {
     const sameDomain = question.address.domain.ascii === first.address.domain.ascii
     if (batch.length >= sizeMax || !sameDomain) break
+    if ((question.accepted === null) !== (first.accepted === null)) continue
     if (needsSmtpUtf8(question) === needsSmtpUtf8(first)) batch.push(question)
   }
   return batch

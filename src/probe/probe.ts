@@ -5,10 +5,10 @@ import { CatchAllMemory } from './catch-all.ts'
 import type { ProbeWorld } from './egress/egress.ts'
 import { WayOut } from './egress/way-out.ts'
 import { HostMemory } from './lane/host-memory.ts'
-import { Lane, type ProbeOptions } from './lane/lane.ts'
+import { Lane, type Probed, type ProbeOptions } from './lane/lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
 import type { PaceShare } from './pace-share.ts'
-import { planLanes, type Question } from './plan.ts'
+import { catchAllKey, planLanes, type Question } from './plan.ts'
 
 /** Operators whose pace is remembered; one that was not asked for so long starts anew. Longer than any pause. */
 const OPERATORS_MAX = 20_000
@@ -99,12 +99,15 @@ export class Prober {
     const pace = this.pace(operator.name)
     if (pace.isRefused) pace.turnedAway(questions.length)
     const unsure = questions.filter(({ catchAll }) => catchAll === null)
-    const learned = this.catchAll.learn(unsure.map(({ address }) => address.domain.ascii))
+    const learned = this.catchAll.learn(unsure.map(catchAllKey))
+    if (questions.some(({ accepted }) => accepted !== null)) await learned
+    const open = questions.filter(question => !this.#settleTested(question, options))
     let closed = Promise.resolve()
-    for (const plan of planLanes(questions)) {
+    for (const plan of planLanes(open)) {
       await closed
       const lane = new Lane(plan, {
         ...options,
+        onProbed: (question, probed) => options.onProbed(question, orAccepted(question, probed)),
         world: this.#world,
         pace,
         catchAll: this.catchAll,
@@ -118,6 +121,17 @@ export class Prober {
       })
       await lane.walk()
     }
+  }
+
+  /** A recipient that was accepted before needs no connection when its domain was tested meanwhile. */
+  #settleTested<Q extends Question>(question: Q, { onProbed }: ProbeOptions<Q>): boolean {
+    if (question.accepted === null) return false
+    const catchAll = this.catchAll.recall(catchAllKey(question))
+    if (catchAll === null) return false
+    const { at: _, ...accepted } = question.accepted
+    const egress = accepted.egress ?? this.egressName
+    onProbed(question, { ...accepted, egress, catchAll, asked: false, dialogue: null })
+    return true
   }
 
   /** Resolves when every connection is closed that is being closed now. */
@@ -136,4 +150,11 @@ export class Prober {
     const over = () => void this.#farewells.delete(closed)
     closed.then(over, over)
   }
+}
+
+/** A recipient that was accepted before stays accepted, whatever became of the catch-all test. */
+function orAccepted({ accepted }: Question, probed: Probed): Probed {
+  if (accepted === null) return probed
+  const { at: _, egress, ...facts } = accepted
+  return { ...probed, ...facts, egress: egress ?? probed.egress }
 }

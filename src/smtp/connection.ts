@@ -33,6 +33,9 @@ const READ_BYTES_MIN = REPLY_BYTES_MAX
 const READ_BYTES_PER_COMMAND = 4 * 1_024
 /** How long we wait for a QUIT to be answered and the connection to close. */
 export const QUIT_TIMEOUT_MS = 2_000
+/** A server that has answered EHLO hears QUIT before we leave (RFC 5321 §4.1.1.10). */
+const QUIT_STAGES: ReadonlySet<Stage> = new Set(['mail', 'rcpt'])
+
 /**
  * What carries a session: lines go out in order, each gets its reply within its time. After trouble every
  * outcome is `Broken`: nobody guesses where the stream stands.
@@ -208,13 +211,26 @@ export class Connection {
   #startReplyTimer(stage: Stage, broken: 'timeout' | 'tls' = 'timeout') {
     const { clock, greetingTimeoutMs, replyTimeoutMs } = this.#options
     const timeoutMs = stage === 'greeting' ? greetingTimeoutMs : replyTimeoutMs
+    const hangUp = QUIT_STAGES.has(stage) ? () => this.#quitUnheard() : undefined
     this.#cancelReplyTimer = clock.after(timeoutMs, () =>
-      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage),
+      this.#break(broken, `no whole reply within ${timeoutMs} ms`, stage, hangUp),
     )
+  }
+
+  /** Says QUIT to a server that is too slow; whatever it says from now on is read as no reply. */
+  #quitUnheard() {
+    const socket = this.#socket
+    if (this.#hasQuit || !socket.writable) return void socket.destroy()
+    this.#hasQuit = true
+    const cancel = this.#options.clock.after(QUIT_TIMEOUT_MS, () => socket.destroy())
+    void this.#closed.promise.then(cancel)
+    this.#options.listener?.('C: QUIT')
+    socket.end('QUIT\r\n')
   }
 
   #read(chunk: Uint8Array) {
     this.#bytesLeft -= chunk.length
+    if (this.#broken !== null) return void (this.#bytesLeft < 0 && this.#socket.destroy())
     if (this.#bytesLeft < 0) return void this.#break('garbage', 'the server said too much')
     const reader = this.#reader
     for (const reply of reader.push(chunk)) {

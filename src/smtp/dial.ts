@@ -29,6 +29,24 @@ export function tcpDial(options: DialOptions): Dial {
   }
 }
 
+type Interfaces = Readonly<
+  Record<string, readonly { address: string; internal: boolean }[] | undefined>
+>
+
+/** Whether an IPv6 address can be dialled: from a source address of that family, by way of a proxy, or with a global address of this machine. */
+export function mayDialIpv6(
+  { sourceAddress, proxy }: DialOptions,
+  interfaces: Interfaces,
+): boolean {
+  if (proxy !== null) return true
+  if (sourceAddress !== null) return isIPv6(sourceAddress)
+  // RFC 4291 §2.5.4 and the registry of IANA: global unicast addresses are those of 2000::/3.
+  const isGlobal = (address: string) => /^[23][0-9a-f]{3}:/i.test(address)
+  return Object.values(interfaces)
+    .flatMap(addresses => addresses ?? [])
+    .some(({ address, internal }) => !internal && isGlobal(address))
+}
+
 function dialDirectly(to: Target, sourceAddress: string | null, signal: AbortSignal) {
   return new Promise<Duplex>((resolve, reject) => {
     if (signal.aborted) return reject(new Error('given up'))

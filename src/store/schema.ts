@@ -106,6 +106,8 @@ export type ItemTable = {
   /** Rows of the list that share this item's result, itself included. */
   copies: number
   operator: string | null
+  /** The operator to ask while the first one cannot be; null: there is none. */
+  backup_operator: string | null
   domain: string | null
   /** JSON of the route, while the item is routed. */
   route: string | null
@@ -114,6 +116,8 @@ export type ItemTable = {
   egress: string | null
   /** Names of the egresses that were refused for it, blanks between; null: none. */
   refused_by: string | null
+  /** JSON of what the server said when it accepted the address, while the catch-all test is to be made up for. */
+  accepted: string | null
   /** How often a server was asked by the egress that it is with. */
   tries: number
   /** When it was first ready to be asked, epoch ms. */

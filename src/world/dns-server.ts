@@ -149,7 +149,7 @@ function encode(
   found: ZoneAnswer,
   flags = 0,
 ): Buffer {
-  const records = code === 0 ? (found?.records ?? []) : []
+  const { records = [], additional = [] } = (code === 0 && found) || {}
   return packet.encode({
     type: 'response',
     id: query.id ?? 0,
@@ -161,6 +161,7 @@ function encode(
       code,
     questions: [question],
     answers: records.map(record => toAnswer(question.name, record)),
+    additionals: additional.map(({ name, record }) => toAnswer(name, record)),
   })
 }
 

@@ -39,7 +39,7 @@ export async function startWorld(scenario: Scenario): Promise<World> {
     port: scenario.smtpPort ?? 0,
     world: { roundTripMs: scenario.roundTripMs ?? 0, attendance },
   })
-  const zone = createZone(scenario.domains, addresses)
+  const zone = createZone(scenario.domains, addresses, scenario.dnsAdditional)
   const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
     async error => {
       await street.close()

@@ -10,10 +10,12 @@ export type ZoneRecord =
   | { readonly type: 'PTR'; readonly host: string }
 
 /** What the world's DNS knows of a name: trouble, its records, or (null) that there is no such name. */
-export type ZoneAnswer =
-  | { readonly trouble: DnsTrouble; readonly records: readonly ZoneRecord[] }
-  | { readonly trouble: null; readonly records: readonly ZoneRecord[] }
-  | null
+export type ZoneAnswer = {
+  readonly trouble: DnsTrouble | null
+  readonly records: readonly ZoneRecord[]
+  /** Records of other names that are sent along. */
+  readonly additional?: readonly { readonly name: string; readonly record: ZoneRecord }[]
+} | null
 
 /** All names of the world with their records. */
 export type Zone = { answer(name: string, type: string): ZoneAnswer }
@@ -22,17 +24,26 @@ export type Zone = { answer(name: string, type: string): ZoneAnswer }
 export function createZone(
   domains: Readonly<Record<string, DomainPlan>>,
   addresses: ReadonlyMap<string, readonly string[]>,
+  sendsAdditional = false,
 ): Zone {
   const plans = new Map(Object.entries(domains).map(([name, plan]) => [asciiName(name), plan]))
   const machines = new Map([...addresses].map(([name, ips]) => [asciiName(name), ips]))
   const parents = new Set([...plans.keys(), ...machines.keys()].flatMap(parentsOf))
+  const addressesOfExchanger = (record: ZoneRecord) => {
+    if (record.type !== 'MX') return []
+    const name = record.exchange
+    const all = (type: 'A' | 'AAAA') => recordsOf(type, plans.get(name), machines.get(name))
+    return [...all('A'), ...all('AAAA')].map(record => ({ name, record }))
+  }
   return {
     answer(name, type) {
       const key = name.toLowerCase().replace(/\.$/, '')
       const plan = plans.get(key) ?? CHECKED.get(key)
       const machine = machines.get(key)
       if (plan === undefined && machine === undefined) return parents.has(key) ? NO_DATA : null
-      return { trouble: plan?.fault ?? null, records: recordsOf(type, plan, machine) }
+      const records = recordsOf(type, plan, machine)
+      const additional = sendsAdditional ? records.flatMap(addressesOfExchanger) : []
+      return { trouble: plan?.fault ?? null, records, additional }
     },
   }
 }

@@ -44,6 +44,31 @@ describe('memory of answers', () => {
     expect(dns.asked).toEqual(['MX a.test', 'MX a.test'])
   })
 
+  test('addresses that come with MX records are kept as if they had been asked for', async () => {
+    const dns = zone({ 'a.test': { MX: [[10, 'mx.a.test']] }, 'old.a.test': { A: ['192.0.2.9'] } })
+    const clock = fakeClock()
+    const sends = (host: string) => ({ host, type: 'A' as const, addresses: ['192.0.2.1'] })
+    const resolver = cachedResolver(
+      {
+        async resolve(name, type, signal) {
+          const answer = await dns.resolve(name, type, signal)
+          if (type !== 'MX' || 'fault' in answer) return answer
+          return { ...answer, additional: [sends('mx.a.test'), sends('old.a.test')] }
+        },
+      },
+      { clock },
+    )
+    await resolver.resolve('old.a.test', 'A')
+    await resolver.resolve('a.test', 'MX')
+    expect(await resolver.resolve('MX.a.test', 'A')).toEqual({ records: ['192.0.2.1'] })
+    // What was asked for itself goes before what came along.
+    expect(await resolver.resolve('old.a.test', 'A')).toEqual({ records: ['192.0.2.9'] })
+    expect(await resolver.resolve('mx.a.test', 'AAAA')).toEqual({ fault: 'no-name' })
+    expect(dns.asked).toEqual(['A old.a.test', 'MX a.test', 'AAAA mx.a.test'])
+    await clock.advance(5 * MINUTE + 1)
+    expect(await resolver.resolve('mx.a.test', 'A')).toEqual({ fault: 'no-name' })
+  })
+
   test('a jump of the wall clock neither ages nor renews an answer', async () => {
     const { dns, clock, resolver } = setUp({ 'a.test': 'server' })
     await resolver.resolve('a.test', 'MX')

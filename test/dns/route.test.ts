@@ -242,6 +242,33 @@ describe('the addresses of a host', () => {
     expect(await addresses(entry)).toEqual(expected)
   })
 
+  test.each<[string, ZoneEntry, string[], Awaited<ReturnType<typeof addressesOf>>]>([
+    [
+      'not for a host with IPv4',
+      { A: ['192.0.2.1'], AAAA: ['2001:db8::1'] },
+      ['A mx.test'],
+      { addresses: ['192.0.2.1'] },
+    ],
+    // It has an address, though not for us: nobody may say that it has none.
+    [
+      'for one without IPv4',
+      { AAAA: ['2001:db8::1'] },
+      ['A mx.test', 'AAAA mx.test'],
+      { addresses: ['2001:db8::1'] },
+    ],
+    ['for one without any', {}, ['A mx.test', 'AAAA mx.test'], { fault: 'no-data' }],
+    [
+      'for one whose IPv4 address is not known',
+      { A: 'server' },
+      ['A mx.test', 'AAAA mx.test'],
+      { fault: 'server' },
+    ],
+  ])('without IPv6 here, AAAA is asked %s', async (_, entry, asked, expected) => {
+    const dns = zone({ 'mx.test': entry })
+    expect(await addressesOf(dns, 'mx.test', undefined, false)).toEqual(expected)
+    expect(dns.asked).toEqual(asked)
+  })
+
   test('of a hundred addresses five are kept', async () => {
     const many = Array.from({ length: 100 }, (_, i) => `192.0.2.${i}`)
     expect(await addresses({ A: many })).toEqual({ addresses: many.slice(0, 5) })

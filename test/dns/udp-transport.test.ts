@@ -38,6 +38,26 @@ const withCode = (rcode: number, packet: Partial<Packet> = {}) =>
 describe('a response', () => {
   test.each<[string, Buffer, ReturnType<typeof readReply>]>([
     ['with a record', response({ answers: [mx('a.test')] }), FOUND],
+    [
+      'with the addresses of its exchangers, and only of those',
+      response({
+        answers: [mx('a.test')],
+        additionals: [
+          { type: 'A', name: 'MX.test', data: '192.0.2.1' },
+          { type: 'A', name: 'mx.test', data: '192.0.2.2' },
+          { type: 'AAAA', name: 'mx.test', data: '2001:db8::1' },
+          { type: 'A', name: 'www.bank.test', data: '192.0.2.66' },
+          { type: 'TXT', name: 'mx.test', data: 'no address' },
+        ],
+      }),
+      {
+        ...FOUND,
+        additional: [
+          { host: 'mx.test', type: 'A', addresses: ['192.0.2.1', '192.0.2.2'] },
+          { host: 'mx.test', type: 'AAAA', addresses: ['2001:db8::1'] },
+        ],
+      },
+    ],
     ['whose name differs in case', response({ answers: [mx('A.Test')] }), FOUND],
     [
       'behind two aliases',

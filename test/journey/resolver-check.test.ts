@@ -107,8 +107,9 @@ describe('one address', () => {
     const { engine } = engineOn(server.address)
     expect((await engine.verify('ann1@d1.com')).verdict.reason).toBe('accepted_email')
     expect((await engine.verify('ann1@gone.com')).verdict.reason).toBe('invalid_domain')
-    // MX, A and AAAA of the first, MX of the second.
-    expect(server.packets).toHaveLength(4 + 4)
+    // MX and A of the first, MX of the second; AAAA too where this machine has IPv6.
+    const asked = server.packets.filter(packet => packet !== 'AAAA mx.one.com')
+    expect(asked).toHaveLength(4 + 3)
   })
 
   test('names of a network of your own may stand in for those of the check', async () => {

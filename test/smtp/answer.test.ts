@@ -184,9 +184,24 @@ describe('names in a reply do not sway it', () => {
     expect(`${kind}/${why}`).toBe(means)
   })
 
-  test('a user whose name is a word of servers does not erase it', () => {
-    const user = { recipient: 'user@mx.example' }
-    expect(classify('rcpt', reply(550, 'No such user here'), user).why).toBe('no-mailbox')
+  // The name of the user is a key word of the reply: only where it stands as the address does it go.
+  test.each([
+    ['user', 550, 'No such user here', 'rejected/no-mailbox'],
+    ['full', 552, 'Mailbox full', 'rejected/full'],
+    ['full', 552, '<full@x.test>: mailbox full', 'rejected/full'],
+    ['full', 552, 'full@x.test: the mailbox is full', 'rejected/full'],
+    ['disabled', 550, 'Account disabled', 'rejected/disabled'],
+    ['spamhaus', 550, 'mailbox spamhaus does not exist', 'rejected/no-mailbox'],
+    ['a.b+c', 550, 'User a.b+c is unknown', 'rejected/no-mailbox'],
+    ['greylisted', 450, 'greylisted, come back later', 'deferred/greylist'],
+    ['spamhaus', 554, 'listed by spamhaus', 'refused-us/blocklist'],
+    ['blacklisted', 550, "mailbox 'blacklisted' does not exist", 'rejected/no-mailbox'],
+    ['blacklisted', 550, 'mailbox "Blacklisted": does not exist', 'rejected/no-mailbox'],
+    ['blacklisted', 550, '<blacklisted> does not exist', 'rejected/no-mailbox'],
+    ['blacklisted', 550, 'blacklisted@x.test: does not exist', 'rejected/no-mailbox'],
+  ])('%s@x.test is told %i %s', (local, code, text, means) => {
+    const { kind, why } = classify('rcpt', reply(code, text), { recipient: `${local}@x.test` })
+    expect(`${kind}/${why}`).toBe(means)
   })
 })
 

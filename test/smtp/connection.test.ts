@@ -75,9 +75,39 @@ describe('trouble', () => {
     expect(session.usable).toBe(true)
     await clock.advance(1)
     expect(await outcome).toMatchObject({ broken: 'timeout', stage })
+    // A server that has answered EHLO is told QUIT and has two seconds to close.
+    const hearsQuit = stage === 'mail' || stage === 'rcpt'
+    expect(socket.destroyed).toBe(!hearsQuit)
+    await clock.advance(2_000)
     expect(socket.destroyed).toBe(true)
     await staysBroken(session)
     expect(clock.pending).toBe(0)
+  })
+
+  test.each(['mail', 'rcpt'] as const)('silence at %s is ended with QUIT', async stage => {
+    const { session, outcome, clock, server, socket, writes } = await waitingAt(stage)
+    writes.length = 0
+    await clock.advance(TIMES.replyTimeoutMs)
+    await turns()
+    expect(writes).toEqual(['QUIT\r\n'])
+    // The reply that comes too late is not believed.
+    server.write('250 2.1.5 Ok\r\n221 2.0.0 Bye\r\n')
+    server.end()
+    await turns()
+    expect(await outcome).toMatchObject({ broken: 'timeout', stage })
+    await staysBroken(session)
+    await session.quit()
+    expect(socket.destroyed).toBe(true)
+    expect(writes).toEqual(['QUIT\r\n'])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a server that pours after QUIT is cut off', async () => {
+    const { clock, server, socket } = await waitingAt('rcpt')
+    await clock.advance(TIMES.replyTimeoutMs)
+    for (let line = 0; line < 200; line++) server.write(`250-${'x'.repeat(1_000)}\r\n`)
+    await turns()
+    expect(socket.destroyed).toBe(true)
   })
 
   test.each(stages)('half a reply and a FIN at %s is no reply', async stage => {

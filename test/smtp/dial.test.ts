@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { duplexPair } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type DialOptions, tcpDial } from '../../src/smtp/dial.ts'
+import { type DialOptions, mayDialIpv6, tcpDial } from '../../src/smtp/dial.ts'
 import { selfSigned } from '../../src/world/host/certificate.ts'
 
 const DIRECT: DialOptions = { sourceAddress: null, proxy: null }
@@ -256,5 +256,37 @@ describe('TLS', () => {
     const securing = tcpDial(DIRECT).secure(client, 'mx.example', never)
     server.end()
     await expect(securing).rejects.toThrow()
+  })
+})
+
+describe('whether IPv6 addresses can be dialled', () => {
+  const loopback = { lo: [{ address: '::1', internal: true }] }
+  const withAddress = (address: string) => ({ ...loopback, eth0: [{ address, internal: false }] })
+
+  test.each<[string, DialOptions, ReturnType<typeof withAddress>, boolean]>([
+    ['with a global address', DIRECT, withAddress('2001:db8::1'), true],
+    ['not with an address of the link', DIRECT, withAddress('fe80::1'), false],
+    ['not with a private one (RFC 4193)', DIRECT, withAddress('fd00::1'), false],
+    ['not with IPv4 alone', DIRECT, withAddress('192.0.2.1'), false],
+    [
+      'not from an IPv4 source address',
+      { ...DIRECT, sourceAddress: '192.0.2.1' },
+      withAddress('2001:db8::1'),
+      false,
+    ],
+    [
+      'from an IPv6 source address',
+      { ...DIRECT, sourceAddress: '2001:db8::1' },
+      withAddress('192.0.2.1'),
+      true,
+    ],
+    [
+      'by way of a proxy, as far as is known here',
+      { ...DIRECT, proxy: 'socks5://127.0.0.1:1080' },
+      withAddress('192.0.2.1'),
+      true,
+    ],
+  ])('%s', (_, options, interfaces, may) => {
+    expect(mayDialIpv6(options, interfaces)).toBe(may)
   })
 })

@@ -175,7 +175,7 @@ export function ask(
   const address = parseAddress(email)
   if (isFault(address)) throw new Error(`${email} is no address`)
   const records = hosts.map((host, i) => ({ preference: 10 * (i + 1), host }))
-  return { address, route: { kind: 'mx', hosts: records }, catchAll }
+  return { address, route: { kind: 'mx', hosts: records }, catchAll, accepted: null }
 }
 
 export const nameOf = ({ answer }: Probed) => `${answer.kind}/${answer.why}`

@@ -1,4 +1,4 @@
-import type { MxSession } from './mx.ts'
+import type { MxSays, MxSession } from './mx.ts'
 
 /** The address of a RCPT command; an empty text for any other line. */
 export const recipientOf = (line: string): string => /^RCPT TO:<(.*)>$/.exec(line)?.[1] ?? ''
@@ -12,7 +12,7 @@ export const isUnguessable = (recipient: string) => /^[a-z][0-9a-z]{19}@/.test(r
 
 /** What the server says to each recipient; all other commands it accepts. */
 export const toRecipients =
-  (says: (recipient: string, session: MxSession) => string | null | undefined) =>
+  (says: (recipient: string, session: MxSession) => MxSays) =>
   (line: string, session: MxSession) => {
     const recipient = recipientOf(line)
     return recipient === '' ? undefined : says(recipient, session)

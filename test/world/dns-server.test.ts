@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createEngine } from '../../src/index.ts'
 import { startWorld, type World } from '../../src/world/world.ts'
 
 /** More than one string of a TXT record holds. */
@@ -52,6 +53,24 @@ describe('the DNS of the world', () => {
       [20, 'mx2.a.test'],
       [10, 'mx1.a.test'],
     ])
+  })
+
+  test('sends the addresses of exchangers along where the scenario says so', async () => {
+    const domains = { 'a.test': { mx: [[10, 'mx.a.test']] as const } }
+    const hosts = { 'mx.a.test': { temper: 'polite' as const } }
+    const world = await startWorld({ domains, hosts, dnsAdditional: true })
+    const engine = createEngine({
+      ...{ dns: [world.dnsAddress], smtpPort: world.smtpPort, helo: 'probe.test' },
+      ...{ allowRanges: ['127.0.0.0/8'], specialDomains: true, sourceAddress: '127.0.0.1' },
+    })
+    try {
+      const { verdict } = await engine.verify('user1@a.test')
+      expect(verdict.reason).toBe('accepted_email')
+      expect(world.counters().dns.byType).toEqual({ MX: 1 })
+    } finally {
+      await engine.close()
+      await world.close()
+    }
   })
 
   test('knows a name of any script by its A-label, in any case', async () => {

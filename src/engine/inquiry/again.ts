@@ -1,10 +1,13 @@
 import { HOUR, MINUTE } from '../../base/clock.ts'
+import type { Acceptance } from '../../probe/plan.ts'
 import type { Answer, SilentWhy } from '../../smtp/answer.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import { DNS_PATIENCE_MS } from '../dns-pause.ts'
 
 /** RFC 5321 §4.5.4.1 wants patience; three tries in four hours is what we allow ourselves. */
 const TRIES_MAX = 3
+/** One more for a catch-all test: a recipient that the last try accepts still has its domain tested. */
+const CATCH_ALL_TRIES_MAX = TRIES_MAX + 1
 const WAIT_IN_ALL_MAX_MS = 4 * HOUR
 /** postgrey's default, and that of most greylists. */
 const GREYLIST_DELAY_MS = 5 * MINUTE
@@ -29,6 +32,8 @@ export type Outcome = {
   /** False when no server was asked. */
   readonly asked: boolean
   readonly egress: string
+  /** Only a backup that takes every name accepted it. */
+  readonly isBackupOnly?: boolean
 }
 
 /** What whoever works on the list allows. */
@@ -46,7 +51,11 @@ export type Terms = {
 }
 
 /** How an item of a list is asked again, and what it has been through by then. */
-export type Again = Omit<Past, 'waitedMs'> & { readonly delayMs: number }
+export type Again = Omit<Past, 'waitedMs'> & {
+  readonly delayMs: number
+  /** What the server said when only the catch-all test of the domain is to be made up for; else null. */
+  readonly accepted: Acceptance | null
+}
 
 /** How an item of a list is asked again: by another egress at once, or by the same one later. Null: its result is final. */
 export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | null {
@@ -80,15 +89,20 @@ function handOver({ result, egress }: Outcome, past: Past, { willing }: Terms): 
   const { answer } = result.evidence
   const refusedBy = [...past.refusedBy, egress]
   const other = answer === null ? null : insteadOf(refusedBy, answer, willing)
-  return other === null ? null : { delayMs: 0, tries: 0, egress: other, refusedBy }
+  if (other === null) return null
+  return { delayMs: 0, tries: 0, egress: other, refusedBy, accepted: null }
 }
 
-function askLater({ result, asked, egress }: Outcome, past: Past, terms: Terms): Again | null {
+function askLater(outcome: Outcome, past: Past, terms: Terms): Again | null {
+  const { result, asked, egress } = outcome
   const tries = past.tries + (asked ? 1 : 0)
   const { waitedMs, refusedBy } = past
-  const delayMs = askAgainAfter(result, asked, { count: tries, waitedMs }, terms.greylistDelayMs)
+  const delayMs = askAgainAfter(outcome, { count: tries, waitedMs }, terms.greylistDelayMs)
   if (delayMs === null) return null
-  return { delayMs, tries, egress: asked ? egress : past.egress, refusedBy }
+  const accepted = untestedAcceptance(result)
+  // A greylist knows the random name from this egress; where it cannot ask, another one may.
+  const other = accepted === null ? past.egress : null
+  return { delayMs, tries, egress: asked ? egress : other, refusedBy, accepted }
 }
 
 /** Nobody was reached, and perhaps nobody can be just now: a list begun in that moment should not end with it. */
@@ -98,7 +112,7 @@ function askWhenKnown({ result }: Outcome, past: Past, terms: Terms): Again | nu
   const delayMs = doubtOver(answer.why, past, terms)
   if (delayMs === null) return null
   const { tries, egress, refusedBy } = past
-  return { delayMs, tries, egress, refusedBy }
+  return { delayMs, tries, egress, refusedBy, accepted: null }
 }
 
 function doubtOver(why: SilentWhy, { waitedMs }: Past, terms: Terms): number | null {
@@ -116,21 +130,35 @@ export type Tries = {
 
 /**
  * How long an item of a list should wait before it is asked again, in ms; null when its result is final.
- * Greylisting, trouble on their side and a pause that the operator wants are worth a wait.
+ * Greylisting, trouble on their side and a pause that the operator wants are worth a wait, and so is a
+ * catch-all test that was skipped or came to nothing: until it is decided nobody knows what an accepted
+ * recipient is worth. So is a recipient that only a backup accepted which takes every name: the first
+ * exchangers may be back by then.
  * `greylistDelayMs`, when set, wins over what the server names.
  */
 export function askAgainAfter(
-  { evidence }: Result,
-  asked: boolean,
+  { result, asked, isBackupOnly = false }: Omit<Outcome, 'egress'>,
   tries: Tries,
   greylistDelayMs: number | null,
 ): number | null {
-  const { answer } = evidence
-  if (answer?.kind !== 'deferred' || tries.waitedMs >= WAIT_IN_ALL_MAX_MS) return null
+  const { answer } = result.evidence
+  const isUntested = untestedAcceptance(result) !== null
+  if (answer?.kind !== 'deferred' && !isUntested && !isBackupOnly) return null
+  if (tries.waitedMs >= WAIT_IN_ALL_MAX_MS) return null
+  const named = answer?.kind === 'deferred' ? answer.retryAfterMs : null
   // A pause is no try: nobody was asked.
-  if (!asked) return Math.min(answer.retryAfterMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
-  if (tries.count >= TRIES_MAX) return null
-  return Math.min(greylistDelayMs ?? answer.retryAfterMs ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+  if (!asked) return Math.min(named ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+  if (tries.count >= (isUntested ? CATCH_ALL_TRIES_MAX : TRIES_MAX)) return null
+  return Math.min(greylistDelayMs ?? named ?? GREYLIST_DELAY_MS, DELAY_MAX_MS)
+}
+
+/** The acceptance of a recipient whose domain may be a catch-all for all that is known; null for any other result. */
+function untestedAcceptance({ evidence, checkedAt, cached }: Result): Acceptance | null {
+  const { answer, catchAll, egress, host, ip, tls, timings } = evidence
+  if (cached || catchAll !== null || answer?.kind !== 'accepted') return null
+  // 251, 252 and restricted mailboxes stay low_deliverability whatever the test says.
+  if (answer.why !== 'recipient') return null
+  return { answer, egress, host, ip, tls, connectMs: timings.connectMs, at: checkedAt }
 }
 
 /** After how many seconds a single verification should be asked again; null when that would not help. */

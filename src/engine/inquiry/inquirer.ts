@@ -6,15 +6,23 @@ import type { Operator } from '../../dns/operator.ts'
 import type { Fleet } from '../../probe/egress/fleet.ts'
 import type { Probed, ProbeOptions } from '../../probe/lane/lane.ts'
 import type { ProbeListener } from '../../probe/lane/listener.ts'
+import { weight } from '../../probe/lane/open-session.ts'
 import { silent } from '../../probe/lane/outcome.ts'
 import type { Prober } from '../../probe/probe.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import { limited } from '../limit.ts'
 import { memorable, type Remembered } from '../memory.ts'
 import type { Recaller } from '../recall.ts'
-import { resultOfFailure, resultOfMemory, resultOfProbe } from '../result/conclude.ts'
+import {
+  resultOfAcceptance,
+  resultOfFailure,
+  resultOfMemory,
+  resultOfProbe,
+} from '../result/conclude.ts'
 import { insteadOf } from './again.ts'
+import { asksNext, type Exchangers } from './exchangers.ts'
 import type { Inquiry } from './prepare.ts'
+import { firstTurn, questionOf, type Turn } from './turns.ts'
 
 export type InquirerWorld = {
   readonly fleet: Fleet
@@ -113,7 +121,7 @@ export class Inquirer {
     const { signal, done } = limited(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
     try {
-      const run = this.#probe(prober, operator, inquiries, {
+      const run = this.#probe(prober, inquiries, {
         signal,
         drain: options.drain ?? signal,
         single: false,
@@ -166,36 +174,67 @@ export class Inquirer {
         if (next === null) options.onProbed(inquiry, heard)
         else refusal = heard
       }
-      await this.#probe(prober, operator, [inquiry], { ...options, onProbed })
+      await this.#probe(prober, [inquiry], { ...options, onProbed })
     }
   }
 
   async #probe(
     prober: Prober,
-    operator: Operator,
     inquiries: readonly Inquiry[],
     options: ProbeOptions<Inquiry>,
   ): Promise<void> {
     const { memory, clock } = this.#world
     const definite = new Map<string, Remembered>()
     const onProbed = (inquiry: Inquiry, probed: Probed) => {
-      const worth = memorable(probed, clock.now())
+      const worth = memorable(probed, inquiry.accepted?.at ?? clock.now())
       if (worth !== null) definite.set(addressKey(inquiry.address), worth)
       // Who asks for one address may ask again before the farewell is over; a list remembers in one go.
       if (options.single) void memory.remember(definite)
       options.onProbed(inquiry, probed)
     }
     try {
-      await prober.probe(operator, inquiries, { ...options, onProbed })
+      await this.#askInOrder(prober, inquiries.map(firstTurn), { ...options, onProbed })
     } finally {
       if (!options.single) await memory.remember(definite)
     }
+  }
+
+  /** Asks the exchangers of one operator and, for whom nobody there speaks with us, those of the next. */
+  async #askInOrder(
+    prober: Prober,
+    turns: readonly Turn[],
+    options: ProbeOptions<Inquiry>,
+  ): Promise<void> {
+    const { signal, drain } = options
+    for (const together of Map.groupBy(turns, ({ at }) => at.operator.name).values()) {
+      const [{ at }] = together as [Turn, ...Turn[]]
+      const byQuestion = new Map(together.map(turn => [questionOf(turn), turn]))
+      const next: Turn[] = []
+      const onProbed = (question: Inquiry, probed: Probed) => {
+        const turn = byQuestion.get(question) as Turn
+        const heard = turn.before === null ? probed : after(turn.before, probed)
+        const [backup, ...others] = turn.left
+        const isOver = signal.aborted || drain.aborted || backup === undefined
+        if (isOver || !asksNext(probed.answer) || this.#asksElsewhere(prober, at, probed)) {
+          options.onProbed(turn.inquiry, heard)
+        } else next.push({ inquiry: turn.inquiry, at: backup, left: others, before: heard })
+      }
+      await prober.probe(at.operator, [...byQuestion.keys()], { ...options, onProbed })
+      if (next.length > 0) await this.#askInOrder(prober, next, options)
+    }
+  }
+
+  /** Another egress may ask these exchangers, which know better than a backup who has a mailbox. */
+  #asksElsewhere(prober: Prober, { operator }: Exchangers, { answer }: Probed): boolean {
+    const willing = () => this.#world.fleet.own.willing(operator.name)
+    return answer.kind === 'refused-us' && insteadOf([prober.egressName], answer, willing) !== null
   }
 
   /** A temporary failure never takes the place of a definite answer that is still kept. */
   #orOlder(inquiry: Inquiry, probed: Probed): Result {
     const { clock } = this.#world
     const result = resultOfProbe(clock, inquiry, probed)
+    if (inquiry.accepted !== null) return { ...result, checkedAt: inquiry.accepted.at }
     if (inquiry.remembered === null || result.verdict.risk !== 'unknown') return result
     return resultOfMemory(clock, inquiry, inquiry.remembered)
   }
@@ -209,7 +248,10 @@ export class Inquirer {
   #failed(inquiry: Inquiry, error: unknown): Result {
     const { clock, log } = this.#world
     log.error('a verification failed inside ev', { error: messageOf(error) })
-    return resultOfFailure(clock, inquiry, error)
+    const { accepted } = inquiry
+    return accepted === null
+      ? resultOfFailure(clock, inquiry, error)
+      : resultOfAcceptance(clock, inquiry, accepted)
   }
 }
 
@@ -225,9 +267,13 @@ const OUT_OF_TIME = {
   dialogue: null,
 }
 
-/** What is known after a refusal and what came next: what a server said goes before what nobody said. */
+/**
+ * What is known after a refusal and what came next. What is said to MAIL and RCPT decides; of two that
+ * did not come so far, the one that leaves more open.
+ */
 function after(refusal: Probed, probed: Probed): Probed {
-  const isLess = probed.answer.kind === 'silent' && refusal.answer.kind !== 'silent'
+  const isHeard = probed.answer.kind !== 'silent' && !asksNext(probed.answer)
+  const isLess = !isHeard && weight(probed.answer) < weight(refusal.answer)
   const heard = isLess ? refusal : probed
   const both = [...(refusal.dialogue ?? []), ...(probed.dialogue ?? [])]
   return { ...heard, dialogue: probed.dialogue === null ? refusal.dialogue : both }

@@ -5,13 +5,15 @@ import type { Clock } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import type { Resolver } from '../../dns/resolver.ts'
-import { findRoute, type Route } from '../../dns/route.ts'
-import type { Question, RouteWithHost } from '../../probe/plan.ts'
+import { addressesOf, findRoute, type Route } from '../../dns/route.ts'
+import { type Acceptance, hostsOf, type Question, type RouteWithHost } from '../../probe/plan.ts'
 import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
 import type { Remembered } from '../memory.ts'
 import { evidenceOf, resultOf } from '../result/result.ts'
 import type { Telling } from '../step/telling.ts'
+import { type Exchangers, exchangersOf } from './exchangers.ts'
+import type { LikelyHosts } from './likely-hosts.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
 export type Inquiry = Question & {
@@ -20,6 +22,8 @@ export type Inquiry = Question & {
   readonly suggestion: string | null
   readonly typo: Evidence['typo']
   readonly operator: Operator
+  /** Whom to ask, in this order; the first are those of `operator`. */
+  readonly exchangers: readonly (Exchangers & Pick<Question, 'catchAll'>)[]
   /** Null: the route was known before. */
   readonly dnsMs: number | null
   /** Monotonic time at which somebody began to wait for it. */
@@ -35,15 +39,26 @@ export type PrepareWorld = {
   readonly resolver: Resolver
   readonly clock: Clock
   readonly lists: Lists
+  readonly likelyHosts: LikelyHosts
+  /** False: no egress can dial IPv6 addresses. */
+  readonly hasIpv6: boolean
   /** Look names of RFC 6761 up in the DNS as if they were ordinary ones. */
   readonly specialDomains: boolean
+}
+
+type PrepareOptions = {
+  readonly checkSmtp: boolean
+  readonly signal: AbortSignal
+  readonly telling: Telling | null
+  /** Somebody waits: the address of the likely exchanger is looked up together with the route. */
+  readonly isUrgent: boolean
 }
 
 /** Everything that needs no mail server: syntax, traits, route. */
 export async function prepare(
   world: PrepareWorld,
   text: string,
-  options: { checkSmtp: boolean; signal: AbortSignal; telling: Telling | null },
+  options: PrepareOptions,
 ): Promise<Prepared> {
   const begunAt = world.clock.ticks()
   const address = parseAddress(text)
@@ -56,7 +71,7 @@ export async function prepare(
   if (address.domain.kind === 'literal') {
     return decided(world, text, begunAt, { address, traits, skipped: 'literal' })
   }
-  const route = await routeOf(world, address, options.signal)
+  const route = await routeOf(world, address, options)
   const dnsMs = Math.round(world.clock.ticks() - begunAt)
   const known = { address, traits, route, ...suggest(address, route) }
   const facts = { ...known, timings: { dnsMs, connectMs: null } }
@@ -70,9 +85,11 @@ export async function prepare(
     const skipped: Skipped | null = settled ? null : 'unwanted'
     return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
   }
-  const catchAll = catchAllBeforehand(operators, operator, traits)
   return {
-    inquiry: { ...known, route, text, operator, catchAll, dnsMs, begunAt, remembered: null },
+    inquiry: {
+      ...{ ...known, ...asking(operators, traits, route), text, dnsMs, begunAt },
+      ...{ remembered: null, accepted: null },
+    },
   }
 }
 
@@ -84,6 +101,7 @@ export function resumeInquiry(
   world: PrepareWorld,
   text: string,
   route: RouteWithHost,
+  accepted: Acceptance | null = null,
 ): Inquiry | null {
   const address = parseAddress(text)
   if (isFault(address)) throw new EvError('internal', `A routed item is no address: ${text}`)
@@ -91,20 +109,19 @@ export function resumeInquiry(
   const traits = reader.of(address)
   const settled = traits.blocked || traits.disposable || traits.spamTrap
   if (settled || isDisposableHost(reader, address, route)) return null
-  const operator = operators.of(firstHost(route))
+  const asked = asking(operators, traits, route)
   const meant = suggest(address, route)
-  if (isTrap(meant.typo, operator)) return null
+  if (isTrap(meant.typo, asked.operator)) return null
   return {
     text,
     address,
     traits,
-    route,
-    operator,
+    ...asked,
     ...meant,
-    catchAll: catchAllBeforehand(operators, operator, traits),
     dnsMs: null,
     begunAt: world.clock.ticks(),
     remembered: null,
+    accepted,
   }
 }
 
@@ -120,11 +137,17 @@ function decided(
 async function routeOf(
   world: PrepareWorld,
   { domain }: Address,
-  signal: AbortSignal,
+  { checkSmtp, isUrgent, signal }: PrepareOptions,
 ): Promise<Route> {
   // RFC 6761 §6: no public DNS answers for these names, so there is nothing to ask.
   if (domain.kind === 'special' && !world.specialDomains) return { kind: 'no-domain' }
-  return findRoute(world.resolver, domain.ascii, signal)
+  const { resolver, likelyHosts, hasIpv6 } = world
+  const likely = checkSmtp && isUrgent ? likelyHosts.get(domain.ascii) : null
+  // Whoever dials that host asks again and is told of a fault then.
+  if (likely !== null) addressesOf(resolver, likely, signal, hasIpv6).catch(() => {})
+  const route = await findRoute(resolver, domain.ascii, signal)
+  likelyHosts.learn(domain.ascii, route)
+  return route
 }
 
 /**
@@ -145,6 +168,16 @@ function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 
 /** Squatters give their mail to such operators. No mailbox is there to ask about. */
 const isTrap = (typo: Evidence['typo'], { truth }: Operator) => typo !== null && truth === 'parked'
 
+/** Whom to ask about an address, and what is known of the domain there. */
+function asking(operators: OperatorReader, traits: Traits, route: RouteWithHost) {
+  const exchangers = exchangersOf(route, operators).map(set => ({
+    ...set,
+    catchAll: catchAllBeforehand(operators, set.operator, traits),
+  }))
+  const [{ operator, catchAll }] = exchangers as [(typeof exchangers)[0], ...typeof exchangers]
+  return { route, operator, catchAll, exchangers }
+}
+
 /**
  * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
  * one tenant and tell the truth.
@@ -163,8 +196,5 @@ const isDisposableHost = (reader: TraitReader, { domain }: Address, route: Route
 
 export const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'
-
-const hostsOf = (route: RouteWithHost) =>
-  route.kind === 'mx' ? route.hosts.map(({ host }) => host) : [route.host]
 
 const firstHost = (route: RouteWithHost) => hostsOf(route)[0] as string

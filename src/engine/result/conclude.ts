@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Probed } from '../../probe/lane/lane.ts'
 import { silent } from '../../probe/lane/outcome.ts'
+import type { Acceptance } from '../../probe/plan.ts'
 import type { Evidence, Result } from '../../verdict/verdict.ts'
 import type { Inquiry } from '../inquiry/prepare.ts'
 import type { Remembered } from '../memory.ts'
@@ -17,6 +18,14 @@ export function resultOfProbe(
   const evidence = { ...knownBefore(inquiry), ...factsOf(probed), dialogue: probed.dialogue }
   const timings = { dnsMs: inquiry.dnsMs, connectMs: rounded(probed.connectMs) }
   return resultOf(clock, inquiry.text, inquiry.begunAt, { ...evidence, timings })
+}
+
+/** The result of an inquiry that was accepted at an earlier try, as long as its domain is not tested. */
+export function resultOfAcceptance(clock: Clock, inquiry: Inquiry, accepted: Acceptance): Result {
+  const { at, egress, ...facts } = accepted
+  const probed = { ...facts, ...(egress === null ? {} : { egress }) }
+  const untested = { ...probed, catchAll: null, asked: true, dialogue: null }
+  return { ...resultOfProbe(clock, inquiry, untested), checkedAt: at }
 }
 
 /** The result of an inquiry whose answer is remembered. */

@@ -5,6 +5,7 @@ import type { Result } from '../../verdict/verdict.ts'
 import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { Engine } from '../engine.ts'
 import { askAgain, type Outcome } from '../inquiry/again.ts'
+import { isBackupOnly } from '../inquiry/exchangers.ts'
 import type { Inquiry, Prepared } from '../inquiry/prepare.ts'
 import { limited } from '../limit.ts'
 import { Line, type Waiting } from './line.ts'
@@ -259,7 +260,10 @@ class Stream {
       signal: this.#ending,
       urgent: this.#options.urgent ?? false,
       onResult: (inquiry, result, asked) =>
-        this.#answered(byInquiry.get(inquiry) as Waiting, { result, asked, egress }),
+        this.#answered(byInquiry.get(inquiry) as Waiting, {
+          ...{ result, asked, egress },
+          isBackupOnly: isBackupOnly(inquiry.exchangers, result),
+        }),
     })
   }
 
@@ -275,9 +279,10 @@ class Stream {
     const terms = { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs }
     const again = askAgain(outcome, past, terms)
     if (again === null) return this.#ended(inquiry, outcome.result)
-    const { delayMs, ...been } = again
+    const { delayMs, accepted, ...been } = again
     void sleep(clock, delayMs, this.#ending).then(() => {
-      if (!this.#ending.aborted) this.#enqueue({ inquiry, since, ...been }, true)
+      const next = { ...inquiry, accepted }
+      if (!this.#ending.aborted) this.#enqueue({ inquiry: next, since, ...been }, true)
     })
   }
 

@@ -13,6 +13,8 @@ export type Egress = {
   /** The bare sender address; empty for the null sender `<>`. */
   readonly mailFrom: string
   readonly dial: Dial
+  /** False: IPv6 addresses cannot be dialled from here, so none are looked up beside IPv4 ones. */
+  readonly hasIpv6?: boolean
 }
 
 /** How long each part of a conversation may take, in ms. */

@@ -3,7 +3,7 @@ import type { Answer } from '../../smtp/answer.ts'
 import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import type { Session } from '../../smtp/session.ts'
-import { needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
+import { catchAllKey, needsSmtpUtf8, nextBatch, type Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { type Opened, putTlsOn } from './open-session.ts'
 import { answerTo, type Cut, cutShort, isTlsDemand, isTooMany, silent } from './outcome.ts'
@@ -100,6 +100,7 @@ export class Conversation<Q extends Question> {
 
   async #transaction(batch: Q[]): Promise<void> {
     const [first] = batch as [Q, ...Q[]]
+    if (first.accepted !== null) return this.#testDomain(first)
     const smtpUtf8 = needsSmtpUtf8(first)
     if (smtpUtf8 && !this.#session.offersSmtpUtf8) {
       const answer = silent('smtputf8', 'mail', 'the server does not offer SMTPUTF8 (RFC 6531)')
@@ -126,6 +127,24 @@ export class Conversation<Q extends Question> {
     } finally {
       turn?.drop()
     }
+  }
+
+  /** Asks about the random recipient alone, for all recipients of a domain that were accepted before. */
+  async #testDomain(first: Q): Promise<void> {
+    const domain = first.address.domain.ascii
+    const known = this.#lane.options.catchAll.recall(catchAllKey(first))
+    if (known === null && !(await this.#begin(false))) return
+    const told =
+      known === null ? await this.#unguessable.test(first) : { known, inStep: null, answer: null }
+    const { answer } = told
+    this.#asked++
+    for (const question of this.#lane.pending) {
+      if (question.accepted === null || question.address.domain.ascii !== domain) continue
+      const facts = { ...this.facts, catchAll: told.known }
+      this.#lane.settle(question, question.accepted.answer, facts, told.inStep)
+    }
+    if (answer?.kind === 'silent') this.#lost = answer
+    if (answer?.kind === 'deferred' && answer.why === 'rate') this.#leave(answer)
   }
 
   /**

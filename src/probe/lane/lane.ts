@@ -143,6 +143,8 @@ export class Lane<Q extends Question> {
       startTls: host => hosts.wantsTls(host, world.startTls),
       wayOut,
       visit: { set: this.#plan.key },
+      single,
+      sharesLimits: this.#plan.questions.every(({ sharesLimits = false }) => sharesLimits),
     }).catch(error => {
       release()
       throw error

@@ -35,6 +35,9 @@ const HOSTS_MAX = 3
 /** Conversations begun before we give up, as Postfix's smtp_mx_session_limit. */
 const SESSIONS_MAX = 2
 
+/** Two addresses of each of two operators share the time that somebody waits for a connection. */
+const CONNECT_SHARES = 4
+
 export type OpenOptions = {
   readonly signal: AbortSignal
   /** Hears what comes of each host and address that is tried. */
@@ -44,6 +47,10 @@ export type OpenOptions = {
   readonly startTls: (host: string) => boolean
   readonly wayOut: WayOut
   readonly visit: Visit
+  /** True: the exchangers of another operator may be dialled too, so half of the limits hold here. */
+  readonly sharesLimits?: boolean
+  /** Somebody waits: a silent address must leave time for the others. */
+  readonly single?: boolean
 }
 
 /** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
@@ -55,7 +62,8 @@ export async function openSession(
   const attempt = new Attempt(world, options)
   const hosts = dialOrder(route, world.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
-    const found = await addressesOf(world.resolver, host, options.signal)
+    const { hasIpv6 } = world.egress
+    const found = await addressesOf(world.resolver, host, options.signal, hasIpv6)
     if (options.signal.aborted) return { ...attempt.gaveUp(host), cutShort: true }
     if ('fault' in found) {
       const sure = found.fault === 'no-name' || found.fault === 'no-data'
@@ -95,7 +103,10 @@ class Attempt {
 
   get exhausted(): boolean {
     if (this.#options.wayOut.closedAnswer !== null) return true
-    return this.#addresses >= ADDRESSES_MAX || this.#sessions >= SESSIONS_MAX
+    const share = this.#options.sharesLimits ? 2 : 1
+    return (
+      this.#addresses >= Math.floor(ADDRESSES_MAX / share) || this.#sessions >= SESSIONS_MAX / share
+    )
   }
 
   async open(host: string, ip: string): Promise<Opened | null> {
@@ -165,7 +176,7 @@ class Attempt {
 
   async #dial(host: string, ip: string): Promise<Duplex | null> {
     const { clock, smtpPort, timeouts, egress } = this.#world
-    const { signal, wayOut, visit } = this.#options
+    const { signal, wayOut, visit, single = false, sharesLimits = false } = this.#options
     const limit = new AbortController()
     const giveUp = () => limit.abort()
     const ended = wayOut.dial(visit, giveUp)
@@ -173,8 +184,9 @@ class Attempt {
       this.note(ended, host, ip, false)
       return null
     }
-    const late = new Error(`no answer within ${timeouts.connectMs / SECOND} s`)
-    const cancel = clock.after(timeouts.connectMs, () => limit.abort(late))
+    const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_SHARES : 1)
+    const late = new Error(`no answer within ${connectMs / SECOND} s`)
+    const cancel = clock.after(connectMs, () => limit.abort(late))
     signal.addEventListener('abort', giveUp, { once: true })
     try {
       const connecting = egress.dial.connect({ ip, port: smtpPort, host }, limit.signal)
@@ -234,7 +246,7 @@ export async function putTlsOn(
  * What leaves more open weighs more: that one exchanger takes no mail (RFC 7504) decides only where no other
  * is left that might.
  */
-function weight(answer: Answer): number {
+export function weight(answer: Answer): number {
   if (answer.kind === 'rejected') return 1
   if (answer.kind !== 'silent') return 5
   if (answer.why === 'no-address') return 0

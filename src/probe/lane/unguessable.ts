@@ -1,9 +1,9 @@
-import { classify } from '../../smtp/answer.ts'
+import { type Answer, classify } from '../../smtp/answer.ts'
 import { type Broken, isBroken } from '../../smtp/connection.ts'
 import type { Reply } from '../../smtp/reply.ts'
 import type { Session } from '../../smtp/session.ts'
 import type { ClaimedTurn, KnownTurn } from '../catch-all.ts'
-import type { Question } from '../plan.ts'
+import { catchAllKey, type Question } from '../plan.ts'
 import type { Lane } from './lane.ts'
 import { answerTo, isTooMany } from './outcome.ts'
 
@@ -29,12 +29,13 @@ export class Unguessable<Q extends Question> {
     const [question] = batch
     if (!single || question === undefined || batch.length > 1) return null
     if (question.catchAll !== null || this.#lane.transactionMax === 1) return null
-    return this.#session.pipelining ? catchAll.claim(question.address.domain.ascii, true) : null
+    return this.#session.pipelining ? catchAll.claim(catchAllKey(question), true) : null
   }
 
   /** Whether nobody needs to be asked about the domain of this question. */
-  isKnown({ catchAll, address }: Question): boolean {
-    return catchAll !== null || this.#lane.options.catchAll.recall(address.domain.ascii) !== null
+  isKnown(question: Question): boolean {
+    const { catchAll } = this.#lane.options
+    return question.catchAll !== null || catchAll.recall(catchAllKey(question)) !== null
   }
 
   /** One of the domain of this question, in the transaction at hand. */
@@ -46,22 +47,36 @@ export class Unguessable<Q extends Question> {
   async catchAllOf(question: Q, early: EarlyReply | null, leaving: boolean): Promise<KnownTurn> {
     if (question.catchAll !== null) return { known: question.catchAll, inStep: null }
     const { catchAll: memory, signal, single } = this.#lane.options
-    const domain = question.address.domain.ascii
-    if (leaving && early === null) return { known: memory.recall(domain), inStep: null }
-    const turn = early?.turn ?? (await memory.take(domain, signal, single))
-    return 'known' in turn ? turn : this.#decide(turn, question, early?.reply ?? null)
+    const key = catchAllKey(question)
+    if (leaving && early === null) return { known: memory.recall(key), inStep: null }
+    const turn = early?.turn ?? (await memory.take(key, signal, single))
+    if ('known' in turn) return turn
+    return this.#decide(turn, () => this.#replyFor(question, early?.reply ?? null))
   }
 
-  /** Asks about the domain, unless the reply is there, and settles the turn with what it means. */
-  async #decide(turn: ClaimedTurn, question: Q, early: Reply | Broken | null): Promise<KnownTurn> {
+  /** Asks about the domain in the transaction at hand; `answer` is null where another lane has asked. */
+  async test(question: Q): Promise<KnownTurn & { readonly answer: Answer | null }> {
+    const { catchAll: memory, signal, single } = this.#lane.options
+    const turn = await memory.take(catchAllKey(question), signal, single)
+    if ('known' in turn) return { ...turn, answer: null }
+    const { known, inStep, reply } = await this.#decide(turn, () => this.rcpt(question))
+    return { known, inStep, answer: answerTo('rcpt', reply) }
+  }
+
+  /** Asks about the domain and settles the turn with what the reply means, also when asking throws. */
+  async #decide(
+    turn: ClaimedTurn,
+    ask: () => Promise<Reply | Broken>,
+  ): Promise<KnownTurn & { readonly reply: Reply | Broken }> {
     const { inStep } = this.#session
     let known: boolean | null = null
     try {
-      known = catchAllFrom(await this.#replyFor(question, early))
+      const reply = await ask()
+      known = catchAllFrom(reply)
+      return { known, inStep, reply }
     } finally {
       turn.settle(known, inStep)
     }
-    return { known, inStep }
   }
 
   /**
@@ -71,9 +86,9 @@ export class Unguessable<Q extends Question> {
   async introduce(question: Q): Promise<void> {
     if (question.catchAll !== null) return
     const { catchAll, world } = this.#lane.options
-    const domain = question.address.domain.ascii
-    const turn = catchAll.claimIntroduction(domain, world.egress.name, world.random)
-    if (turn !== null) await this.#decide(turn, question, null)
+    const key = catchAllKey(question)
+    const turn = catchAll.claimIntroduction(key, world.egress.name, world.random)
+    if (turn !== null) await this.#decide(turn, () => this.#replyFor(question, null))
   }
 
   /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
@@ -87,8 +102,8 @@ export class Unguessable<Q extends Question> {
 
   #nameAt(question: Q): string {
     const { catchAll, world } = this.#lane.options
-    const domain = question.address.domain.ascii
-    return `${catchAll.nameFor(domain, world.random)}@${domain}`
+    const name = catchAll.nameFor(catchAllKey(question), world.random)
+    return `${name}@${question.address.domain.ascii}`
   }
 }
 

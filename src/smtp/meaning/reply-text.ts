@@ -34,15 +34,28 @@ function fold(text: string): string {
     .replace(/[’‘`´]/g, "'")
 }
 
-/** Addresses and the given local parts become `<>`, and what is between words one blank. */
-function withoutNames(text: string, locals: ReadonlySet<string>): string {
-  const named = text.includes('@') || [...locals].some(local => text.includes(local))
-  if (!named) return UNTIDY.test(text) ? text.replace(/\s+/g, ' ') : text
-  return text
+/**
+ * Addresses become `<>`, and so does a given local part in quotes or as the subject of a clause ("mailbox
+ * ann is disabled"); what is between words one blank. Any other bare word stays: in "mailbox full" it is
+ * what the server means, even for a user named `full`.
+ */
+function withoutNames(text: string, locals: readonly string[]): string {
+  const rest = locals.reduce(
+    (text, local) => (text.includes(local) ? withoutLocal(text, local) : text),
+    text,
+  )
+  if (!rest.includes('@')) return UNTIDY.test(rest) ? rest.replace(/\s+/g, ' ') : rest
+  return rest
     .split(/\s+/)
     .map(word => (word.includes('@') ? word.replace(ADDRESS, '<>') : word))
-    .map(word => (locals.has(word.replace(PUNCTUATION, '')) ? '<>' : word))
     .join(' ')
+}
+
+function withoutLocal(text: string, local: string): string {
+  const escaped = local.replace(/[^a-z0-9]/g, '\\$&')
+  const subject = new RegExp(`(?<=${SUBJECT} )${escaped}(?= ${VERB})`, 'g')
+  const rest = text.replaceAll(`"${local}"`, '<>').replaceAll(`'${local}'`, '<>')
+  return rest.replace(subject, '<>')
 }
 
 /** The enhanced code: the reply's own, else the first of the code's class that stands in the text, as qmail's `(#5.1.1)`. */
@@ -82,7 +95,7 @@ function namesIn(text: string, recipient: string | undefined) {
   const locals = split.map(([local = '']) => local)
   return {
     domains: split.map(([, domain = '']) => domain).filter(domain => domain.includes('.')),
-    locals: new Set(locals.filter(local => local !== '' && !SERVER_WORDS.has(local))),
+    locals: locals.filter(local => local !== ''),
   }
 }
 
@@ -96,15 +109,11 @@ const LEADING_CODES = /^(?:[2-5]\d\d(?:[ -]|$))?\s?(?:#?[245]\.\d{1,3}\.\d{1,3}[
 const ENHANCED_IN_TEXT = /(?<![\d.])([245]\.\d\.\d{1,3})(?![\d.]\d)(?!\d)/
 const BRACKETED = /<([^<>\s]{1,320})>/g
 const ADDRESS = /[^<>()[\]"',;:=]{0,256}@[^<>()[\]"',;:=]{0,256}/g
-const PUNCTUATION = /^["'([:]{1,3}|["')\].,:;!]{1,3}$/g
 /** Replies name one or two addresses; more is noise. */
 const NAMES_MAX = 8
-/** Users may be called so, but servers use these words for what they mean: they stay. */
-const SERVER_WORDS = new Set(
-  'user users mailbox address account recipient mail email unknown invalid no not such found'.split(
-    ' ',
-  ),
-)
+
+const SUBJECT = '\\b(?:mailbox|user|recipient|account|address)'
+const VERB = '(?:is|has|was|does|did|not|can|cannot|could)\\b'
 
 const BEFORE_WAIT =
   '(?:\\bin|\\bfor|after|wait|least|delay(?:ed)?|dans|nach|retry:?|=)(?: about| another| the next)?'

@@ -77,8 +77,9 @@ async function eraseItems(trx: Trx, items: readonly ItemTrace[]): Promise<void> 
       .executeTakeFirstOrThrow()
     // The check of the schema wants a result where an item is done: there it is JSON's null.
     await sql`
-      update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null, domain = null,
-        route = null, result = case when result is null then null else 'null' end,
+      update item set text = '', dedupe_key = ${`erased ${position}`}, operator = null,
+        backup_operator = null, domain = null,
+        route = null, accepted = null, result = case when result is null then null else 'null' end,
         cells = ${cells === null ? null : emptied(cells)}
       where job_id = ${jobId} and position = ${position}`.execute(trx)
   }

@@ -21,6 +21,7 @@ export type ClaimedItem = Pick<
   | 'copies'
   | 'egress'
   | 'refused_by'
+  | 'accepted'
   | 'holder'
 >
 
@@ -36,6 +37,8 @@ export type Share = {
 export type Claim = Share & {
   readonly max: number
   readonly now: number
+  /** True: those alone that a second operator can be asked about. */
+  readonly backedUpOnly?: boolean
   /** The member of the cluster that claims them; null or left out: there is no cluster. */
   readonly holder?: string | null
 }
@@ -60,7 +63,7 @@ export async function claimItems(database: Database, o: Claim): Promise<ClaimedI
       .where('position', 'in', query => query.selectFrom('due').select('position'))
       .returning([
         ...(['position', 'text', 'tries', 'ready_at'] as const),
-        ...(['route', 'copies', 'egress', 'refused_by', 'holder'] as const),
+        ...(['route', 'copies', 'egress', 'refused_by', 'accepted', 'holder'] as const),
       ])
       .execute(),
   )
@@ -69,7 +72,7 @@ export async function claimItems(database: Database, o: Claim): Promise<ClaimedI
 
 function dueItems(
   query: QueryCreator<Schema>,
-  { jobId, operator, now, max, holder = null, ...share }: Claim,
+  { jobId, operator, now, max, holder = null, backedUpOnly = false, ...share }: Claim,
   canSkip: boolean,
 ) {
   const due = query
@@ -80,6 +83,7 @@ function dueItems(
     .where('state', '=', sql.lit('routed'))
     .where('due_at', '<=', now)
     .where(isOfShare(share))
+    .$if(backedUpOnly, one => one.where('backup_operator', 'is not', null))
     .$if(holder !== null, one =>
       one.where(eb => eb.exists(eb.selectFrom('member').select('id').where('id', '=', holder))),
     )

@@ -27,6 +27,8 @@ export function queuedItems(
 export type Filed = {
   readonly position: number
   readonly operator: string
+  /** The operator of the exchangers that are asked where those of `operator` cannot be; null: none. */
+  readonly backupOperator?: string | null
   readonly domain: string
   readonly route: string
 }
@@ -37,10 +39,10 @@ export async function fileItems(
   o: { jobId: string; filed: readonly Filed[]; now: number },
 ): Promise<void> {
   if (isPostgres(trx)) return fileTogether(trx, o)
-  for (const { position, operator, domain, route } of o.filed) {
+  for (const { position, operator, backupOperator = null, domain, route } of o.filed) {
     await sql`
-      update item set state = 'routed', operator = ${operator}, domain = ${domain},
-        route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
+      update item set state = 'routed', operator = ${operator},
+        backup_operator = ${backupOperator}, domain = ${domain}, route = ${route}, due_at = ${o.now}, ready_at = ${o.now}
       where job_id = ${o.jobId} and position = ${position} and state = 'queued'`.execute(trx)
   }
 }
@@ -53,9 +55,9 @@ async function fileTogether(
 ): Promise<void> {
   if (filed.length === 0) return
   await sql`
-    update item set state = 'routed', operator = each.operator, domain = each.domain,
-      route = each.route, due_at = ${now}, ready_at = ${now}
-    from ${eachTyped(filed, 'position bigint, operator text, domain text, route text')}
+    update item set state = 'routed', operator = each.operator,
+      backup_operator = each."backupOperator", domain = each.domain, route = each.route, due_at = ${now}, ready_at = ${now}
+    from ${eachTyped(filed, 'position bigint, operator text, "backupOperator" text, domain text, route text')}
     where ${isOf(jobId, filed)} and state = 'queued'`.execute(trx)
 }
 
@@ -83,7 +85,8 @@ export async function recordResults(
   const taken: boolean[] = []
   for (const { position, result, class: klass, fence } of recorded) {
     const { numAffectedRows } = await sql`
-      update item set state = 'done', result = ${result}, class = ${klass}, route = null${dropped(fence)}
+      update item set state = 'done', result = ${result}, class = ${klass}, route = null,
+        accepted = null${dropped(fence)}
       where job_id = ${jobId} and position = ${position} and state <> 'done'${within(fence)}`.execute(
       trx,
     )
@@ -101,7 +104,7 @@ async function recordTogether(
   for (const rows of withoutTwins(recorded.map((row, index) => ({ ...row, index })))) {
     const done = await sql<{ index: number }>`
       update item set state = 'done', result = each.result, class = each.class, route = null,
-        holder = null
+        accepted = null, holder = null
       from ${eachTyped(rows, `${FENCED}, index integer, result text, class text`)}
       where ${isOf(jobId, rows)} and state <> 'done' and ${IN_TIME}
       returning each.index as index`.execute(trx)
@@ -117,6 +120,8 @@ export type Postponed = {
   /** The egress that must ask it; null: any. */
   readonly egress: string | null
   readonly refusedBy: readonly string[]
+  /** JSON of the acceptance, where only the catch-all test is left to be made; else null. */
+  readonly accepted?: string | null
   readonly fence?: Fence
 }
 
@@ -128,10 +133,10 @@ export async function postponeItems(
 ): Promise<void> {
   const rows = postponed.map(row => ({ ...row, refused: row.refusedBy.join(' ') || null }))
   if (isPostgres(trx)) return postponeTogether(trx, jobId, rows)
-  for (const { position, dueAt, tries, egress, refused, fence } of rows) {
+  for (const { position, dueAt, tries, egress, refused, accepted, fence } of rows) {
     await sql`
       update item set state = 'routed', due_at = ${dueAt}, tries = ${tries},
-        egress = ${egress}, refused_by = ${refused}${dropped(fence)}
+        egress = ${egress}, refused_by = ${refused}, accepted = ${accepted ?? null}${dropped(fence)}
       where job_id = ${jobId} and position = ${position} and state = 'probing'${within(fence)}`.execute(
       trx,
     )
@@ -146,8 +151,8 @@ async function postponeTogether(
   for (const rows of withoutTwins(postponed)) {
     await sql`
       update item set state = 'routed', due_at = each."dueAt", tries = each.tries,
-        egress = each.egress, refused_by = each.refused, holder = null
-      from ${eachTyped(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text`)}
+        egress = each.egress, refused_by = each.refused, accepted = each.accepted, holder = null
+      from ${eachTyped(rows, `${FENCED}, "dueAt" bigint, tries integer, egress text, refused text, accepted text`)}
       where ${isOf(jobId, rows)} and state = 'probing' and ${IN_TIME}`.execute(trx)
   }
 }

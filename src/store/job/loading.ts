@@ -152,8 +152,17 @@ const finished =
   ({ position, text, dedupeKey, cells = null, result }: FinishedItem): ItemTable => ({
     ...{ job_id: jobId, position, text, cells, dedupe_key: dedupeKey },
     ...{ state: 'done', result: JSON.stringify(result), class: classOf(result.verdict) },
-    ...{ same_as: null, copies: 1, operator: null, domain: null, route: null },
-    ...{ due_at: 0, egress: null, refused_by: null, tries: 0, ready_at: null, holder: null },
+    ...{ same_as: null, copies: 1, operator: null, backup_operator: null },
+    ...{ domain: null, route: null },
+    ...{
+      due_at: 0,
+      egress: null,
+      refused_by: null,
+      accepted: null,
+      tries: 0,
+      ready_at: null,
+      holder: null,
+    },
   })
 
 function countClasses(results: readonly Result[]): Record<Class, number> {

@@ -5,6 +5,7 @@ import { service } from './0003-service.ts'
 import { deliveries } from './0004-deliveries.ts'
 import { sessions } from './0005-sessions.ts'
 import { cluster } from './0006-cluster.ts'
+import { retries } from './0007-retries.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
@@ -16,4 +17,5 @@ export const MIGRATIONS: Migrations = {
   '0004_deliveries': { up: deliveries },
   '0005_sessions': { up: sessions },
   '0006_cluster': { up: cluster },
+  '0007_retries': { up: retries },
 }

@@ -1,9 +1,10 @@
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
+import { isBackupOnly } from '../../engine/inquiry/exchangers.ts'
 import type { Inquiry } from '../../engine/inquiry/prepare.ts'
 import { resultOfFailure } from '../../engine/result/conclude.ts'
-import type { RouteWithHost } from '../../probe/plan.ts'
+import type { Acceptance, RouteWithHost } from '../../probe/plan.ts'
 import { isFailure } from '../../verdict/verdict.ts'
 import type { Change } from '../record/recorder.ts'
 import type { Claimed } from './claim.ts'
@@ -27,7 +28,11 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
     if (item.list.over.aborted || work.lost.aborted) return
     // What was not asked because we stop is no result: the item is asked when the job goes on.
     if (stopping.aborted && result.evidence.answer?.kind === 'silent') return
-    const change = changeFor(work, slot, item, { result, asked, egress })
+    const outcome = {
+      ...{ result, asked, egress },
+      isBackupOnly: isBackupOnly(inquiry.exchangers, result),
+    }
+    const change = changeFor(work, slot, item, outcome)
     for (const postponed of change.postponed ?? []) others.add(postponed.egress ?? egress)
     // Durable soon, with its group; the next conversation does not wait for it.
     void recorder.add(item.list.id, { ...change, holder: item.holder })
@@ -78,19 +83,23 @@ async function inquiryFor(work: ProbeWork, item: Claimed): Promise<Inquiry | nul
   const anew = await engine.routeOne(item.text, { signal: stopping })
   // The DNS was not heard out because we stop: the item is looked at when the job goes on.
   if (stopping.aborted) return null
-  if ('inquiry' in anew) return anew.inquiry
+  if ('inquiry' in anew) return { ...anew.inquiry, accepted: acceptanceOf(item) }
   const { position, copies, holder } = item
   void recorder.add(id, { results: [{ position, copies, result: anew.result }], holder })
   return null
 }
 
-function resumed(engine: Engine, { text, route }: Claimed): Inquiry | null {
+function resumed(engine: Engine, item: Claimed): Inquiry | null {
+  const { text, route } = item
   try {
-    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost)
+    return engine.resume(text, JSON.parse(route ?? '') as RouteWithHost, acceptanceOf(item))
   } catch {
     return null // An ev of another version filed it.
   }
 }
+
+const acceptanceOf = ({ accepted }: Claimed): Acceptance | null =>
+  accepted === null ? null : (JSON.parse(accepted) as Acceptance)
 
 type Conversation = { readonly engine: Engine; readonly inquiries: readonly Inquiry[] }
 
@@ -117,10 +126,10 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
   const now = work.database.clock.now()
   const { faultDelayMs, roundMs } = work.timings
   const refusedBy = item.refused_by?.split(' ') ?? []
-  const { tries, egress } = item
+  const { tries, egress, accepted } = item
   if (isFailure(outcome.result.verdict) && failsAgain(item)) {
     const dueAt = dueTogether(now, faultDelayMs, roundMs)
-    return { postponed: [{ position, dueAt, tries, egress, refusedBy }] }
+    return { postponed: [{ position, dueAt, tries, egress, refusedBy, accepted }] }
   }
   const past = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
   const willing = () => engine.fleet.willing(slot.operator)
@@ -130,8 +139,11 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
   const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs })
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again
-  return { postponed: [{ position, dueAt: dueTogether(now, delayMs, roundMs), ...been }] }
+  const dueAt = dueTogether(now, delayMs, roundMs)
+  return { postponed: [{ position, dueAt, ...been, accepted: jsonOrNull(been.accepted) }] }
 }
+
+const jsonOrNull = (value: unknown) => (value === null ? null : JSON.stringify(value))
 
 /** Counts a failure inside ev; false when it is one too many. */
 function failsAgain({ list, position }: Claimed): boolean {

@@ -33,6 +33,7 @@ export class Claims {
     lists: readonly List[],
     o: Slot & {
       readonly ownOnly?: boolean
+      readonly backedUpOnly?: boolean
       readonly max: number
       readonly now: number
       /** The member of the cluster that takes them; null or left out: there is no cluster. */

@@ -51,12 +51,18 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   const { engine } = lists[0] as List
   if (engine.fleet.standsBack(egress, operator)) return standBack(work, slot, engine)
   const pace = engine.pace(operator, egress)
-  const readyInMs = engine.fleet.doubtMs(egress, operator) ?? pace.readyInMs
+  const doubtMs = engine.fleet.doubtMs(egress, operator)
+  const readyInMs = doubtMs ?? pace.readyInMs
   const isPaused = readyInMs > PATIENCE_MS
   const max = pace.row.recipientsPerSession
-  // Whoever does not wait hears of the pause at once.
-  const asking = isPaused ? lists.filter(({ wait }) => !wait) : lists
-  const claimed = await take(work, asking, { ...slot, max, now: clock.now(), holder })
+  const claim = { ...slot, max, now: clock.now(), holder }
+  const waiting = lists.filter(({ wait }) => wait)
+  // Whoever does not wait hears of the pause at once; for whoever does a backup may be asked.
+  const claimed = await take(work, isPaused ? lists.filter(({ wait }) => !wait) : lists, claim)
+  if (isPaused && doubtMs === null && pace.isPaused) {
+    const max = claim.max - claimed.length
+    claimed.push(...(await take(work, waiting, { ...claim, max, backedUpOnly: true })))
+  }
   if (claimed.length === 0) {
     return isPaused ? { dueAt: clock.now() + readyInMs } : whenDue(work, slot)
   }

@@ -71,10 +71,11 @@ async function routeItem(
   if ('result' in prepared) {
     return recorder.add(list.id, { results: [{ position, copies, result: prepared.result }] })
   }
-  const { operator, address, route } = prepared.inquiry
+  const { operator, address, route, exchangers } = prepared.inquiry
   const filed = {
     position,
     operator: operator.name,
+    backupOperator: exchangers[1]?.operator.name ?? null,
     domain: address.domain.ascii,
     route: JSON.stringify(route),
   }

@@ -111,6 +111,7 @@ export const SCENARIO = object<Scenario>(
     smtpPort: port,
     dnsPort: port,
     roundTripMs: number(0, 60_000),
+    dnsAdditional: flag,
   },
   ['domains', 'hosts'],
 )

@@ -19,6 +19,8 @@ export type Scenario = {
   dnsPort?: number
   /** Distance to every mail server and to the DNS: a byte and its echo take this long. */
   roundTripMs?: number
+  /** The DNS sends the addresses of exchangers along with MX records. */
+  dnsAdditional?: boolean
 }
 
 /** What the DNS says of a domain. A name that nobody wrote down does not exist. */

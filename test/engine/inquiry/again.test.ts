@@ -15,11 +15,15 @@ const REPLY = { code: 450, enhanced: null, text: 'later' }
 const deferred = (why: 'greylist' | 'rate' | 'busy', retryAfterMs: number | null): Answer => ({
   ...{ kind: 'deferred', why, retryAfterMs, stage: 'rcpt', reply: REPLY },
 })
-const result = (answer: Answer | null) => {
+const result = (answer: Answer | null, catchAll: boolean | null = null) => {
   const address = parseAddress('ann@a.test')
-  return resultOf(fakeClock(), 'ann@a.test', 0, evidenceOf({ address, answer }))
+  return resultOf(fakeClock(), 'ann@a.test', 0, evidenceOf({ address, answer, catchAll }))
 }
+const ACCEPTED: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
 const FIRST = { count: 1, waitedMs: 0 }
+const heard = (answer: Answer | null, asked = true) => ({
+  ...{ result: result(answer), asked, egress: 'a' },
+})
 
 describe('an item of a list is asked again', () => {
   test.each<[string, Answer, boolean, { count: number; waitedMs: number }, number | null]>([
@@ -45,22 +49,25 @@ describe('an item of a list is asked again', () => {
       null,
     ],
   ])('%s', (_, answer, asked, tries, waitMs) => {
-    expect(askAgainAfter(result(answer), asked, tries, null)).toBe(waitMs)
+    expect(askAgainAfter({ result: result(answer), asked }, tries, null)).toBe(waitMs)
   })
 
   test('after the time of the settings, whatever the server names', () => {
-    expect(askAgainAfter(result(deferred('greylist', 90_000)), true, FIRST, 4_000)).toBe(4_000)
-    expect(askAgainAfter(result(deferred('greylist', null)), true, FIRST, 0)).toBe(0)
+    expect(askAgainAfter(heard(deferred('greylist', 90_000)), FIRST, 4_000)).toBe(4_000)
+    expect(askAgainAfter(heard(deferred('greylist', null)), FIRST, 0)).toBe(0)
   })
 
   test.each<[string, Answer | null]>([
     ['nobody was asked', null],
-    ['accepted', { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }],
+    [
+      'accepted without knowing',
+      { kind: 'accepted', why: 'cannot-verify', stage: 'rcpt', reply: REPLY },
+    ],
     ['rejected', { kind: 'rejected', why: 'no-mailbox', stage: 'rcpt', reply: REPLY }],
     ['refused us', { kind: 'refused-us', why: 'blocklist', stage: 'rcpt', reply: REPLY }],
     ['silent', { kind: 'silent', why: 'timeout', stage: 'rcpt', detail: '' }],
   ])('never when it was %s', (_, answer) => {
-    expect(askAgainAfter(result(answer), true, FIRST, null)).toBeNull()
+    expect(askAgainAfter({ result: result(answer), asked: true }, FIRST, null)).toBeNull()
     expect(retryAfterSeconds(result(answer))).toBeNull()
   })
 })
@@ -105,18 +112,15 @@ describe('another egress asks', () => {
 })
 
 describe('an item of a list', () => {
+  const FIRST_PAST = { tries: 0, waitedMs: 0, egress: null, refusedBy: [] }
   const PAST = { tries: 2, waitedMs: 0, egress: null, refusedBy: [] }
   const TERMS = {
     ...{ wait: true, greylistDelayMs: null },
     ...{ willing: () => ['a', 'b'], doubtMs: (): number | null => null },
     dnsDoubtMs: (): number | null => null,
   }
-  const heard = (answer: Answer | null, asked = true) => ({
-    ...{ result: result(answer), asked, egress: 'a' },
-  })
-
   test('that was turned away goes to another egress at once, and begins anew there', () => {
-    const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'] }
+    const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
     expect(askAgain(heard(refused('blocklist')), PAST, TERMS)).toEqual(anew)
     expect(askAgain(heard(refused('blocklist')), PAST, { ...TERMS, wait: false })).toEqual(anew)
   })
@@ -128,14 +132,16 @@ describe('an item of a list', () => {
 
   test('that was asked in vain stays with the egress that did', () => {
     const past = { ...PAST, tries: 0, refusedBy: ['b'] }
-    const again = { delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'] }
+    const again = {
+      ...{ delayMs: 5 * MINUTE, tries: 1, egress: 'a', refusedBy: ['b'], accepted: null },
+    }
     expect(askAgain(heard(deferred('greylist', null)), past, TERMS)).toEqual(again)
     expect(askAgain(heard(deferred('greylist', null)), past, { ...TERMS, wait: false })).toBeNull()
   })
 
   test('that waits for a pause to end, unasked, is with whom it was', () => {
     const pause = heard(deferred('rate', MINUTE), false)
-    const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [] }
+    const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
     expect(askAgain(pause, PAST, TERMS)).toEqual(again)
     expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
   })
@@ -146,7 +152,7 @@ describe('an item of a list', () => {
     const doubtful = { ...TERMS, doubtMs: () => 7_000 }
     // Not a try: nobody was asked.
     expect(askAgain(unreached, past, doubtful)).toEqual({
-      ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'] },
+      ...{ delayMs: 7_000, tries: 2, egress: 'a', refusedBy: ['b'], accepted: null },
     })
     expect(askAgain(unreached, past, TERMS)).toBeNull()
     expect(askAgain(unreached, past, { ...doubtful, wait: false })).toBeNull()
@@ -158,7 +164,7 @@ describe('an item of a list', () => {
     const unresolved = heard(silent('dns', 'connect'), false)
     const doubtful = { ...TERMS, dnsDoubtMs: () => 7_000 }
     expect(askAgain(unresolved, PAST, doubtful)).toEqual({
-      ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [] },
+      ...{ delayMs: 7_000, tries: 2, egress: null, refusedBy: [], accepted: null },
     })
     expect(askAgain(unresolved, PAST, TERMS)).toBeNull()
     expect(askAgain(unresolved, PAST, { ...doubtful, wait: false })).toBeNull()
@@ -166,9 +172,41 @@ describe('an item of a list', () => {
   })
 
   test('that was answered, or never asked, is done with', () => {
-    const accepted: Answer = { kind: 'accepted', why: 'recipient', stage: 'rcpt', reply: REPLY }
-    expect(askAgain(heard(accepted), PAST, TERMS)).toBeNull()
+    const known = { ...heard(null), result: result(ACCEPTED, false) }
+    expect(askAgain(known, PAST, TERMS)).toBeNull()
     expect(askAgain(heard(null), PAST, TERMS)).toBeNull()
+  })
+
+  test('that was accepted while its domain stayed untested keeps the acceptance for the retry', () => {
+    const untested = heard(ACCEPTED)
+    const again = askAgain(untested, { ...PAST, tries: 0 }, TERMS)
+    expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, egress: 'a' })
+    expect(again?.accepted).toMatchObject({ answer: ACCEPTED, at: untested.result.checkedAt })
+    expect(askAgain(untested, PAST, { ...TERMS, wait: false })).toBeNull()
+  })
+
+  test('is tested four times at most, so that one accepted by the last try is tested once more', () => {
+    expect(askAgain(heard(ACCEPTED), { ...PAST, tries: 2 }, TERMS)).toMatchObject({ tries: 3 })
+    expect(askAgain(heard(ACCEPTED), { ...PAST, tries: 3 }, TERMS)).toBeNull()
+    expect(askAgain(heard(ACCEPTED), { ...PAST, waitedMs: 4 * HOUR }, TERMS)).toBeNull()
+  })
+
+  test('that waits for its test unasked is free for another egress', () => {
+    const again = askAgain(heard(ACCEPTED, false), { ...PAST, egress: 'a' }, TERMS)
+    expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 2, egress: null })
+  })
+
+  test('that only a backup accepted which takes every name is asked three times', () => {
+    const outcome = { ...heard(null), result: result(ACCEPTED, true), isBackupOnly: true }
+    const again = askAgain(outcome, { ...PAST, tries: 0 }, TERMS)
+    expect(again).toMatchObject({ delayMs: 5 * MINUTE, tries: 1, accepted: null })
+    expect(askAgain(outcome, PAST, TERMS)).toBeNull()
+    expect(askAgain({ ...outcome, isBackupOnly: false }, FIRST_PAST, TERMS)).toBeNull()
+  })
+
+  test('that came from the memory is done with', () => {
+    const remembered = { ...heard(ACCEPTED), result: { ...result(ACCEPTED), cached: true } }
+    expect(askAgain(remembered, PAST, TERMS)).toBeNull()
   })
 })
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Resolver } from '../../../src/dns/resolver.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { isUnguessable, knows, toRecipients } from '../../support/recipients.ts'
 import { remoteDial, remoteResolver } from '../../support/remote.ts'
@@ -59,6 +60,57 @@ describe('round trips of a single verification', () => {
     expect(trips).toBe(4)
   })
 
+  /** The DNS sends the addresses of the exchanger along with the MX records. */
+  const alongWithMx = (resolver: Resolver): Resolver => ({
+    async resolve(name, type, signal) {
+      const answer = await resolver.resolve(name, type, signal)
+      if (type !== 'MX' || 'fault' in answer) return answer
+      const additional = [
+        { host: 'mx.a.test', type: 'A' as const, addresses: ['192.0.2.1'] },
+        { host: 'mx.a.test', type: 'AAAA' as const, addresses: ['2001:db8::1'] },
+      ]
+      return { ...answer, additional }
+    },
+  })
+
+  test('addresses that come with the MX records save one', async () => {
+    const far = createTestEngine({
+      resolver: (zone, clock) => alongWithMx(remoteResolver(zone, clock, ROUND_TRIP_MS)),
+      dial: (mx, clock) => remoteDial(mx, clock, ROUND_TRIP_MS),
+      engine: { deadlineMs: 60_000 },
+    })
+    expect((await roundTrips(far, 'ann@a.test')).trips).toBe(5)
+    expect(far.zone.asked).toEqual(['MX a.test'])
+  })
+
+  test('a domain whose exchanger was seen before has its address asked for with the MX', async () => {
+    const far = farHouse()
+    await far.verify('ann@a.test')
+    // By then the cache of the DNS has forgotten both.
+    await far.clock.advance(10 * 60_000)
+    expect((await roundTrips(far, 'bob@a.test')).trips).toBe(5)
+    expect(far.zone.asked.slice(3)).toEqual(['A mx.a.test', 'AAAA mx.a.test', 'MX a.test'])
+  })
+
+  test('an exchanger that moved is found by the MX records all the same', async () => {
+    const far = farHouse()
+    await far.verify('ann@a.test')
+    await far.clock.advance(10 * 60_000)
+    far.zone.set('a.test', { MX: [[10, 'new.a.test']] })
+    far.zone.set('new.a.test', { A: ['192.0.2.9'] })
+    expect((await roundTrips(far, 'bob@a.test')).trips).toBe(6)
+    expect(far.mx.dialled.at(-1)?.ip).toBe('192.0.2.9')
+  })
+
+  test('a large provider has the address of its exchanger asked for at once', async () => {
+    const zone = {
+      'gmail.com': { MX: [[5, 'gmail-smtp-in.l.google.com']] },
+      'gmail-smtp-in.l.google.com': { A: ['192.0.2.5'] },
+    } as const
+    const far = farHouse({ zone })
+    expect((await roundTrips(far, 'ann.lee@gmail.com')).trips).toBe(5)
+  })
+
   test('a remembered answer takes none', async () => {
     const far = farHouse()
     await far.verify('ann@a.test')
@@ -71,6 +123,23 @@ describe('DNS questions of a single verification', () => {
     const { verify, zone } = createTestEngine()
     await verify('ann@a.test')
     expect(zone.asked).toEqual(['MX a.test', 'A mx.a.test', 'AAAA mx.a.test'])
+  })
+
+  test('a list looks no host up that it may not need', async () => {
+    const { many, verify, clock, zone } = createTestEngine()
+    await verify('ann@a.test')
+    await clock.advance(10 * 60_000)
+    zone.set('a.test', { MX: [[0, '.']] })
+    await many(['bob@a.test'])
+    expect(zone.asked.slice(3)).toEqual(['MX a.test'])
+  })
+
+  test('where nothing is known of the domain, or no mail server is asked, no host is guessed', async () => {
+    const { verify, clock, zone } = createTestEngine()
+    await verify('ann@a.test')
+    await clock.advance(10 * 60_000)
+    await verify('bob@a.test', { checkSmtp: false })
+    expect(zone.asked.slice(3)).toEqual(['MX a.test'])
   })
 
   test.each<[string, (host: string, i: number) => ZoneEntry]>([
@@ -93,6 +162,37 @@ describe('DNS questions of a single verification', () => {
     expect(mx.dialled.length).toBeLessThanOrEqual(5)
     expect(mx.sessions.length).toBeLessThanOrEqual(2)
   })
+
+  test.each(['554 5.7.1 No', '421 4.3.2 Busy', null])(
+    'and its connections are as few where the exchangers are of two operators: %s',
+    async greeting => {
+      const hosts = Array.from({ length: 20 }, (_, i) => `mx${i}.${i % 2 === 0 ? 'b' : 'c'}.test`)
+      const zone = {
+        'a.test': { MX: hosts.map((host, i) => [i, host] as const) },
+        ...Object.fromEntries(
+          hosts.map((host, i) => [host, { A: [ip(i, 1), ip(i, 2), ip(i, 3), ip(i, 4)] }]),
+        ),
+      }
+      const connect = () => {
+        throw new Error('refused')
+      }
+      const {
+        verify,
+        zone: dns,
+        mx,
+      } = createTestEngine({
+        zone,
+        script: greeting === null ? { connect } : { greeting },
+      })
+      expect((await verify('ann@a.test')).verdict).toMatchObject({ risk: 'unknown' })
+      // Where nobody is reached, hosts that all know are looked up too: is our own way out closed?
+      const asked = dns.asked.filter(question => question.endsWith('.test'))
+      expect(asked.length).toBeLessThanOrEqual(8)
+      expect(mx.dialled.length).toBeLessThanOrEqual(5)
+      expect(mx.sessions.length).toBeLessThanOrEqual(2)
+      expect(new Set(mx.dialled.map(({ host }) => host.split('.')[1]))).toEqual(new Set(['b', 'c']))
+    },
+  )
 
   test('are not asked again for the other mailboxes of a domain', async () => {
     const { many, zone } = createTestEngine()

@@ -120,7 +120,7 @@ function newWalk(seed: number) {
     questions: LOCALS.filter(() => dice.chance(0.5)).map(start => {
       const address = parseAddress(`${start}${seed}.test`)
       if (isFault(address)) throw new Error(start)
-      return { address, route, catchAll: known } as Question
+      return { address, route, catchAll: known, accepted: null } as Question
     }),
     traces: [] as HostileServer[],
     told: [] as { question: Question; probed: Probed }[],

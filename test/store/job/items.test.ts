@@ -171,8 +171,12 @@ describe('an item with an egress of its own', () => {
     expect(await claim(bench)).toMatchObject(Array(2).fill({ egress: null, refused_by: null }))
     await postpone(bench, { position: 1, egress: 'c', refusedBy: ['a', 'b'] })
     expect(await claimFor(bench, 'c')).toMatchObject([{ egress: 'c', refused_by: 'a b' }])
+    await postpone(bench, { position: 1, accepted: '{"at":1}' })
+    expect(await claimFor(bench, 'c')).toMatchObject([
+      { egress: null, refused_by: null, accepted: '{"at":1}' },
+    ])
     await postpone(bench, { position: 1 })
-    expect(await claimFor(bench, 'c')).toMatchObject([{ egress: null, refused_by: null }])
+    expect(await claimFor(bench, 'c')).toMatchObject([{ accepted: null }])
   })
 
   test('is known by its operator, and may be given to any, due at once and begun anew', async () => {

@@ -35,6 +35,11 @@ describe.skipIf(onPostgres)('a statement on a long list goes by its index', () =
       db => claimItems(db, { ...share, ownOnly: true, max: 9, now: 0 }),
       /COVERING INDEX item_bound \(job_id=\? AND operator=\? AND egress=\?/,
     ],
+    [
+      'a claim of what a backup can be asked about',
+      db => claimItems(db, { ...share, backedUpOnly: true, max: 9, now: 0 }),
+      /item_backup \(job_id=\? AND operator=\?/,
+    ],
     ['the next due time', db => nextDueAt(db, share), /COVERING INDEX item_routed/],
     [
       'the next due time of what is bound to one egress',

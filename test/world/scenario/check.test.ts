@@ -108,7 +108,7 @@ describe('a mistake in a scenario is told with its place and what it takes', () 
     [{ hosts: {} }, 'scenario has no "domains", which it needs.'],
     [
       { domains: {}, hosts: {}, host: {} },
-      'scenario has "host"; it takes comment, domains, hosts, mailboxes, smtpPort, dnsPort, roundTripMs.',
+      'scenario has "host"; it takes comment, domains, hosts, mailboxes, smtpPort, dnsPort, roundTripMs, dnsAdditional.',
     ],
     [
       { domains: {}, hosts: {}, smtpPort: 70_000 },

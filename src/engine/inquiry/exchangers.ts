@@ -1,0 +1,64 @@
+import type { Operator, OperatorReader } from '../../dns/operator.ts'
+import { type Acceptance, hostsOf, type RouteWithHost } from '../../probe/plan.ts'
+import type { Answer, Stage } from '../../smtp/answer.ts'
+import type { Result } from '../../verdict/verdict.ts'
+
+/** The exchangers of a route that one operator runs, in the order of the route. */
+export type Exchangers = { readonly operator: Operator; readonly route: RouteWithHost }
+
+/**
+ * Operators asked about one address. RFC 5321 §5.1 wants at least two addresses tried; Postfix opens
+ * two sessions for a delivery (smtp_mx_session_limit).
+ */
+const OPERATORS_MAX = 2
+/** Hosts of the first and of the second operator: three in all, as where there is one operator. */
+const HOSTS_MAX = [2, 1] as const
+
+/** The exchangers of a route by operator, the operator of the first host first. */
+export function exchangersOf(route: RouteWithHost, { of }: OperatorReader): Exchangers[] {
+  if (route.kind === 'implicit') return [{ operator: of(route.host), route }]
+  const byOperator = new Map<string, { operator: Operator; hosts: typeof route.hosts }>()
+  for (const record of route.hosts) {
+    const operator = of(record.host)
+    const hosts = byOperator.get(operator.name)?.hosts ?? []
+    byOperator.set(operator.name, { operator, hosts: [...hosts, record] })
+  }
+  const all = [...byOperator.values()].slice(0, OPERATORS_MAX)
+  // The same route for the same hosts: whoever groups by route need not compare names.
+  if (byOperator.size === 1) return all.map(({ operator }) => ({ operator, route }))
+  return all.map(({ operator, hosts }, n) => ({
+    operator,
+    route: { kind: 'mx', hosts: hosts.slice(0, HOSTS_MAX[n]) },
+  }))
+}
+
+/** The exchangers to ask: the catch-all test of an accepted recipient is made where it was accepted. */
+export function exchangersFor<E extends Exchangers>(
+  exchangers: readonly E[],
+  accepted: Acceptance | null,
+): readonly E[] {
+  if (accepted === null) return exchangers
+  const host = accepted.host ?? ''
+  const there = exchangers.find(({ route }) => hostsOf(route).includes(host))
+  return there === undefined ? exchangers.slice(0, 1) : [there]
+}
+
+/**
+ * Whether a recipient was accepted by a backup alone that takes every name: the first exchangers, when
+ * they can be asked again, know better.
+ */
+export function isBackupOnly(exchangers: readonly Exchangers[], { evidence }: Result): boolean {
+  const { answer, catchAll, host } = evidence
+  if (answer?.kind !== 'accepted' || catchAll !== true || host === null) return false
+  const [first] = exchangers
+  return first !== undefined && exchangers.length > 1 && !hostsOf(first.route).includes(host)
+}
+
+/**
+ * Whether the next exchangers are to be asked: nobody spoke with us at these. It is what mail servers do
+ * (RFC 5321 §5.1 for a host that is not reached; Postfix also for a 4xx and, with smtp_skip_5xx_greeting,
+ * its default, for a 5xx greeting). What is said to MAIL and RCPT holds, a refusal of us too.
+ */
+export const asksNext = ({ stage }: Answer) => BEFORE_MAIL.has(stage)
+
+const BEFORE_MAIL: ReadonlySet<Stage> = new Set(['connect', 'greeting', 'ehlo', 'starttls'])
