@@ -1,14 +1,24 @@
-/** Sessions of everybody, or of one client. */
+import { type Clock, SECOND, systemClock } from '../base/clock.ts'
+
+/** Sessions of everybody, of one client, or in which one domain was asked about. */
 export type SessionCounters = {
   readonly connections: number
+  /** The most that were opened within one second. */
+  readonly connectionsPerSecondPeak: number
   readonly sessionsNow: number
   readonly sessionsPeak: number
 }
 
-/** Counts who is there and who was, client by client. */
+/** Counts who is there and who was: in all, and for each client or whatever else the key is. */
 export class Attendance {
-  #all = new Count()
+  readonly #clock: Clock
+  #all: Count
   #byClient = new Map<string, Count>()
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock
+    this.#all = new Count(clock)
+  }
 
   get sessionsNow(): number {
     return this.#all.sessionsNow
@@ -16,7 +26,7 @@ export class Attendance {
 
   opened(client: string): void {
     this.#all.opened()
-    const count = this.#byClient.get(client) ?? new Count()
+    const count = this.#byClient.get(client) ?? new Count(this.#clock)
     this.#byClient.set(client, count)
     count.opened()
   }
@@ -43,10 +53,28 @@ export class Attendance {
 
 class Count implements SessionCounters {
   connections = 0
+  connectionsPerSecondPeak = 0
   sessionsNow = 0
   sessionsPeak = 0
+  readonly #clock: Clock
+  /** When sessions were opened; those of the last second begin at `#recent`. */
+  #openedAt: number[] = []
+  #recent = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   opened(): void {
+    const now = this.#clock.ticks()
+    this.#openedAt.push(now)
+    while (now - (this.#openedAt[this.#recent] as number) >= SECOND) this.#recent += 1
+    const inLastSecond = this.#openedAt.length - this.#recent
+    this.connectionsPerSecondPeak = Math.max(this.connectionsPerSecondPeak, inLastSecond)
+    if (this.#recent > inLastSecond) {
+      this.#openedAt = this.#openedAt.slice(this.#recent)
+      this.#recent = 0
+    }
     this.connections += 1
     this.sessionsNow += 1
     this.sessionsPeak = Math.max(this.sessionsPeak, this.sessionsNow)
@@ -54,6 +82,6 @@ class Count implements SessionCounters {
 
   fromNowOn(): Count {
     const { sessionsNow } = this
-    return Object.assign(new Count(), { sessionsNow, sessionsPeak: sessionsNow })
+    return Object.assign(new Count(this.#clock), { sessionsNow, sessionsPeak: sessionsNow })
   }
 }

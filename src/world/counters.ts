@@ -5,6 +5,8 @@ export type WorldCounters = {
   /** All hosts together; peaks of sessions are those of the whole world. */
   readonly total: HostCounters
   readonly hosts: Readonly<Record<string, HostCounters>>
+  /** The sessions in which a recipient of each domain was asked about. */
+  readonly domains: Readonly<Record<string, SessionCounters>>
   readonly dns: DnsCounters
 }
 
@@ -107,7 +109,7 @@ export const countersToJson = (counters: WorldCounters): string =>
   JSON.stringify(counters, (_, value) => (value instanceof Map ? Object.fromEntries(value) : value))
 
 export function countersFromJson(text: string): WorldCounters {
-  const { total, hosts, dns } = JSON.parse(text)
+  const { total, hosts, domains, dns } = JSON.parse(text)
   return {
     total: withMap(total, 'recipients'),
     hosts: Object.fromEntries(
@@ -116,6 +118,7 @@ export function countersFromJson(text: string): WorldCounters {
         withMap(host, 'recipients'),
       ]),
     ),
+    domains,
     dns: withMap(dns, 'questions'),
   }
 }

@@ -33,11 +33,12 @@ export async function startWorld(scenario: Scenario): Promise<World> {
     ([name, plan]) => new MailHost(name, { ...common, ...plan }),
   )
   const attendance = new Attendance()
+  const byDomain = new Attendance()
   const street = await openStreet({
     hosts,
     addresses,
     port: scenario.smtpPort ?? 0,
-    world: { roundTripMs: scenario.roundTripMs ?? 0, attendance },
+    world: { roundTripMs: scenario.roundTripMs ?? 0, attendance, byDomain },
   })
   const zone = createZone(scenario.domains, addresses, scenario.dnsAdditional)
   const dns = await startDnsServer(zone, scenario.dnsPort, scenario.roundTripMs).catch(
@@ -56,11 +57,13 @@ export async function startWorld(scenario: Scenario): Promise<World> {
         counted.map(([, counters]) => counters),
         attendance,
       )
-      return { total, hosts: Object.fromEntries(counted), dns: dns.counters() }
+      const { clients: domains } = byDomain.counters()
+      return { total, hosts: Object.fromEntries(counted), domains, dns: dns.counters() }
     },
     resetCounters() {
       for (const host of hosts) host.tally.reset()
       attendance.reset()
+      byDomain.reset()
       dns.resetCounters()
     },
     async close() {

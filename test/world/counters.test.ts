@@ -99,6 +99,19 @@ describe('the counters', () => {
     for (const each of [talk, other]) each.hangUp()
   })
 
+  test('count the sessions in which a domain was asked about', async () => {
+    const [talk, other] = [await greeted(), await greeted(B)]
+    for (const each of [talk, other]) await each.say('EHLO probe.test')
+    await rcpt(talk, 'user1@a.test', 'user2@A.test', 'user1@b.test')
+    await rcpt(other, 'user3@a.test')
+    expect(world.counters().domains).toMatchObject({
+      'a.test': { connections: 2, sessionsNow: 2, sessionsPeak: 2 },
+      'b.test': { connections: 1, sessionsNow: 1, sessionsPeak: 1 },
+    })
+    for (const each of [talk, other]) await leave(each)
+    expect(world.counters().domains['a.test']).toMatchObject({ sessionsNow: 0, sessionsPeak: 2 })
+  })
+
   test('count bytes that came before the greeting', async () => {
     const talk = await Talk.with(world, 'late.test')
     talk.send('EHLO probe.test\r\n')
@@ -135,12 +148,13 @@ describe('the counters', () => {
     await rcpt(talk, 'user1@a.test')
     const before = world.counters()
     world.resetCounters()
+    const sessions = { sessionsNow: 1, sessionsPeak: 1 }
+    const stillOpen = { connections: 0, connectionsPerSecondPeak: 0, ...sessions }
+    expect(world.counters().domains).toEqual({ 'a.test': stillOpen })
     expect(world.counters().total).toEqual({
       ...before.total,
-      connections: 0,
-      sessionsNow: 1,
-      sessionsPeak: 1,
-      clients: { '127.0.0.1': { connections: 0, sessionsNow: 1, sessionsPeak: 1 } },
+      ...stillOpen,
+      clients: { '127.0.0.1': stillOpen },
       commands: {},
       recipients: new Map(),
       transactions: 0,

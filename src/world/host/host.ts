@@ -12,7 +12,12 @@ import { type Moment, type RuleBook, ruleBook } from './rule.ts'
 import { EXTENSIONS, TEMPERS, type Temper } from './tempers.ts'
 
 /** What a host knows of the world around it. */
-export type Around = { readonly roundTripMs: number; readonly attendance: Attendance }
+export type Around = {
+  readonly roundTripMs: number
+  readonly attendance: Attendance
+  /** Sessions by the domains that they asked about. */
+  readonly byDomain: Attendance
+}
 
 /** Who calls. */
 export type Caller = {
@@ -21,6 +26,8 @@ export type Caller = {
   readonly connection: number
   /** The server has said its last word: for it the session is over, though the client has yet to hear it. */
   over(): void
+  /** The client asks about a recipient of this domain. */
+  asks(domain: string): void
 }
 
 /** Something that can be ended at once. */
@@ -60,7 +67,7 @@ export class MailHost {
     const caller = {
       client,
       connection: this.#connections,
-      over: this.#count(socket, client, world),
+      ...this.#count(socket, client, world),
     }
     if (world.roundTripMs === 0) {
       this.#begin(socket, caller)
@@ -73,17 +80,25 @@ export class MailHost {
   }
 
   /** Counts a session until it is over, by the word of the server or by the end of the connection. */
-  #count(socket: Socket, client: string, { attendance }: Around): () => void {
+  #count(socket: Socket, client: string, world: Around): Pick<Caller, 'over' | 'asks'> {
     let counted = true
+    const { attendance, byDomain } = world
     const books = [this.tally.attendance, attendance]
+    const domains = new Set<string>()
     for (const book of books) book.opened(client)
     const over = () => {
       if (!counted) return
       counted = false
       for (const book of books) book.closed(client)
+      for (const domain of domains) byDomain.closed(domain)
+    }
+    const asks = (domain: string) => {
+      if (!counted || domains.has(domain)) return
+      domains.add(domain)
+      byDomain.opened(domain)
     }
     socket.once('close', over)
-    return over
+    return { over, asks }
   }
 
   /** How often, and how long ago first, this client asked for this recipient from this sender. */

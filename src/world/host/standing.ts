@@ -18,12 +18,14 @@ export class Standing implements Moment {
   pipelining = false
   stage: 'unmet' | 'greeted' | 'mail' | 'refused' = 'unmet'
   readonly #host: MailHost
+  readonly #caller: Caller
   #utf8 = false
 
-  constructor(host: MailHost, { client, connection }: Caller) {
+  constructor(host: MailHost, caller: Caller) {
     this.#host = host
-    this.client = client
-    this.connection = connection
+    this.#caller = caller
+    this.client = caller.client
+    this.connection = caller.connection
   }
 
   get host(): string {
@@ -83,6 +85,7 @@ export class Standing implements Moment {
     this.to = to
     this.inTransaction += 1
     this.inConnection += 1
+    this.#caller.asks(to.slice(to.lastIndexOf('@') + 1).toLowerCase())
     this.#host.tally.recipient(to, this.inConnection, this.inTransaction)
     if (this.#host.rules.remembers) Object.assign(this, this.#host.remember(this))
   }

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createEngine } from '../../src/index.ts'
+import type { SessionCounters } from '../../src/world/attendance.ts'
+import type { WorldCounters } from '../../src/world/counters.ts'
+import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import type { List } from './scenario.ts'
+
+/** Connections: the most at once, and the most that were opened within one second. */
+export type Pressure = { readonly atOnce: number; readonly perSecond: number }
+
+export type Measured = {
+  readonly seconds: number
+  /** Addresses whose verdict is the right one. */
+  readonly right: number
+  readonly connections: number
+  readonly ip: Pressure
+  readonly operator: Pressure
+  readonly domain: Pressure
+}
+
+/** Verifies a list by the engine with its default settings; what would be asked again later ends as it is. */
+export async function measure(list: List): Promise<Measured> {
+  const world = await startWorldFor(list)
+  const engine = createEngine({
+    dns: [world.dnsAddress],
+    smtpPort: world.smtpPort,
+    allowRanges: ['127.0.0.0/8'],
+    specialDomains: true,
+    helo: 'probe.example.com',
+    cache: false,
+  })
+  try {
+    const begunAt = performance.now()
+    let right = 0
+    for await (const { email, verdict } of engine.verifyMany(list.addresses.keys(), {
+      wait: false,
+    })) {
+      if (verdict.reason === list.addresses.get(email)) right++
+    }
+    const seconds = (performance.now() - begunAt) / 1_000
+    await engine.close()
+    return { seconds, right, ...pressuresOf(await world.counters(), list) }
+  } finally {
+    await engine.close()
+    await world.close()
+  }
+}
+
+async function startWorldFor({ scenario }: List): Promise<WorldProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-bench-'))
+  try {
+    const file = join(folder, 'world.json')
+    writeFileSync(file, JSON.stringify(scenario))
+    return await startWorldProcess(file)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** All servers of a list are at one address. */
+function pressuresOf({ total, hosts, domains }: WorldCounters, { ownOperators }: List) {
+  const ip = most(Object.values(hosts))
+  const domain = most(Object.values(domains))
+  const operator = ownOperators ? domain : ip
+  return { connections: total.connections, ip, operator, domain }
+}
+
+const most = (counters: readonly SessionCounters[]): Pressure => ({
+  atOnce: Math.max(...counters.map(({ sessionsPeak }) => sessionsPeak)),
+  perSecond: Math.max(...counters.map(one => one.connectionsPerSecondPeak)),
+})
