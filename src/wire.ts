@@ -18,6 +18,7 @@ import { CatchAllMemory } from './probe/catch-all.ts'
 import type { CatchAllStore } from './probe/catch-all-share.ts'
 import type { ProbeWorld } from './probe/egress/egress.ts'
 import { Fleet } from './probe/egress/fleet.ts'
+import { DestinationLimits } from './probe/pace/destination-limits.ts'
 import type { PaceKey, PaceShare } from './probe/pace-share.ts'
 import { paceRow } from './probe/pace-table.ts'
 import { Places } from './probe/places.ts'
@@ -66,6 +67,8 @@ const LIST_SESSION_MS = 60_000
 export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}): Engine {
   const { clock = systemClock, random = systemRandom, log } = doors
   const { resolver, check, close } = wireCheckedResolver(config, doors)
+  const lists = parts.lists ?? openLists(listPlan(config))
+  const cluster = parts.cluster ?? null
   const world = {
     resolver,
     clock,
@@ -76,14 +79,19 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
     timeouts: timeouts(config, parts.list ?? false),
     startTls: config.startTls,
     places: new Places(config.concurrency),
+    destinationLimits: new DestinationLimits({
+      ...{ clock, row: paceRow('', config), share: cluster?.paces ?? null },
+      isKnown: operator => lists.operators.isKnown(operator) || hasOwnLimits(config, operator),
+      hasSeveralEgresses: () => (cluster?.egresses() ?? config.egresses).length > 1,
+    }),
   }
   return new Engine({
     resolver,
     resolverCheck: check,
     clock,
     log,
-    fleet: wireFleet(config, world, doors.dial ?? tcpDial, parts.cluster ?? null),
-    lists: parts.lists ?? openLists(listPlan(config)),
+    fleet: wireFleet(config, world, doors.dial ?? tcpDial, cluster),
+    lists,
     memory: parts.memory ?? (config.cache ? processMemory(clock) : noMemory),
     specialDomains: config.specialDomains,
     likelyHosts: new LikelyHosts(clock),
@@ -100,16 +108,23 @@ export function wireEngine(config: Config, doors: Doors, parts: EngineParts = {}
 const hasIpv6 = (egresses: readonly EgressConfig[], dial: Doors['dial'] = tcpDial) =>
   dial !== tcpDial || egresses.some(egress => mayDialIpv6(egress, networkInterfaces()))
 
+const saidOf = ({ operators }: Config, operator: string) =>
+  Object.hasOwn(operators, operator) ? operators[operator] : undefined
+
+function hasOwnLimits(config: Config, operator: string): boolean {
+  const said = saidOf(config, operator)
+  return said?.sessionsPerOperator != null || said?.sessionsPerSecond != null
+}
+
 function wireFleet(
   config: Config,
-  world: Omit<ProbeWorld, 'egress'>,
+  world: Omit<ProbeWorld, 'egress'> & { readonly destinationLimits: DestinationLimits },
   dial: Dial | ((egress: EgressConfig) => Dial),
   cluster: ClusterParts | null,
 ): Fleet {
   const { paces = null, catchAll: store = null } = cluster ?? {}
   const catchAll = new CatchAllMemory(world.clock, store)
-  const said = (operator: string) =>
-    Object.hasOwn(config.operators, operator) ? config.operators[operator] : undefined
+  const said = (operator: string) => saidOf(config, operator)
   const probers = config.egresses.map(egress => {
     const { name, helo, mailFrom } = egress
     const own = {
@@ -122,9 +137,11 @@ function wireFleet(
   })
   const others = cluster && {
     names: cluster.egresses,
-    isRefused: (key: PaceKey) => cluster.paces.isRefused(key),
+    isRefused: (key: PaceKey) => cluster.paces.refusal(key) !== null,
   }
-  return new Fleet(probers, operator => said(operator)?.egresses ?? null, others)
+  const allowed = (operator: string) => said(operator)?.egresses ?? null
+  const sharesLists = (operator: string) => !world.destinationLimits.includes(operator)
+  return new Fleet(probers, allowed, others, sharesLists)
 }
 
 /** Answers of the DNS, remembered; `close` it at the end. */

@@ -61,3 +61,7 @@ export function countedIp(ip: string): string {
     .map(group => group.replace(/^0+(?=.)/, ''))
     .join(':')}::/64`
 }
+
+/** The network of an address: the first 24 bits of IPv4, the first 64 of IPv6. */
+export const networkOf = (ip: string): string =>
+  isIP(ip) === 4 ? ip.replace(/\d+$/, '0/24') : countedIp(ip)

@@ -1,3 +1,4 @@
+import type { Answer } from '../smtp/answer.ts'
 import type { PaceChange, PaceNote, PaceState } from './pace/rules.ts'
 import type { PaceRow } from './pace.ts'
 
@@ -13,8 +14,6 @@ export interface PaceKeeper {
   readonly state: PaceState
   /** Connections held by anybody, as last known, with those that are being asked for here. */
   readonly sessions: number
-  /** Where connections are given back by others too, it is of no use to look for that oftener than this, ms. */
-  readonly lookMs: number
   /** Connections that are kept free for those who wait elsewhere and come first. */
   kept(single: boolean): number
   /** Somebody elsewhere waits for an answer. */
@@ -42,6 +41,9 @@ export interface PaceKeeper {
  */
 export interface PaceShare {
   open(key: PaceKey, row: PaceRow): PaceKeeper
-  /** Whether the operator refuses this egress, whichever process asks by it; as last known. */
-  isRefused(key: PaceKey): boolean
+  /** What the operator said that refuses this egress, whichever process asks by it; as last known. */
+  refusal(key: PaceKey): CurrentRefusal | null
 }
+
+/** What was said, and how much longer it is believed, in ms. */
+export type CurrentRefusal = { readonly answer: Answer; readonly leftMs: number }

@@ -10,6 +10,7 @@ import {
   isRefused,
   notUnknown,
   refused,
+  refusedByDomain,
   strayed,
   succeeded,
   throttled,
@@ -45,6 +46,8 @@ type NotNow =
 
 export type Start = { readonly permit: Permit } | NotNow
 
+/** Whoever waits for a connection is called when one is given back; this is for what nobody calls for. */
+const FULL_LOOK_MS = SECOND
 /** After it could not be told whether a connection may be opened. */
 const RETRY_MS = SECOND
 
@@ -78,16 +81,23 @@ export class Pace {
 
   /**
    * Waits for the right to open a connection. Gives up with `waitMs` when a pause would last longer than
-   * `patienceMs`, or when `signal` aborts. Where it cannot be told whether a connection may be opened, because what is
+   * `patienceMs`, when the wait would be longer than `waitMaxMs`, or when `signal` aborts. Where it cannot be told whether a connection may be opened, because what is
    * shared cannot be reached, it rejects for somebody who waits; a list waits until it can.
    */
-  async start(patienceMs: number, signal: AbortSignal, single = false): Promise<Start> {
+  async start(
+    patienceMs: number,
+    signal: AbortSignal,
+    single = false,
+    waitMaxMs = Number.POSITIVE_INFINITY,
+  ): Promise<Start> {
     const leave = this.#turns.wait(single)
+    const giveUpAt = this.#clock.ticks() + waitMaxMs
     try {
       for (;;) {
         const start = this.#notNow(single) ?? (await this.#begin(signal, single))
         if (!('waitMs' in start)) return start
         if (signal.aborted || (start.paused && start.waitMs > patienceMs)) return start
+        if (this.#clock.ticks() + start.waitMs > giveUpAt) return start
         if (start.waitMs > 0) await this.#change(start.waitMs, signal, single)
       }
     } finally {
@@ -103,7 +113,7 @@ export class Pace {
     if (state.refusal !== null && isRefused(state, now)) return { refusal: state.refusal.answer }
     if (state.pausedUntil > now) return { waitMs: state.pausedUntil - now, paused: true }
     if (isFull(state, sessions + this.#kept.kept(single)) || this.#turns.isOthers(single)) {
-      return { waitMs: Math.max(1 / state.ratePerMs, this.#kept.lookMs), paused: false }
+      return { waitMs: Math.max(1 / state.ratePerMs, FULL_LOOK_MS), paused: false }
     }
     const due = dueAt(state, this.row, now)
     return due > now ? { waitMs: due - now, paused: false } : null
@@ -141,10 +151,21 @@ export class Pace {
     return this.#kept.state.pausedUntil > this.#kept.now()
   }
 
+  /** How long until a connection may be opened, as far as is known here; asks for nothing. */
+  get waitMs(): number {
+    const notNow = this.#notNow(false)
+    return notNow !== null && 'waitMs' in notNow ? notNow.waitMs : 0
+  }
+
   /** The operator refuses us at present: who asks is told so without being asked for. */
   get isRefused(): boolean {
-    const { state } = this.#kept
-    return state.refusal !== null && isRefused(state, this.#kept.now())
+    return this.refusedForMs > 0
+  }
+
+  /** How much longer the operator is taken to refuse us; 0: it does not. */
+  get refusedForMs(): number {
+    const { refusal } = this.#kept.state
+    return refusal === null ? 0 : Math.max(0, refusal.until - this.#kept.now())
   }
 
   /** A conversation ended well. */
@@ -160,6 +181,12 @@ export class Pace {
   /** The operator refuses our address, name or sender. */
   refused(answer: Answer): void {
     this.#kept.change((state, now) => refused(state, now, answer))
+    this.#wakeAll()
+  }
+
+  /** The servers of one of its domains refuse us at RCPT, for what we are. */
+  refusedByDomain(domain: string, answer: Answer): void {
+    this.#kept.change((state, now) => refusedByDomain(state, now, { domain, answer }))
     this.#wakeAll()
   }
 

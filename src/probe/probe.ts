@@ -4,6 +4,7 @@ import type { Operator } from '../dns/operator.ts'
 import { CatchAllMemory } from './catch-all.ts'
 import type { ProbeWorld } from './egress/egress.ts'
 import { WayOut } from './egress/way-out.ts'
+import { DomainRefusals } from './lane/domain-refusals.ts'
 import { HostMemory } from './lane/host-memory.ts'
 import { Lane, type Probed, type ProbeOptions } from './lane/lane.ts'
 import { Pace, type PaceRow } from './pace.ts'
@@ -21,6 +22,7 @@ export class Prober {
   readonly #paces: TtlMap<Pace>
   readonly #share: PaceShare | null
   readonly #hosts: HostMemory
+  readonly #domains: DomainRefusals
   readonly #wayOut: WayOut
   readonly catchAll: CatchAllMemory
   /** Connections whose last answer is there and which are being closed. */
@@ -38,6 +40,8 @@ export class Prober {
     this.#rowOf = rowOf
     this.#paces = new TtlMap({ sizeMax: OPERATORS_MAX, clock: world.clock })
     this.#hosts = new HostMemory(world.clock)
+    const { clock, egress } = world
+    this.#domains = new DomainRefusals({ clock, egress: egress.name, row: rowOf(''), share })
     this.#wayOut = new WayOut(world, () => this.#hosts.forgive())
     this.catchAll = catchAll
     this.#share = share
@@ -68,8 +72,15 @@ export class Prober {
   /** False while the operator refuses us or the way out is closed: who is asked about then is told so at once. */
   mayAsk(operator: string): boolean {
     if (this.#wayOut.closedAnswer !== null) return false
-    if (this.#share !== null) return !this.#share.isRefused({ operator, egress: this.egressName })
+    const key = { operator, egress: this.egressName }
+    if (this.#share !== null) return this.#share.refusal(key) === null
     return !(this.#paces.get(operator)?.isRefused ?? false)
+  }
+
+  /** How much longer the operator, or the domain there, is taken to refuse us; 0: it does not. */
+  refusedForMs(operator: string, domain: string): number {
+    const pace = this.#paces.get(operator)
+    return Math.max(pace?.refusedForMs ?? 0, this.#domains.find(domain)?.leftMs ?? 0)
   }
 
   /** Since when no mail server can be reached, by the wall clock; null: nobody says so. */
@@ -109,10 +120,12 @@ export class Prober {
         ...options,
         onProbed: (question, probed) => options.onProbed(question, orAccepted(question, probed)),
         world: this.#world,
+        operator: operator.name,
         pace,
         catchAll: this.catchAll,
         learned,
         hosts: this.#hosts,
+        domains: this.#domains,
         wayOut: this.#wayOut,
         onFarewell: farewell => {
           closed = farewell

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { countedIp, inRanges, isIpRange, plainIp } from '../../src/base/ip.ts'
+import { countedIp, inRanges, isIpRange, networkOf, plainIp } from '../../src/base/ip.ts'
 
 describe('an address', () => {
   test.each([
@@ -56,4 +56,12 @@ describe('ranges', () => {
       expect(isIpRange(text)).toBe(false)
     },
   )
+})
+
+test.each([
+  ['192.0.2.77', '192.0.2.0/24'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+])('%s is in the network %s', (ip, network) => {
+  expect(networkOf(ip)).toBe(network)
 })

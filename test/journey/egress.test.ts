@@ -69,7 +69,8 @@ describe('an engine with two source addresses', () => {
 
   test('asks again from the address that was greylisted', async () => {
     const world = await worldOf({ 'grey.test': { temper: 'greylist', seconds: 0.3 } })
-    const engine = engineFor(world, { greylistDelayMs: 400, recipientsPerSession: 10 })
+    const operators = { 'grey.test': { sessionsPerOperator: 2 } }
+    const engine = engineFor(world, { greylistDelayMs: 400, recipientsPerSession: 10, operators })
     const texts = users(60, 'grey.test')
     const reasons: string[] = []
     for await (const { verdict } of engine.verifyMany(texts)) reasons.push(verdict.reason)

@@ -119,6 +119,15 @@ describe('the rate', () => {
     expect(waitOf(await start)).toBe(500)
     expect(clock.pending).toBe(0)
   })
+
+  test('is not waited for longer than whoever asks may wait', async () => {
+    const { pace, clock } = paced()
+    burst(pace)
+    expect(waitOf(await pace.start(0, never, false, 499))).toBe(500)
+    const start = pace.start(0, never, false, 500)
+    await clock.advance(500)
+    expect(permitOf(await start)).toBeDefined()
+  })
 })
 
 describe('a server that wants us slower', () => {

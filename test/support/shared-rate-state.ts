@@ -1,11 +1,5 @@
 import type { Clock } from '../../src/base/clock.ts'
-import {
-  isRefused,
-  mayStart,
-  newState,
-  type PaceState,
-  started,
-} from '../../src/probe/pace/rules.ts'
+import { mayStart, newState, type PaceState, started } from '../../src/probe/pace/rules.ts'
 import type { PaceRow } from '../../src/probe/pace.ts'
 import type { End, PaceKeeper, PaceKey, PaceShare } from '../../src/probe/pace-share.ts'
 
@@ -23,9 +17,10 @@ export function fakePaceShare(clock: Clock) {
       all.set(textOf(key), kept)
       return keeperOf(kept, row)
     },
-    isRefused(key) {
-      const kept = all.get(textOf(key))
-      return kept !== undefined && isRefused(kept.state, clock.now())
+    refusal(key) {
+      const refusal = all.get(textOf(key))?.state.refusal ?? null
+      const leftMs = (refusal?.until ?? 0) - clock.now()
+      return refusal === null || leftMs <= 0 ? null : { answer: refusal.answer, leftMs }
     },
   }
   const keeperOf = (kept: Kept, row: PaceRow): PaceKeeper => {
@@ -35,7 +30,6 @@ export function fakePaceShare(clock: Clock) {
     }
     return {
       ...{
-        lookMs: 0,
         kept: () => 0,
         isSingleWaiting: false,
         now: () => clock.now(),

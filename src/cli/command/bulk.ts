@@ -32,7 +32,7 @@ export function addBulk(ev: Command, context: CliContext, end: EndWith): void {
     .option('--only <classes>', 'only rows of these: deliverable,risky,undeliverable,unknown')
     .option('--split', 'a file for each class: out.deliverable.csv, out.risky.csv, …')
     .option('--raw', 'do not guard cells against being run as formulas by spreadsheets')
-    .option('--no-wait', 'do not wait for greylisting and pauses')
+    .option('--no-wait', 'do not wait for greylisting, pauses and the end of refusals')
     .option('--fresh', 'forget an earlier unfinished run of this list')
     .option('--sandbox', 'simulated results, by the prefix of the address')
     .option('--quiet', 'no progress and no summary')

@@ -1,3 +1,4 @@
+import { isDomainKey } from '../../probe/lane/domain-refusals.ts'
 import { lookAtPaces } from '../../store/cluster/pace/rows.ts'
 import type { Database } from '../../store/database.ts'
 import type { OperatorsParts } from './operator/operators.ts'
@@ -13,6 +14,7 @@ export async function refusalsElsewhere(
   return records.flatMap(({ operator, egress, stored }) => {
     const { refusal } = stored.state
     if (refusal === null || refusal.until <= now || fleet.names.includes(egress)) return []
+    if (isDomainKey(operator)) return []
     const { at: since, until, answer } = refusal
     return [{ title: titleOf(operator), egress, since, until, answer }]
   })

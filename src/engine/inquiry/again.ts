@@ -48,6 +48,8 @@ export type Terms = {
   readonly doubtMs: () => number | null
   /** How long to wait for the next DNS check; null while the DNS server is believed. */
   readonly dnsDoubtMs: () => number | null
+  /** How much longer the operator, or the domain, is taken to refuse this egress; 0: it may be asked. */
+  readonly refusedForMs: () => number
 }
 
 /** How an item of a list is asked again, and what it has been through by then. */
@@ -61,7 +63,11 @@ export type Again = Omit<Past, 'waitedMs'> & {
 export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | null {
   const other = handOver(outcome, past, terms)
   if (other !== null || !terms.wait) return other
-  return askLater(outcome, past, terms) ?? askWhenKnown(outcome, past, terms)
+  return (
+    askLater(outcome, past, terms) ??
+    askWhenRefusalEnds(outcome, past, terms) ??
+    askWhenKnown(outcome, past, terms)
+  )
 }
 
 /**
@@ -103,6 +109,16 @@ function askLater(outcome: Outcome, past: Past, terms: Terms): Again | null {
   // A greylist knows the random name from this egress; where it cannot ask, another one may.
   const other = accepted === null ? past.egress : null
   return { delayMs, tries, egress: asked ? egress : other, refusedBy, accepted }
+}
+
+/** Others were refused, so that nobody asked about this one: it is asked when that is believed no more, by anybody. */
+function askWhenRefusalEnds({ result, asked }: Outcome, past: Past, terms: Terms): Again | null {
+  const isOver = past.waitedMs >= WAIT_IN_ALL_MAX_MS
+  if (asked || isOver || result.evidence.answer?.kind !== 'refused-us') return null
+  const delayMs = Math.min(terms.refusedForMs(), DELAY_MAX_MS)
+  const egress = past.refusedBy.length > 0 ? null : past.egress
+  const accepted = untestedAcceptance(result)
+  return { delayMs, tries: past.tries, egress, refusedBy: [], accepted }
 }
 
 /** Nobody was reached, and perhaps nobody can be just now: a list begun in that moment should not end with it. */

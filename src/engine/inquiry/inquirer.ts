@@ -48,6 +48,11 @@ export type ProbeListOptions = {
   readonly urgent?: boolean
   /** Called once for each inquiry; `asked` is false when no server was asked this time. */
   readonly onResult: (inquiry: Inquiry, result: Result, asked: boolean) => void
+  /**
+   * Called in place of `onResult` where many connections to the same mail server wait for their turn: the
+   * inquiry is to be made again in `delayMs`. Left out: it waits here for its turn.
+   */
+  readonly onTurnLater?: (inquiry: Inquiry, delayMs: number) => void
 }
 
 /** A pause shorter than this is waited out by a list; a longer one is handed back. */
@@ -118,6 +123,13 @@ export class Inquirer {
     const { clock, closing, fleet } = this.#world
     const prober = fleet.prober(options.egress ?? fleet.own.firstFor(operator.name))
     const unanswered = new Set(inquiries)
+    const { onTurnLater } = options
+    const later = onTurnLater && {
+      onTurnLater: (inquiry: Inquiry, delayMs: number) => {
+        unanswered.delete(inquiry)
+        onTurnLater(inquiry, delayMs)
+      },
+    }
     const { signal, done } = limited(clock, null, [options.signal, closing])
     let failure: unknown = NO_ANSWER
     try {
@@ -128,6 +140,7 @@ export class Inquirer {
         urgent: options.urgent ?? false,
         patienceMs: options.patienceMs ?? LIST_PATIENCE_MS,
         dialogue: options.dialogue ?? false,
+        ...later,
         onProbed: (inquiry, probed) => {
           unanswered.delete(inquiry)
           options.onResult(inquiry, this.#orOlder(inquiry, probed), probed.asked)

@@ -35,6 +35,11 @@ type StreamOptions = ManyOptions & {
 const WINDOW_MAX = 10_000
 /** Addresses whose routes are looked up at once: enough for the resolver to be busy, few enough that none waits long. */
 const ROUTING_MAX = 1_000
+/**
+ * What waits for the end of a refusal, half an hour, may be so much of the window. Were it all of it, the
+ * rest of the list would wait too.
+ */
+const REFUSED_SHARE_MAX = 0.5
 /** How long a line that cannot fill a connection waits for more of its kind, since the last one came. */
 const GATHER_MS = 100
 
@@ -76,6 +81,8 @@ class Stream {
   /** Taken from the source and not yet given out. */
   #underWay = 0
   #routing = 0
+  /** Those that were not asked about, as others were refused, and wait. */
+  #refused = 0
   #walkers = 0
   #fed = false
   #wake: () => void = () => {}
@@ -220,7 +227,7 @@ class Stream {
     const { sessionsMax, recipientsPerSession } = this.#engine.pace(operator, first).row
     for (const egress of fleet.inOrder(operator)) {
       // One that is refused only takes what it must, to be told so: then it goes to the others.
-      const mayHaveFree = !fleet.standsBack(egress, operator)
+      const mayHaveFree = fleet.takesAny(egress, operator)
       // A few are asked by one identity of ours; the others come where they fill a connection.
       const few = egress === first || line.needs(egress) || !mayHaveFree
       const enough = line.ripe && few ? 1 : recipientsPerSession
@@ -264,6 +271,8 @@ class Stream {
           ...{ result, asked, egress },
           isBackupOnly: isBackupOnly(inquiry.exchangers, result),
         }),
+      onTurnLater: (inquiry, delayMs) =>
+        void this.#enqueueLater(byInquiry.get(inquiry) as Waiting, delayMs),
     })
   }
 
@@ -276,14 +285,25 @@ class Stream {
     const doubtMs = () => fleet.doubtMs(outcome.egress, name)
     const past = { ...waiting, waitedMs: clock.ticks() - since }
     const dnsDoubtMs = () => dnsWaitMs(this.#engine.resolverCheck)
-    const terms = { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs }
+    const domain = inquiry.address.domain.ascii
+    const refusedForMs = () => fleet.refusedForMs(outcome.egress, name, domain)
+    const isRefused = !outcome.asked && outcome.result.evidence.answer?.kind === 'refused-us'
+    const isCrowded = isRefused && this.#refused >= this.#windowMax * REFUSED_SHARE_MAX
+    const doubts = { doubtMs, dnsDoubtMs, refusedForMs }
+    const terms = { greylistDelayMs, willing, ...doubts, wait: wait && !isCrowded }
     const again = askAgain(outcome, past, terms)
     if (again === null) return this.#ended(inquiry, outcome.result)
     const { delayMs, accepted, ...been } = again
-    void sleep(clock, delayMs, this.#ending).then(() => {
-      const next = { ...inquiry, accepted }
-      if (!this.#ending.aborted) this.#enqueue({ inquiry: next, since, ...been }, true)
+    if (isRefused) this.#refused++
+    const next = { ...inquiry, accepted }
+    void this.#enqueueLater({ inquiry: next, since, ...been }, delayMs).then(() => {
+      if (isRefused) this.#refused--
     })
+  }
+
+  async #enqueueLater(waiting: Waiting, delayMs: number): Promise<void> {
+    await sleep(this.#options.clock, delayMs, this.#ending)
+    if (!this.#ending.aborted) this.#enqueue(waiting, true)
   }
 
   /** Those who came for the same address while it was under way get the same result. */

@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import type { Dial } from '../../smtp/dial.ts'
+import type { DestinationLimits } from '../pace/destination-limits.ts'
 import type { Places } from '../places.ts'
 
 /** A named source identity: who we say we are, and from where. */
@@ -39,4 +40,6 @@ export type ProbeWorld = {
   readonly startTls: 'demanded' | 'always' | 'never'
   /** A connection keeps its place until its farewell is over. Single questions take none: somebody waits for them. */
   readonly places: Places
+  /** Limits over all operators and egresses. Left out: each operator's own limit is the only one. */
+  readonly destinationLimits?: DestinationLimits
 }

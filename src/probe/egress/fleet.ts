@@ -21,6 +21,8 @@ export class Fleet {
   readonly names: readonly string[]
   /** The same without those of other processes: for what must be asked here. */
   readonly own: Fleet
+  /** Whether several egresses may ask this operator about parts of one list at the same time. */
+  readonly sharesLists: (operator: string) => boolean
   readonly #probers: ReadonlyMap<string, Prober>
   readonly #allowed: AllowedEgresses
   readonly #others: OtherEgresses | null
@@ -33,12 +35,14 @@ export class Fleet {
     probers: readonly Prober[],
     allowed: AllowedEgresses = () => null,
     others: OtherEgresses | null = null,
+    sharesLists: (operator: string) => boolean = () => true,
   ) {
     this.names = probers.map(({ egressName }) => egressName)
-    this.own = others === null ? this : new Fleet(probers, allowed)
+    this.own = others === null ? this : new Fleet(probers, allowed, null, sharesLists)
     this.#probers = new Map(probers.map(prober => [prober.egressName, prober]))
     this.#allowed = allowed
     this.#others = others
+    this.sharesLists = sharesLists
     this.#known = knownOf(NONE, this.names)
   }
 
@@ -94,6 +98,15 @@ export class Fleet {
     return this.mayAsk(first, operator) ? first : (this.willing(operator)[0] ?? first)
   }
 
+  /**
+   * Whether an egress takes any address of a list, or only those that it must ask. All egresses together have
+   * one limit at an operator that nobody knows: there the first one asks alone.
+   */
+  takesAny(egress: string, operator: string): boolean {
+    if (this.standsBack(egress, operator)) return false
+    return this.sharesLists(operator) || egress === this.firstFor(operator)
+  }
+
   /** Whether an egress may ask an operator at present. */
   mayAsk(egress: string, operator: string): boolean {
     const prober = this.#probers.get(egress)
@@ -105,6 +118,11 @@ export class Fleet {
   standsBack(name: string, operator: string): boolean {
     if (this.all.length === 1 || this.prober(name).mayAsk(operator)) return false
     return this.willing(operator).length > 0
+  }
+
+  /** How much longer an operator, or a domain there, is taken to refuse an egress of ours; 0: it does not. */
+  refusedForMs(name: string, operator: string, domain: string): number {
+    return this.prober(name).refusedForMs(operator, domain)
   }
 
   /** How long an egress should wait until it is known whether it reaches anybody; null where it is, or others may ask. */

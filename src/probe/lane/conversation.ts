@@ -79,7 +79,9 @@ export class Conversation<Q extends Question> {
 
   /** Each reply of the connection is known to belong to its command. */
   confirm(): void {
-    if (this.#wentWell) this.#lane.options.pace.succeeded()
+    if (!this.#wentWell) return
+    this.#lane.options.pace.succeeded()
+    this.#opened.permit.succeeded()
   }
 
   /** The questions without an answer are asked again at once, in the way that this host wants. */
@@ -225,10 +227,16 @@ export class Conversation<Q extends Question> {
   #leave(answer: Answer) {
     const { pace } = this.#lane.options
     if (answer.kind === 'refused-us' && !isTlsDemand(answer)) pace.refused(answer)
-    if (answer.kind === 'deferred') pace.throttled(answer.retryAfterMs)
+    if (answer.kind === 'deferred') this.#throttled(answer)
     this.#over = true
     this.#lost = answer
     this.#lane.settleRest(answer, this.facts)
+  }
+
+  /** Before RCPT it is the server that wants us slower, whatever names it has; later it may be one domain. */
+  #throttled({ stage, retryAfterMs }: Extract<Answer, { kind: 'deferred' }>) {
+    this.#lane.options.pace.throttled(retryAfterMs)
+    if (stage !== 'rcpt') this.#opened.permit.throttled(retryAfterMs)
   }
 
   /**
@@ -288,7 +296,7 @@ export class Conversation<Q extends Question> {
   /** 421 says that the server closes, whichever command it answers. */
   #hearClosing(question: Q, answer: Answer) {
     this.#countRefusal(answer)
-    if (this.#isAgainstAll(answer)) this.#leave(answer)
+    if (this.#isAgainstAll(question, answer)) this.#leave(answer)
     else this.#settle(question, answer)
   }
 
@@ -308,7 +316,7 @@ export class Conversation<Q extends Question> {
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#isFull(index)) continue
-      if (this.#isAgainstAll(answer)) against = answer
+      if (this.#isAgainstAll(question, answer)) against = answer
       if (answer.kind === 'deferred' && isPerRecipient(answer)) deferred = question
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
@@ -320,8 +328,10 @@ export class Conversation<Q extends Question> {
     }
     const mayIntroduce = random === null && accepted.length === 0 && against === null
     if (deferred !== null && mayIntroduce) await this.#unguessable.introduce(deferred)
-    await this.#settleAccepted(accepted, random, against !== null)
+    await this.#settleAccepted(accepted, random, against !== null || this.#lane.isRefused(batch))
     if (against !== null) this.#leave(against)
+    this.#over ||= this.#lane.options.pace.isRefused
+    this.#lane.settleRefused()
   }
 
   /** No reply leaves the recipient for the next connection; one that no RCPT can have ends this one. */
@@ -357,15 +367,13 @@ export class Conversation<Q extends Question> {
   }
 
   /** Counts what an answer says of us. True when it holds for everybody here, not for one recipient. */
-  #isAgainstAll(answer: Answer): boolean {
+  #isAgainstAll(question: Q, answer: Answer): boolean {
     this.#countUnknown(answer)
-    if (answer.kind === 'deferred' && answer.why === 'rate') return true
-    if (answer.kind !== 'refused-us') {
-      this.#lane.notRefused()
-      return false
-    }
-    this.#refused = true
-    return this.#lane.refusedAtRcpt()
+    if (answer.kind === 'refused-us') {
+      this.#refused = true
+      this.#lane.refusedAtRcpt(question, answer)
+    } else this.#lane.notRefused(question)
+    return answer.kind === 'deferred' && answer.why === 'rate'
   }
 
   async #settleAccepted(accepted: [Q, Answer][], random: EarlyReply | null, leaving: boolean) {

@@ -1,16 +1,17 @@
-import { SECOND } from '../../base/clock.ts'
 import type { Answer } from '../../smtp/answer.ts'
 import type { CatchAllMemory } from '../catch-all.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
 import type { WayOut } from '../egress/way-out.ts'
 import type { Pace, Permit } from '../pace.ts'
 import type { LanePlan, Question } from '../plan.ts'
+import { ConnectionPermits } from './connection-permits.ts'
 import { Conversation } from './conversation.ts'
 import { Dialogue } from './dialogue.ts'
+import type { DomainRefusals } from './domain-refusals.ts'
 import type { HostMemory } from './host-memory.ts'
 import type { ProbeListener } from './listener.ts'
-import { openSession, type Unopened } from './open-session.ts'
-import { silent } from './outcome.ts'
+import { type Held, openSession, type Unopened } from './open-session.ts'
+import { heldBack, LED_NOWHERE, OUT_OF_STEP, TIME_RAN_OUT, WITHOUT_TLS } from './outcome.ts'
 import { type WithheldAnswer, WithheldAnswers } from './withheld.ts'
 
 /** What asking brought for one recipient, with the facts of the run. */
@@ -47,15 +48,22 @@ export type ProbeOptions<Q extends Question> = {
   readonly listener?: ProbeListener | null
   /** Called once for each question, when the replies of its connection are known to be in step. */
   readonly onProbed: (question: Q, probed: Probed) => void
+  /**
+   * Called in place of `onProbed` for a question whose exchanger's address has its turn later: it is to be
+   * asked again in `delayMs`. Left out: the turn is waited for, however long that takes.
+   */
+  readonly onTurnLater?: (question: Q, delayMs: number) => void
 }
 
 export type LaneOptions<Q extends Question> = ProbeOptions<Q> & {
   readonly world: ProbeWorld
+  readonly operator: string
   readonly pace: Pace
   readonly catchAll: CatchAllMemory
   /** When it is known what other processes found of the domains; null: there is nothing to learn. Never rejects. */
   readonly learned: Promise<void> | null
   readonly hosts: HostMemory
+  readonly domains: DomainRefusals
   readonly wayOut: WayOut
   /** Called with the end of each connection, which may come after the last answer. */
   readonly onFarewell: (closed: Promise<void>) => void
@@ -72,8 +80,6 @@ type Visit = {
 
 /** Conversations in a row that may end without one answer before the rest is given up. */
 const FRUITLESS_MAX = 2
-/** Refusals at RCPT, with nothing else in between, that count as a refusal by the whole operator. */
-const REFUSALS_MAX = 3
 
 /** Walks the questions of one set of exchangers, conversation after conversation, at the operator's pace. */
 export class Lane<Q extends Question> {
@@ -86,7 +92,6 @@ export class Lane<Q extends Question> {
   #isLockStep = false
   /** The refusal by which a host demanded TLS, where QUIT was said by then. */
   #tlsDemand: { readonly answer: Answer; readonly facts: Facts } | null = null
-  #refusals = 0
   /** Recipients that this host takes in one transaction, as far as it has told us. */
   #transactionMax: number
   #dialogue = new Dialogue(false, null)
@@ -103,18 +108,22 @@ export class Lane<Q extends Question> {
    * until it is over the connection keeps its place in the pace.
    */
   async walk(): Promise<void> {
-    const { pace, hosts, wayOut, signal, drain, patienceMs, single } = this.#options
+    const { hosts, wayOut, signal, drain, single } = this.#options
     const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
+    const permits = this.#permits(stop)
     let fruitless = 0
     while (this.#pending.length > 0) {
       if (stop.aborted) return this.#settleUnasked(TIME_RAN_OUT)
+      this.settleRefused()
+      if (this.#pending.length === 0) return
       const down = wayOut.closedAnswer ?? hosts.downAnswer(this.#plan.key)
       if (down !== null) return this.#settleUnasked(down)
-      const start = await pace.start(patienceMs, stop, single)
+      const start = await permits.operator()
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
       const before = this.#pending.length
-      const { lost, facts, farewell, isAskedAgain = false } = await this.#visit(start.permit)
+      const visit = await this.#visit(start.permit, permits)
+      const { lost, facts, farewell, isAskedAgain = false } = visit
       if (this.#pending.length > 0) await farewell
       if (this.#pending.length < before) fruitless = 0
       if (this.#pending.length < before || lost === WITHOUT_TLS) continue
@@ -125,17 +134,19 @@ export class Lane<Q extends Question> {
     }
   }
 
+  #permits(stop: AbortSignal): ConnectionPermits {
+    const { world, pace, operator, single, urgent = false, patienceMs, onTurnLater } = this.#options
+    return new ConnectionPermits({
+      ...{ world, pace, operator, key: this.#plan.key, single, isUrgent: urgent, patienceMs },
+      ...{ mayReturn: onTurnLater !== undefined, signal: stop },
+    })
+  }
+
   /** One connection, from dialling until its answers are told. */
-  async #visit(permit: Permit): Promise<Visit> {
+  async #visit(permit: Permit, permits: ConnectionPermits): Promise<Visit> {
     const { world, hosts, wayOut, signal, dialogue, listener = null, onFarewell } = this.#options
     if (this.#tlsDemand === null) this.#dialogue = new Dialogue(dialogue, listener)
     const heard = this.#dialogue.asListener
-    const { single, urgent = false } = this.#options
-    const leavePlace = single || urgent ? () => {} : await world.places.take()
-    const release = () => {
-      leavePlace()
-      permit.release()
-    }
     const opened = await openSession(world, this.#plan.route, {
       signal,
       onCall: heard && (call => heard.onCall(call)),
@@ -143,16 +154,19 @@ export class Lane<Q extends Question> {
       startTls: host => hosts.wantsTls(host, world.startTls),
       wayOut,
       visit: { set: this.#plan.key },
-      single,
+      single: this.#options.single,
       sharesLimits: this.#plan.questions.every(({ sharesLimits = false }) => sharesLimits),
+      ...{ permits, hosts },
     }).catch(error => {
-      release()
+      permit.release()
       throw error
     })
     if (!('session' in opened)) {
-      release()
-      const { host, ip } = opened
-      return { lost: this.#notOpened(opened), facts: { host, ip }, farewell: Promise.resolve() }
+      permit.release()
+      const farewell = Promise.resolve()
+      if ('held' in opened) return { lost: this.#hold(opened.held), facts: {}, farewell }
+      const { host, ip, asked } = opened
+      return { lost: this.#notOpened(opened), facts: { host, ip, asked }, farewell }
     }
     const close = () => opened.session.close()
     signal.addEventListener('abort', close, { once: true })
@@ -174,7 +188,8 @@ export class Lane<Q extends Question> {
     } finally {
       farewell = conversation.quit().finally(() => {
         signal.removeEventListener('abort', close)
-        release()
+        opened.permit.release()
+        permit.release()
       })
       onFarewell(farewell)
       isInStep = await session.inStep
@@ -191,6 +206,21 @@ export class Lane<Q extends Question> {
       farewell,
       isAskedAgain,
     }
+  }
+
+  /** No address may be dialled now: whoever is left is asked later, or told of the pause. */
+  #hold(held: Held): null {
+    const { signal, drain, onTurnLater } = this.#options
+    if ('turnInMs' in held && onTurnLater !== undefined) {
+      const pending = this.#pending
+      this.#pending = []
+      for (const question of pending) onTurnLater(question, held.turnInMs)
+    } else if ('refusal' in held) this.#settleUnasked(held.refusal)
+    else {
+      const waitMs = 'waitMs' in held ? held.waitMs : held.turnInMs
+      this.#settleUnasked(heldBack(waitMs, signal.aborted || drain.aborted))
+    }
+    return null
   }
 
   #notOpened({ answer, cutShort, ...where }: Unopened): Answer | null {
@@ -245,13 +275,32 @@ export class Lane<Q extends Question> {
     this.#transactionMax = Math.max(1, Math.min(this.#transactionMax, taken))
   }
 
-  /** Counts refusals of us at RCPT; true when it is the operator that refuses, not one recipient. */
-  refusedAtRcpt(): boolean {
-    return ++this.#refusals >= REFUSALS_MAX
+  /** We were refused at RCPT: that is the recipient's affair at first, then its domain's, then the operator's. */
+  refusedAtRcpt({ address }: Q, answer: Answer) {
+    const domain = address.domain.ascii
+    const isRefusing = this.#options.domains.refused(domain, answer)
+    // Words about our address, name or sender mean more than a policy, which may be about one mailbox.
+    const isAboutUs = WHY_ABOUT_US.has(answer.why) || (isRefusing && answer.why === 'policy')
+    if (isAboutUs) this.#options.pace.refusedByDomain(domain, answer)
   }
 
-  notRefused() {
-    this.#refusals = 0
+  notRefused({ address }: Q) {
+    this.#options.domains.notRefused(address.domain.ascii)
+  }
+
+  /** Whether the domain of these questions, or its operator, refuses us. */
+  isRefused([question]: readonly Q[]): boolean {
+    const { domains, pace } = this.#options
+    return pace.isRefused || domains.find(question?.address.domain.ascii ?? '') !== null
+  }
+
+  /** Whoever is left of a domain that refuses us is told so, unasked. */
+  settleRefused() {
+    const byDomain = Map.groupBy(this.#pending, ({ address }) => address.domain.ascii)
+    for (const [domain, questions] of byDomain) {
+      const refusal = this.#options.domains.find(domain)
+      if (refusal !== null) this.#settleUnasked(refusal.answer, questions)
+    }
   }
 
   noteTlsDemand(answer: Answer, facts: Facts) {
@@ -299,34 +348,15 @@ export class Lane<Q extends Question> {
     for (const question of this.#pending) this.settle(question, answer, facts)
   }
 
-  #settleUnasked(answer: Answer) {
+  #settleUnasked(answer: Answer, questions: readonly Q[] = this.#pending) {
     const { world, listener, signal } = this.#options
     const nowhere = { host: null, ip: null, port: world.smtpPort, dialled: false }
     if (!signal.aborted) listener?.onCall({ ...nowhere, answer })
-    this.settleRest(answer, { asked: false })
+    for (const question of questions) this.settle(question, answer, { asked: false })
   }
 }
 
 export type Facts = Partial<Omit<Probed, 'answer' | 'dialogue'>>
 
-const TIME_RAN_OUT = silent('timeout', 'connect', 'time ran out')
-/** TLS failed where it was only our wish: the exchanger is visited once more, without it. */
-const WITHOUT_TLS = silent('tls', 'starttls', 'asked again without TLS')
-const OUT_OF_STEP = silent('garbage', 'rcpt', 'the replies were out of step with the commands')
-const LED_NOWHERE = silent('closed', 'rcpt', 'the conversation led nowhere')
-
-/** What is left when a pause is too long to be waited out here. */
-function heldBack(waitMs: number, aborted: boolean): Answer {
-  if (aborted) return TIME_RAN_OUT
-  return {
-    kind: 'deferred',
-    why: 'rate',
-    retryAfterMs: Math.ceil(waitMs / SECOND) * SECOND,
-    stage: 'connect',
-    reply: {
-      code: 421,
-      enhanced: null,
-      text: `not asked: this operator wants a pause of ${Math.ceil(waitMs / SECOND)} seconds`,
-    },
-  }
-}
+/** Refusals that name us: our address, our name, our sender. */
+const WHY_ABOUT_US: ReadonlySet<Answer['why']> = new Set(['blocklist', 'rdns', 'sender'])

@@ -7,7 +7,10 @@ import { isBroken } from '../../smtp/connection.ts'
 import { Session } from '../../smtp/session.ts'
 import type { ProbeWorld } from '../egress/egress.ts'
 import { UNANSWERED_MS, type Visit, type WayOut } from '../egress/way-out.ts'
+import type { AddressPermit, AddressStart } from '../pace/destination-limits.ts'
 import type { RouteWithHost } from '../plan.ts'
+import type { ConnectionPermits } from './connection-permits.ts'
+import type { HostMemory } from './host-memory.ts'
 import type { ServerCall } from './listener.ts'
 import { answerTo, silent } from './outcome.ts'
 
@@ -17,7 +20,12 @@ export type Opened = {
   readonly host: string
   readonly ip: string
   readonly connectMs: number
+  /** To be released when the connection is closed. */
+  readonly permit: AddressPermit
 }
+
+/** Why no address may be dialled now; nobody was dialled, or those that may be failed. */
+export type Held = Exclude<AddressStart, { readonly permit: AddressPermit }>
 
 /** Nobody spoke with us: the most telling of what was met on the way, and where. */
 export type Unopened = {
@@ -26,6 +34,8 @@ export type Unopened = {
   readonly ip: string | null
   /** Our own time ended before this could tell anything of the exchangers. */
   readonly cutShort: boolean
+  /** False: nobody was dialled, as the addresses failed a moment ago. */
+  readonly asked: boolean
 }
 
 /** RFC 5321 §5.1 asks for several addresses to be tried, "at least two"; Postfix tries five. */
@@ -51,6 +61,8 @@ export type OpenOptions = {
   readonly sharesLimits?: boolean
   /** Somebody waits: a silent address must leave time for the others. */
   readonly single?: boolean
+  readonly permits: ConnectionPermits
+  readonly hosts: HostMemory
 }
 
 /** Opens a conversation with the first exchanger that will have one: hosts by preference, then addresses. */
@@ -58,7 +70,7 @@ export async function openSession(
   world: ProbeWorld,
   route: RouteWithHost,
   options: OpenOptions,
-): Promise<Opened | Unopened> {
+): Promise<Opened | Unopened | { readonly held: Held }> {
   const attempt = new Attempt(world, options)
   const hosts = dialOrder(route, world.random)
   for (const host of hosts.slice(0, HOSTS_MAX)) {
@@ -74,9 +86,11 @@ export async function openSession(
       )
       continue
     }
-    for (const ip of found.addresses) {
+    for (const ip of options.permits.inOrder(found.addresses)) {
       const opened = await attempt.open(host, ip)
       if (opened !== null) return opened
+      // The other addresses of this host are held too, for longer.
+      if (attempt.held !== null) return { held: attempt.held }
       if (options.signal.aborted) return attempt.gaveUp(host)
       if (attempt.exhausted) return attempt.unopened()
     }
@@ -94,7 +108,10 @@ class Attempt {
   #sessions = 0
   /** When the address at hand was dialled, monotonic ms. */
   #begunAt = 0
-  #best: Omit<Unopened, 'cutShort'> | null = null
+  #best: Pick<Unopened, 'answer' | 'host' | 'ip'> | null = null
+  /** Addresses that were left out because they failed a moment ago. */
+  #skipped = 0
+  held: Held | null = null
 
   constructor(world: ProbeWorld, options: OpenOptions) {
     this.#world = world
@@ -115,10 +132,32 @@ class Attempt {
       this.note(silent('not-public', 'connect', `${ip} is not a public address`), host, ip)
       return null
     }
+    const down = options.hosts.downAnswer(ip)
+    if (down !== null) {
+      this.#skipped++
+      this.note(down, host, ip, false)
+      return null
+    }
+    const start = await options.permits.address(ip)
+    if (!('permit' in start)) {
+      this.held = start
+      return null
+    }
+    const opened = await this.#openHeld(host, ip, start.permit).catch(error => {
+      start.permit.release()
+      throw error
+    })
+    if (opened === null) start.permit.release()
+    return opened
+  }
+
+  async #openHeld(host: string, ip: string, permit: AddressPermit): Promise<Opened | null> {
+    const { world, options } = { world: this.#world, options: this.#options }
     this.#addresses++
     this.#begunAt = world.clock.ticks()
     const socket = await this.#dial(host, ip)
     if (socket === null) return null
+    options.hosts.reached(ip)
     this.#sessions++
     this.#tell({ host, ip, dialled: true, answer: null })
     const session = new Session(socket, {
@@ -133,8 +172,9 @@ class Attempt {
     if (options.signal.aborted) close()
     try {
       const answer = await this.#introduce(session, host)
-      if (answer === null) return { session, host, ip, connectMs: this.#ageMs }
+      if (answer === null) return { session, host, ip, connectMs: this.#ageMs, permit }
       this.note(answer, host, ip)
+      if (answer.kind === 'deferred') permit.throttled(answer.retryAfterMs)
       // The next exchanger is not dialled before this one has hung up.
       if (session.usable) await session.quit()
       return null
@@ -161,7 +201,8 @@ class Attempt {
 
   unopened(): Unopened {
     const nobody = { answer: silent('no-address', 'connect', 'no host'), host: null, ip: null }
-    return { ...(this.#best ?? nobody), cutShort: false }
+    const asked = this.#addresses > 0 || this.#skipped === 0
+    return { ...(this.#best ?? nobody), cutShort: false, asked }
   }
 
   gaveUp(host: string): Unopened {
@@ -197,7 +238,10 @@ class Attempt {
     } catch (error) {
       ended(signal.aborted ? 'given-up' : 'failed')
       const cause = limit.signal.reason === late ? late : error
-      this.note(silent('connect', 'connect', messageOf(cause)), host, ip)
+      const answer = silent('connect', 'connect', messageOf(cause))
+      // It is no fault of theirs where nobody can be reached.
+      if (!signal.aborted && wayOut.closedAnswer === null) this.#options.hosts.failed(ip, answer)
+      this.note(answer, host, ip)
       return null
     } finally {
       cancel()

@@ -5,7 +5,6 @@ import { newState, type PaceChange, type PaceNote, type PaceState, started } fro
 
 /** A pace that nobody else goes by, in the ticks of the clock. */
 export class OwnPace implements PaceKeeper {
-  readonly lookMs = 0
   readonly #row: PaceRow
   readonly #clock: Clock
   #state: PaceState

@@ -20,7 +20,11 @@ export type PaceState = {
   /** Unknown users in a row, over all connections. */
   readonly streak: number
   readonly refusal: Refused | null
+  /** Domains that refused us at RCPT since the operator last answered for a recipient. */
+  readonly refusingDomains: readonly RefusingDomain[]
 }
+
+export type RefusingDomain = { readonly domain: string; readonly at: number }
 
 /** The operator wants none of us; kept when its time is over, until somebody is let in. */
 export type Refused = {
@@ -41,6 +45,11 @@ const PAUSE_MIN_MS = 5 * MINUTE
 const PAUSE_MAX_MS = 4_000 * SECOND
 /** How long a refusal of our address is believed before we ask again. */
 export const REFUSAL_MS = 30 * MINUTE
+/**
+ * Domains that must refuse us for their operator to count as refusing. One or two may have a policy of
+ * their own, which says nothing of the operator's other tenants.
+ */
+const REFUSING_DOMAINS_MAX = 3
 /** A first pause after too many unknown users in a row; it doubles while they go on. */
 const STREAK_PAUSE_MIN_MS = 10 * SECOND
 const STREAK_PAUSE_MAX_MS = 2 * MINUTE
@@ -61,6 +70,7 @@ export const newState = ({ sessionsMax, sessionsPerSecond }: PaceRow): PaceState
   streakPauseMs: STREAK_PAUSE_MIN_MS,
   streak: 0,
   refusal: null,
+  refusingDomains: [],
 })
 
 export const isRefused = ({ refusal }: PaceState, now: number) =>
@@ -115,6 +125,20 @@ export function refused(state: PaceState, now: number, answer: Answer): PaceStat
   return { ...slower, refusal: { answer, at, until: now + REFUSAL_MS, turnedAway } }
 }
 
+/** One more domain refused us at RCPT. Several of them, with no answer for a recipient in between, are the operator. */
+export function refusedByDomain(
+  state: PaceState,
+  now: number,
+  { domain, answer }: { readonly domain: string; readonly answer: Answer },
+): PaceState {
+  const others = state.refusingDomains.filter(one => one.domain !== domain && isRecent(one, now))
+  const refusingDomains = [...others, { domain, at: now }]
+  if (refusingDomains.length < REFUSING_DOMAINS_MAX) return { ...state, refusingDomains }
+  return { ...refused(state, now, answer), refusingDomains: [] }
+}
+
+const isRecent = ({ at }: RefusingDomain, now: number) => at <= now && at > now - REFUSAL_MS
+
 /** Addresses that were to be asked about while it refused us. */
 export function turnedAway(state: PaceState, count: number): PaceState {
   const { refusal } = state
@@ -123,17 +147,27 @@ export function turnedAway(state: PaceState, count: number): PaceState {
 }
 
 /** One more unknown user, whichever connection met it. */
-export const unknown: PaceNote = state => withStreak(state, state.streak + 1, state.streakPauseMs)
+export const unknown: PaceNote = state =>
+  withStreak(state, state.streak + 1, state.streakPauseMs, NO_DOMAINS)
 
 /** The server told of a mailbox that is there, or would not tell: no row of unknown ones. */
-export const notUnknown: PaceNote = state => withStreak(state, 0, state.streakPauseMs)
+export const notUnknown: PaceNote = state =>
+  withStreak(state, 0, state.streakPauseMs, state.refusingDomains)
 
 /** A real recipient was found: the unknown ones before it were no dictionary attack. */
-export const found: PaceNote = state => withStreak(state, 0, STREAK_PAUSE_MIN_MS)
+export const found: PaceNote = state => withStreak(state, 0, STREAK_PAUSE_MIN_MS, NO_DOMAINS)
+
+const NO_DOMAINS: readonly RefusingDomain[] = []
 
 /** Written out, as it is made for most recipients: by a spread it takes five times as long. */
-function withStreak(state: PaceState, streak: number, streakPauseMs: number): PaceState {
-  if (streak === state.streak && streakPauseMs === state.streakPauseMs) return state
+function withStreak(
+  state: PaceState,
+  streak: number,
+  streakPauseMs: number,
+  refusingDomains: readonly RefusingDomain[],
+): PaceState {
+  const isSame = streak === state.streak && streakPauseMs === state.streakPauseMs
+  if (isSame && refusingDomains.length === state.refusingDomains.length) return state
   return {
     sessionsAllowed: state.sessionsAllowed,
     ratePerMs: state.ratePerMs,
@@ -145,6 +179,7 @@ function withStreak(state: PaceState, streak: number, streakPauseMs: number): Pa
     streakPauseMs,
     streak,
     refusal: state.refusal,
+    refusingDomains,
   }
 }
 

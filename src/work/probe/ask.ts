@@ -1,3 +1,4 @@
+import { isFault } from '../../address/address.ts'
 import { dnsWaitMs } from '../../engine/dns-pause.ts'
 import type { Engine, ProbeListOptions } from '../../engine/engine.ts'
 import { askAgain, type Outcome } from '../../engine/inquiry/again.ts'
@@ -5,7 +6,7 @@ import { isBackupOnly } from '../../engine/inquiry/exchangers.ts'
 import type { Inquiry } from '../../engine/inquiry/prepare.ts'
 import { resultOfFailure } from '../../engine/result/conclude.ts'
 import type { Acceptance, RouteWithHost } from '../../probe/plan.ts'
-import { isFailure } from '../../verdict/verdict.ts'
+import { isFailure, type Result } from '../../verdict/verdict.ts'
 import type { Change } from '../record/recorder.ts'
 import type { Claimed } from './claim.ts'
 import { farewell } from './farewell.ts'
@@ -37,11 +38,20 @@ export async function ask(work: ProbeWork, slot: Slot, claimed: readonly Claimed
     // Durable soon, with its group; the next conversation does not wait for it.
     void recorder.add(item.list.id, { ...change, holder: item.holder })
   }
+  const onTurnLater: ProbeListOptions['onTurnLater'] = (inquiry, delayMs) => {
+    const item = items.get(inquiry) as Claimed
+    if (item.list.over.aborted || work.lost.aborted) return
+    void recorder.add(item.list.id, {
+      postponed: [untilTurn(work, item, delayMs)],
+      holder: item.holder,
+    })
+  }
   try {
     for (const { engine, inquiries } of conversations(items)) {
       const [first] = inquiries
       if (first === undefined) continue
-      await engine.probe(first.operator, inquiries, { egress, signal, drain, onResult })
+      const how = { egress, signal, drain, onResult, onTurnLater }
+      await engine.probe(first.operator, inquiries, how)
     }
   } finally {
     done()
@@ -125,18 +135,21 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
   const { engine, wait } = list
   const now = work.database.clock.now()
   const { faultDelayMs, roundMs } = work.timings
-  const refusedBy = item.refused_by?.split(' ') ?? []
-  const { tries, egress, accepted } = item
+  const refusedBy = refusedByOf(item)
+  const { tries, egress } = item
   if (isFailure(outcome.result.verdict) && failsAgain(item)) {
-    const dueAt = dueTogether(now, faultDelayMs, roundMs)
-    return { postponed: [{ position, dueAt, tries, egress, refusedBy, accepted }] }
+    return { postponed: [untilTurn(work, item, faultDelayMs)] }
   }
   const past = { tries, waitedMs: Math.max(0, now - (item.ready_at ?? now)), egress, refusedBy }
   const willing = () => engine.fleet.willing(slot.operator)
   const doubtMs = () => engine.fleet.doubtMs(slot.egress, slot.operator)
+  const refusedForMs = () => {
+    return engine.fleet.refusedForMs(slot.egress, slot.operator, domainOf(outcome.result))
+  }
   const { greylistDelayMs } = work
   const dnsDoubtMs = () => dnsWaitMs(engine.resolverCheck)
-  const again = askAgain(outcome, past, { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs })
+  const terms = { wait, greylistDelayMs, willing, doubtMs, dnsDoubtMs, refusedForMs }
+  const again = askAgain(outcome, past, terms)
   if (again === null) return { results: [{ position, copies, result: outcome.result }] }
   const { delayMs, ...been } = again
   const dueAt = dueTogether(now, delayMs, roundMs)
@@ -144,6 +157,17 @@ function changeFor(work: ProbeWork, slot: Slot, item: Claimed, outcome: Outcome)
 }
 
 const jsonOrNull = (value: unknown) => (value === null ? null : JSON.stringify(value))
+const domainOf = ({ evidence: { address } }: Result): string =>
+  isFault(address) ? '' : address.domain.ascii
+
+/** Puts an item off as it is: nobody was asked. */
+function untilTurn(work: ProbeWork, item: Claimed, delayMs: number) {
+  const { position, tries, egress, accepted } = item
+  const dueAt = dueTogether(work.database.clock.now(), delayMs, work.timings.roundMs)
+  return { position, dueAt, tries, egress, accepted, refusedBy: refusedByOf(item) }
+}
+
+const refusedByOf = (item: Claimed): readonly string[] => item.refused_by?.split(' ') ?? []
 
 /** Counts a failure inside ev; false when it is one too many. */
 function failsAgain({ list, position }: Claimed): boolean {

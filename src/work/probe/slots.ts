@@ -132,6 +132,7 @@ export class Slots {
    * second. One that stands still calls nobody, so each time one more is called, by turns.
    */
   #called(fleet: Fleet, operator: string, egress: string): readonly string[] {
+    if (!fleet.sharesLists(operator)) return [fleet.firstFor(operator)]
     const order = fleet.inOrder(operator)
     if (order.length <= BRANCHES * 2) {
       const willing = fleet.willing(operator)

@@ -41,14 +41,14 @@ test('a refusal is known to all at their next look, also to who never asked ther
   ;(await permitOf(pace.start(0, never))).release()
   one.pace().refused(REFUSAL)
   const key = { operator: 'mx.test', egress: 'a' }
-  await waitUntil(() => many.every(({ paces }) => paces.isRefused(key)))
+  await waitUntil(() => many.every(({ paces }) => paces.refusal(key) !== null))
   // Word for word, whatever the server said.
   expect(await pace.start(0, never)).toEqual({ refusal: REFUSAL })
   expect(pace.status('mx.test').refusal?.answer).toEqual(REFUSAL)
-  expect(many.some(({ paces }) => paces.isRefused({ ...key, egress: 'b' }))).toBe(false)
+  expect(many.some(({ paces }) => paces.refusal({ ...key, egress: 'b' }) !== null)).toBe(false)
   // Somebody was let in nevertheless.
   pace.succeeded()
-  await waitUntil(() => !many.some(({ paces }) => paces.isRefused(key)))
+  await waitUntil(() => !many.some(({ paces }) => paces.refusal(key) !== null))
 })
 
 test('a process that starts later knows what is refused', async () => {
@@ -57,7 +57,7 @@ test('a process that starts later knows what is refused', async () => {
   one.pace().turnedAway(7)
   await waitUntil(async () => (await storedOf(one))?.state.refusal?.turnedAway === 7)
   const [later] = await processes(1, one.url, 'later')
-  await waitUntil(() => later.paces.isRefused({ operator: 'mx.test', egress: 'a' }))
+  await waitUntil(() => later.paces.refusal({ operator: 'mx.test', egress: 'a' }) !== null)
 })
 
 test('what ends well in one process makes all faster again', async () => {

@@ -118,6 +118,7 @@ describe('an item of a list', () => {
     ...{ wait: true, greylistDelayMs: null },
     ...{ willing: () => ['a', 'b'], doubtMs: (): number | null => null },
     dnsDoubtMs: (): number | null => null,
+    refusedForMs: () => 0,
   }
   test('that was turned away goes to another egress at once, and begins anew there', () => {
     const anew = { delayMs: 0, tries: 0, egress: 'b', refusedBy: ['a'], accepted: null }
@@ -144,6 +145,19 @@ describe('an item of a list', () => {
     const again = { delayMs: MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
     expect(askAgain(pause, PAST, TERMS)).toEqual(again)
     expect(askAgain(pause, { ...PAST, egress: 'a' }, TERMS)).toMatchObject({ egress: 'a' })
+  })
+
+  test('that nobody asked about, as others were refused, waits until the refusal is believed no more', () => {
+    const unasked = heard(refused('sender'), false)
+    const terms = { ...TERMS, willing: () => [], refusedForMs: () => 20 * MINUTE }
+    const again = { delayMs: 20 * MINUTE, tries: 2, egress: null, refusedBy: [] }
+    expect(askAgain(unasked, PAST, terms)).toEqual(again)
+    expect(askAgain(unasked, { ...PAST, egress: 'a' }, terms)).toEqual({ ...again, egress: 'a' })
+    // Whoever was turned away before may have it again.
+    expect(askAgain(unasked, { ...PAST, egress: 'b', refusedBy: ['a'] }, terms)).toEqual(again)
+    expect(askAgain(unasked, PAST, { ...terms, wait: false })).toBeNull()
+    expect(askAgain(unasked, { ...PAST, waitedMs: 4 * 60 * MINUTE }, terms)).toBeNull()
+    expect(askAgain(heard(refused('sender')), PAST, terms)).toBeNull()
   })
 
   test('whose exchangers were not reached waits until it is known whether anybody can be', () => {

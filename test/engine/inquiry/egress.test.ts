@@ -160,6 +160,15 @@ describe('a list', () => {
     const { many, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
     const results = await many(users(150))
     expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(150).fill('probe_blocked'))
+    // Those that nobody asked about are asked each half hour, for four hours.
+    expect(dials.a.length).toBeLessThanOrEqual(2 * 9)
+    expect(dials.b.length).toBeLessThanOrEqual(2 * 9)
+  })
+
+  test('that all egresses are refused and that does not wait ends after a visit by each', async () => {
+    const { many, dials } = twoEgresses({ a: BLOCKS_US, b: BLOCKS_US })
+    const results = await many(users(150), { wait: false })
+    expect(results.map(({ verdict }) => verdict.reason)).toEqual(Array(150).fill('probe_blocked'))
     expect(dials.a.length).toBeLessThanOrEqual(2)
     expect(dials.b.length).toBeLessThanOrEqual(2)
   })
@@ -175,7 +184,22 @@ describe('a list', () => {
     expect(dials.b).toEqual([])
   })
 
-  test('of many is asked by all, each within its own connections', async () => {
+  test('of many at an operator that nobody knows has the connections of one egress over all', async () => {
+    let peak = 0
+    const counted: MxScript = {
+      answer: (line, session) => {
+        const sessions = [...home.mx.of('a').sessions, ...home.mx.of('b').sessions]
+        peak = Math.max(peak, sessions.filter(({ closed }) => !closed).length)
+        return friendly(line, session)
+      },
+    }
+    const home = twoEgresses({ a: counted, b: counted })
+    const results = await home.many(users(400))
+    expect(results.filter(({ verdict }) => verdict.reason === 'accepted_email')).toHaveLength(400)
+    expect(peak).toBe(2)
+  })
+
+  test('of many at an operator of the settings is asked by all, each within its own connections', async () => {
     const peak = { a: 0, b: 0 }
     const counted = (name: 'a' | 'b'): MxScript => ({
       answer: (line, session) => {
@@ -184,7 +208,8 @@ describe('a list', () => {
         return friendly(line, session)
       },
     })
-    const home = twoEgresses({ a: counted('a'), b: counted('b') })
+    const operators = { 'a.test': { sessionsPerOperator: 2 } }
+    const home = twoEgresses({ a: counted('a'), b: counted('b') }, { operators })
     const results = await home.many(users(400))
     expect(results.filter(({ verdict }) => verdict.reason === 'accepted_email')).toHaveLength(400)
     expect(peak).toEqual({ a: 2, b: 2 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { Fleet } from '../../../src/probe/egress/fleet.ts'
-import type { PaceShare } from '../../../src/probe/pace-share.ts'
+import type { PaceKey, PaceShare } from '../../../src/probe/pace-share.ts'
 import { Prober } from '../../../src/probe/probe.ts'
 import { createTestProber, REFUSAL, ROW } from '../../support/prober.ts'
 import { knows } from '../../support/recipients.ts'
@@ -17,7 +17,10 @@ function cluster(names: readonly string[], allowed: Record<string, readonly stri
   const fleetOf = (name: string, paces: PaceShare = share) => {
     const own = { ...world, egress: { ...world.egress, name } }
     const prober = new Prober(own, () => ROW, undefined, paces)
-    const others = { names: () => alive.names, isRefused: paces.isRefused }
+    const others = {
+      names: () => alive.names,
+      isRefused: (key: PaceKey) => paces.refusal(key) !== null,
+    }
     return new Fleet([prober], operator => allowed[operator] ?? null, others)
   }
   return { clock, share, alive, fleets: names.map(name => fleetOf(name)) }

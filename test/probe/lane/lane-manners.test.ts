@@ -69,7 +69,7 @@ describe('a refusal of us', () => {
     expect(home.prober.pace('mx.test').readyInMs).toBe(10 * MINUTE)
   })
 
-  test('at three recipients in a row is the operator’s: each is answered once, and nobody else is asked', async () => {
+  test('at three recipients in a row is the domain’s: each is answered once, and nobody else there is asked', async () => {
     const home = createTestProber(
       toRecipients(to => (to === 'p00@a.test' ? undefined : LISTED)),
       {
@@ -85,6 +85,47 @@ describe('a refusal of us', () => {
     const later = await home.run(['zoe@a.test'])
     expect(later.answers()).toEqual(['zoe@a.test refused-us/blocklist'])
     expect(later.only().asked).toBe(false)
+    expect((await home.run(['zoe@b.test'])).only().asked).toBe(true)
+  })
+
+  test.each([
+    ['our address', LISTED],
+    ['our name', '550 5.7.25 The IP address sending this message does not have a PTR record'],
+  ])('because of %s at three domains in a row is the operator’s', async (_, refusal) => {
+    const home = createTestProber(toRecipients(() => refusal))
+    const domains = ['b.test', 'c.test', 'd.test', 'e.test'].map(domain => `ann@${domain}`)
+    const walk = await home.run(domains)
+    expect(home.recipients()).toEqual(domains.slice(0, 3))
+    expect(walk.told.map(({ probed }) => probed.asked)).toEqual([true, true, true, false])
+    expect(home.prober.pace('mx.test').isRefused).toBe(true)
+  })
+
+  test('at several domains with one that answers in between is not the operator’s', async () => {
+    const home = createTestProber(
+      toRecipients(to => (to.endsWith('@d.test') ? '550 5.1.1 No such user' : LISTED)),
+    )
+    const domains = ['b.test', 'c.test', 'd.test', 'e.test', 'f.test'].map(name => `ann@${name}`)
+    await home.run(domains)
+    expect(home.recipients()).toEqual(domains)
+    expect(home.prober.pace('mx.test').isRefused).toBe(false)
+  })
+
+  test('by policy counts for the operator once three domains have refused three recipients each', async () => {
+    const policy = '550 5.7.1 Denied by a policy of ours'
+    const home = createTestProber(toRecipients(() => policy))
+    const domains = ['b.test', 'c.test', 'd.test', 'e.test']
+    await home.run(domains.flatMap(domain => people(2, domain)))
+    expect(home.prober.pace('mx.test').isRefused).toBe(false)
+    await home.run(domains.flatMap(domain => people(1, domain)))
+    expect(home.prober.pace('mx.test').isRefused).toBe(true)
+  })
+
+  test('that is a demand for a log-in is never the operator’s', async () => {
+    const home = createTestProber(toRecipients(() => '530 5.7.0 Authentication required'))
+    for (const domain of ['b.test', 'c.test', 'd.test']) await home.run(people(4, domain))
+    expect(home.prober.pace('mx.test').isRefused).toBe(false)
+    expect((await home.run(['zoe@b.test'])).only().asked).toBe(false)
+    expect((await home.run(['zoe@e.test'])).only().asked).toBe(true)
   })
 
   test('three times with another answer in between is not the operator’s', async () => {

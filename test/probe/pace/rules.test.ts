@@ -9,7 +9,9 @@ import {
   mayStart,
   newState,
   notUnknown,
+  type PaceState,
   refused,
+  refusedByDomain,
   started,
   strayed,
   succeeded,
@@ -93,5 +95,30 @@ describe('a state that others kept', () => {
   test('by an ev that did not know all of it yet has the rest as it begins', () => {
     const { streak: _, streakPauseMs: __, ...older } = newState(row)
     expect(fitted(older as never, row, NOW)).toEqual(newState(row))
+  })
+})
+
+describe('domains that refuse us', () => {
+  const refuse = (state: PaceState, domain: string, now = NOW) =>
+    refusedByDomain(state, now, { domain, answer: REFUSAL })
+  const two = ['a.test', 'b.test'].reduce((state, domain) => refuse(state, domain), newState(row))
+
+  test('are the operator once there are three of them', () => {
+    expect(isRefused(two, NOW)).toBe(false)
+    expect(isRefused(refuse(two, 'b.test'), NOW)).toBe(false)
+    const three = refuse(two, 'c.test')
+    expect(isRefused(three, NOW)).toBe(true)
+    expect(three).toEqual({ ...refused(two, NOW, REFUSAL), refusingDomains: [] })
+  })
+
+  test('count anew when the operator answers for a recipient, be it an unknown one', () => {
+    for (const note of [found, unknown])
+      expect(isRefused(refuse(note(two), 'c.test'), NOW)).toBe(false)
+    expect(isRefused(refuse(notUnknown(two), 'c.test'), NOW)).toBe(true)
+  })
+
+  test('count for half an hour', () => {
+    expect(isRefused(refuse(two, 'c.test', NOW + 30 * MINUTE - 1), NOW + 30 * MINUTE)).toBe(true)
+    expect(isRefused(refuse(two, 'c.test', NOW + 30 * MINUTE), NOW + 30 * MINUTE)).toBe(false)
   })
 })

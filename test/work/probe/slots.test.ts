@@ -20,6 +20,7 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
       willing: () => willing,
       inOrder: () => names,
       firstFor: () => willing[0],
+      sharesLists: (operator: string) => operator === 'op',
     },
     row: () => ({ sessionsMax: 2 }),
   }
@@ -27,9 +28,9 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
   const slots = new Slots(entries, clock, isShared)
   return {
     ...{ names, willing, clock, slots, fleet },
-    async by(egress: string) {
+    async by(egress: string, operator = 'op') {
       put.length = 0
-      await slots.putAll({ fleet } as unknown as Engine, { operator: 'op', egress })
+      await slots.putAll({ fleet } as unknown as Engine, { operator, egress })
       return [...put]
     },
   }
@@ -38,6 +39,10 @@ function called(count: number, isShared: boolean, mayAsk: (name: string) => bool
 test('an egress that has too much to do calls all others, where they are few', async () => {
   const { names, by } = called(8, true)
   expect(await by('e3')).toEqual(names)
+})
+
+test('an operator that all egresses share one limit at is asked by its first alone', async () => {
+  expect(await called(8, true).by('e3', 'other')).toEqual(['e0'])
 })
 
 test('where they are many each calls few, and all come to be called', async () => {

@@ -15,10 +15,12 @@ async function twoEgresses(
   scripts: { a: Script; b: Script },
   flags: Readonly<Record<string, string>> = {},
   zone: Readonly<Record<string, ZoneEntry>> = {},
+  operators: object = {},
 ) {
   const mx = mxByEgress(scripts)
   const { egresses, dial } = mx
-  const home = await createTestJob({ texts, dial, flags, zone, structures: { egresses } })
+  const structures = { egresses, operators }
+  const home = await createTestJob({ texts, dial, flags, zone, structures })
   return {
     ...home,
     mx,
@@ -117,6 +119,13 @@ describe('a list whose operator refuses every egress', () => {
     const home = await twoEgresses(users(130), { a: BLOCKS_US, b: BLOCKS_US })
     expect(await home.work()).toMatchObject({ state: 'completed', unknown: 130 })
     expect(new Set(await home.reasons())).toEqual(new Set(['probe_blocked']))
+    // What nobody asked about is tried again each half hour, for four hours.
+    expect(home.dials.a.length + home.dials.b.length).toBeLessThanOrEqual(2 * 9)
+  })
+
+  test('and that does not wait ends after a visit by each', async () => {
+    const home = await twoEgresses(users(130), { a: BLOCKS_US, b: BLOCKS_US })
+    expect(await home.work({ wait: false })).toMatchObject({ state: 'completed', unknown: 130 })
     expect(home.dials.a.length).toBeLessThanOrEqual(2)
     expect(home.dials.b.length).toBeLessThanOrEqual(2)
   })
@@ -142,7 +151,20 @@ describe('a list that no operator refuses', () => {
     expect(new Set(home.dials.b.map(({ host }) => host))).toEqual(new Set(['mx.b.test']))
   })
 
-  test('is asked by all where many are, each within its own connections', async () => {
+  test('is asked by one where nobody knows the operator, however many items there are', async () => {
+    let peak = 0
+    const counted = (line: string, session: Parameters<typeof friendly>[1]) => {
+      const sessions = [...home.mx.of('a').sessions, ...home.mx.of('b').sessions]
+      peak = Math.max(peak, sessions.filter(({ closed }) => !closed).length)
+      return friendly(line, session)
+    }
+    const home = await twoEgresses(users(300), { a: counted, b: counted })
+    expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 300 })
+    expect(peak).toBe(2)
+    expect(new Set(await home.askers())).toEqual(new Set(['a']))
+  })
+
+  test('is asked by all where many are and the operator is known, each within its own connections', async () => {
     const peak = { a: 0, b: 0 }
     const counted =
       (name: 'a' | 'b') => (line: string, session: Parameters<typeof friendly>[1]) => {
@@ -150,7 +172,9 @@ describe('a list that no operator refuses', () => {
         peak[name] = Math.max(peak[name], open)
         return friendly(line, session)
       }
-    const home = await twoEgresses(users(300), { a: counted('a'), b: counted('b') })
+    const scripts = { a: counted('a'), b: counted('b') }
+    const operators = { 'a.test': { sessionsPerOperator: 2 } }
+    const home = await twoEgresses(users(300), scripts, {}, {}, operators)
     expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 300 })
     expect(peak).toEqual({ a: 2, b: 2 })
     const askedBy = await home.askers()
@@ -212,13 +236,19 @@ describe('an item that is greylisted', () => {
   })
 
   test('goes to the other, without a further wait, when its own is refused meanwhile', async () => {
-    const texts = users(8)
-    const greylisted = texts.slice(0, 5)
+    const greylisted = users(5)
+    const others = ['c.test', 'd.test', 'e.test']
     const turnsAway = toRecipients(to => {
       if (isUnguessable(to)) return UNKNOWN
       return greylisted.includes(to) ? GREYLISTED : REFUSAL
     })
-    const home = await twoEgresses(texts, { a: turnsAway, b: friendly })
+    const hosted: ZoneEntry = { MX: [[10, 'mx.a.test']] }
+    const home = await twoEgresses(
+      [...greylisted, ...others.flatMap(domain => users(1, domain))],
+      { a: turnsAway, b: friendly },
+      {},
+      Object.fromEntries(others.map(domain => [domain, hosted])),
+    )
     const before = home.clock.now()
     expect(await home.work()).toMatchObject({ state: 'completed', deliverable: 8 })
     expect(home.clock.now() - before).toBeLessThan(MINUTE)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MINUTE, SECOND } from '../../../src/base/clock.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { startJob } from '../../../src/store/job/course.ts'
 import { isUnguessable, knows, mail, toRecipients } from '../../support/engine.ts'
 import { createTestJob } from '../../support/job.ts'
@@ -295,10 +295,31 @@ describe('an operator', () => {
       script: greets(() => '554 5.7.1 Service unavailable; Client host blocked using bl.example'),
       flags: { recipientsPerSession: '5' },
     })
-    expect(await work()).toMatchObject({ state: 'completed', unknown: 30, deliverable: 1 })
+    expect(await work({ wait: false })).toMatchObject({ unknown: 30, deliverable: 1 })
     expect(await reasons()).toEqual([...Array(30).fill('probe_blocked'), 'accepted_email'])
     const visits = mx.dialled.filter(({ host }) => host === 'mx.a.test')
     expect(visits.length).toBeLessThanOrEqual(2)
+  })
+
+  test('that refuses us is asked again about what nobody was asked, before the list ends', async () => {
+    const many = Array.from({ length: 30 }, (_, n) => `user${n}@a.test`)
+    const { work, clock, reasons } = await createTestJob({
+      texts: many,
+      script: {
+        greeting: () =>
+          clock.now() - before < 2 * HOUR ? '554 5.7.1 Blocked using bl.example' : undefined,
+        answer: knows(...many),
+      },
+      flags: { recipientsPerSession: '5' },
+    })
+    const before = clock.now()
+    await work()
+    const blocked = (await reasons()).filter(reason => reason === 'probe_blocked')
+    // Those that saw the refusal keep it: of two connections at first, then of one each half hour.
+    expect(blocked.length).toBeLessThanOrEqual((2 + 3) * 5)
+    const accepted = (await reasons()).filter(reason => reason === 'accepted_email')
+    expect(accepted).toHaveLength(30 - blocked.length)
+    expect(clock.now() - before).toBeLessThan(3 * HOUR)
   })
 
   test('that is nowhere to be reached ends nobody else’s work', async () => {

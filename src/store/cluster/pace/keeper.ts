@@ -13,8 +13,6 @@ import { Entry } from './entry.ts'
 export interface EntryHouse {
   /** The ID that this process has as a member at present. */
   readonly member: string
-  /** How often it is looked what others changed while a client waits for an answer. */
-  readonly lookSoonMs: number
   /** How long a ticket holds. */
   readonly ticketMs: number
   now(): number
@@ -39,10 +37,6 @@ export class SharedPace implements PaceKeeper {
     this.#key = key
     this.#row = row
     this.#first = newState(row)
-  }
-
-  get lookMs(): number {
-    return this.#house.lookSoonMs
   }
 
   get state(): PaceState {

@@ -1,9 +1,9 @@
 import { breathe, type Clock, sleep } from '../../../base/clock.ts'
 import { messageOf } from '../../../base/error.ts'
 import type { Log } from '../../../base/log.ts'
-import { isRefused, REFUSAL_MS } from '../../../probe/pace/rules.ts'
+import { REFUSAL_MS } from '../../../probe/pace/rules.ts'
 import type { PaceRow } from '../../../probe/pace.ts'
-import type { PaceKeeper, PaceKey, PaceShare } from '../../../probe/pace-share.ts'
+import type { CurrentRefusal, PaceKeeper, PaceKey, PaceShare } from '../../../probe/pace-share.ts'
 import type { Database } from '../../database.ts'
 import { isConflict } from '../../postgres/faults.ts'
 import type { Entry, Plan } from './entry.ts'
@@ -73,10 +73,11 @@ class SharedPaces implements Paces, EntryHouse {
     return new SharedPace(this, key, row)
   }
 
-  isRefused(key: PaceKey): boolean {
+  refusal(key: PaceKey): CurrentRefusal | null {
     const entry = this.#active.get(textOf(key))
-    const now = this.#server.now()
-    return entry?.isKnown ? isRefused(entry.state, now) : this.#refusals.has(key, now)
+    const refusal = entry?.isKnown ? entry.state.refusal : this.#refusals.get(key)
+    const leftMs = (refusal?.until ?? 0) - this.#server.now()
+    return refusal === null || leftMs <= 0 ? null : { answer: refusal.answer, leftMs }
   }
 
   async close(): Promise<void> {
@@ -90,10 +91,6 @@ class SharedPaces implements Paces, EntryHouse {
 
   get member(): string {
     return this.#parts.member()
-  }
-
-  get lookSoonMs(): number {
-    return this.#timings.lookSoonMs
   }
 
   get ticketMs(): number {

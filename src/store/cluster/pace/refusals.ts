@@ -1,3 +1,4 @@
+import type { Refused } from '../../../probe/pace/rules.ts'
 import type { PaceKey } from '../../../probe/pace-share.ts'
 import type { PaceRecord, PaceVersion } from './rows.ts'
 
@@ -6,18 +7,18 @@ export const textOf = ({ operator, egress }: PaceKey) => `${egress}\n${operator}
 
 /** The operators that refuse some egress, whoever asks by it. */
 export class Refusals {
-  readonly #known = new Map<string, PaceVersion & { readonly until: number }>()
+  readonly #known = new Map<string, PaceVersion & { readonly refusal: Refused }>()
 
   /** What a row says by now. */
   note({ operator, egress, version, stored }: PaceRecord): void {
     const key = { operator, egress }
     const { refusal } = stored.state
     if (refusal === null) this.#known.delete(textOf(key))
-    else this.#known.set(textOf(key), { ...key, version, until: refusal.until })
+    else this.#known.set(textOf(key), { ...key, version, refusal })
   }
 
-  has(key: PaceKey, now: number): boolean {
-    return (this.#known.get(textOf(key))?.until ?? now) > now
+  get(key: PaceKey): Refused | null {
+    return this.#known.get(textOf(key))?.refusal ?? null
   }
 
   versions(isSought: (key: PaceKey) => boolean): PaceVersion[] {
@@ -26,6 +27,7 @@ export class Refusals {
 
   /** Those that are over. */
   forget(now: number): void {
-    for (const [text, { until }] of this.#known) if (until <= now) this.#known.delete(text)
+    for (const [text, { refusal }] of this.#known)
+      if (refusal.until <= now) this.#known.delete(text)
   }
 }

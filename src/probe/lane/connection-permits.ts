@@ -1,0 +1,84 @@
+import type { ProbeWorld } from '../egress/egress.ts'
+import type { AddressPermit, AddressStart } from '../pace/destination-limits.ts'
+import type { Pace, Start } from '../pace.ts'
+
+export type ConnectionPermitsOptions = {
+  readonly world: Pick<ProbeWorld, 'places' | 'destinationLimits'>
+  readonly pace: Pace
+  readonly operator: string
+  /** The set of exchangers: its connections wait for one turn at an address. */
+  readonly key: string
+  readonly single: boolean
+  /** Somebody waits: no connection slot of lists is taken. */
+  readonly isUrgent: boolean
+  readonly patienceMs: number
+  /** What has to wait long for an address is handed back. */
+  readonly mayReturn: boolean
+  readonly signal: AbortSignal
+}
+
+/**
+ * The permits that a connection needs. They are taken in one order, so that nobody waits in a circle: the
+ * operator's for this egress, the operator's over all egresses, the address's, the network's, and last a
+ * connection slot of the process, which is so held by nobody who waits for something else.
+ */
+export class ConnectionPermits {
+  readonly #options: ConnectionPermitsOptions
+
+  constructor(options: ConnectionPermitsOptions) {
+    this.#options = options
+  }
+
+  /** Waits for the right to open a connection to the operator. */
+  async operator(): Promise<Start> {
+    const { pace, world, operator, single, patienceMs, signal } = this.#options
+    const own = await pace.start(patienceMs, signal, single)
+    const limit = world.destinationLimits?.operator(operator) ?? null
+    if (!('permit' in own) || limit === null) return own
+    try {
+      const all = await limit.start(patienceMs, signal, single)
+      if (!('permit' in all)) {
+        own.permit.release()
+        return all
+      }
+      const release = () => {
+        all.permit.release()
+        own.permit.release()
+      }
+      return { permit: { release } }
+    } catch (error) {
+      own.permit.release()
+      throw error
+    }
+  }
+
+  /** Waits for the right to dial one of its addresses. */
+  async address(ip: string): Promise<AddressStart> {
+    const { world, operator, key, single, isUrgent, patienceMs, mayReturn, signal } = this.#options
+    const limits = world.destinationLimits
+    const request = { key, single, signal, patienceMs, mayReturn }
+    const start: AddressStart = limits?.includes(operator)
+      ? await limits.start(operator, ip, request)
+      : UNLIMITED
+    if (!('permit' in start) || single || isUrgent) return start
+    const leavePlace = await world.places.take()
+    const { permit } = start
+    const release = () => {
+      leavePlace()
+      permit.release()
+    }
+    return { permit: { ...permit, release } }
+  }
+
+  /** The addresses of one host, in their order, those first that may be dialled at once. */
+  inOrder(ips: readonly string[]): readonly string[] {
+    const { world, operator } = this.#options
+    const limits = world.destinationLimits
+    if (ips.length < 2 || !limits?.includes(operator)) return ips
+    const waits = new Map(ips.map(ip => [ip, limits.waitMs(ip)]))
+    return ips.toSorted((a, b) => (waits.get(a) as number) - (waits.get(b) as number))
+  }
+}
+
+const noLimit: AddressPermit = { release() {}, throttled() {}, succeeded() {} }
+const UNLIMITED: AddressStart = { permit: noLimit }

@@ -1,0 +1,73 @@
+import type { Clock } from '../../base/clock.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
+import type { Answer } from '../../smtp/answer.ts'
+import { type PaceChange, REFUSAL_MS, refused, succeeded } from '../pace/rules.ts'
+import type { PaceRow } from '../pace.ts'
+import type { CurrentRefusal, PaceShare } from '../pace-share.ts'
+
+type Known = { readonly count: number; readonly answer: Answer; readonly until: number | null }
+
+export type DomainRefusalsOptions = {
+  readonly clock: Clock
+  readonly egress: string
+  readonly row: PaceRow
+  /** Where other processes go by the same states; null: there are none. */
+  readonly share: PaceShare | null
+}
+
+const DOMAINS_MAX = 20_000
+/** Refusals at RCPT in a row after which a domain is taken to refuse us, whoever the recipient is. */
+const REFUSALS_MAX = 3
+
+/**
+ * Domains that refuse one egress at RCPT. A tenant may refuse us where its operator and the other tenants
+ * do not, so each domain is counted by itself. Refusals in a row are counted by each process; that a domain
+ * refuses us is told to all.
+ */
+export class DomainRefusals {
+  readonly #options: DomainRefusalsOptions
+  readonly #known: TtlMap<Known>
+
+  constructor(options: DomainRefusalsOptions) {
+    this.#options = options
+    this.#known = new TtlMap({ sizeMax: DOMAINS_MAX, clock: options.clock })
+  }
+
+  /** One more recipient was refused for our sake. True where the domain refuses us from now on. */
+  refused(domain: string, answer: Answer): boolean {
+    const { clock } = this.#options
+    const count = (this.#known.get(domain)?.count ?? 0) + 1
+    const isRefusing = count >= REFUSALS_MAX
+    const until = isRefusing ? clock.ticks() + REFUSAL_MS : null
+    this.#known.set(domain, { count, answer, until }, REFUSAL_MS)
+    if (count === REFUSALS_MAX) this.#change(domain, (state, now) => refused(state, now, answer))
+    return isRefusing
+  }
+
+  /** The domain's server did not refuse us for a recipient. */
+  notRefused(domain: string): void {
+    const known = this.#known.get(domain)
+    if (known === undefined) return
+    this.#known.delete(domain)
+    if (known.until !== null) this.#change(domain, state => succeeded(state, this.#options.row))
+  }
+
+  /** Null where the domain does not refuse us at present. */
+  find(domain: string): CurrentRefusal | null {
+    const { clock, egress, share } = this.#options
+    const { until = null, answer } = this.#known.get(domain) ?? {}
+    if (until !== null && answer !== undefined) return { answer, leftMs: until - clock.ticks() }
+    return share?.refusal({ operator: keyOf(domain), egress }) ?? null
+  }
+
+  #change(domain: string, change: PaceChange) {
+    const { share, egress, row } = this.#options
+    share?.open({ operator: keyOf(domain), egress }, row).change(change)
+  }
+}
+
+/** What a domain stands under among the operators; no operator has such a name. */
+const keyOf = (domain: string) => `@${domain}`
+
+/** Whether a state is of a domain, not of an operator. */
+export const isDomainKey = (operator: string) => operator.startsWith('@')

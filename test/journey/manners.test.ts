@@ -1,0 +1,84 @@
+import { afterEach, expect, test } from 'vitest'
+import { createEngine, type Engine, type EngineOptions } from '../../src/index.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
+import { startWorld, type World } from '../../src/world/world.ts'
+
+const IP = '127.31.0.1'
+const POLICY = '550 5.7.1 Denied by a policy of this organization'
+
+const closing: { close(): Promise<unknown> }[] = []
+afterEach(async () => {
+  for (const one of closing.splice(0)) await one.close()
+})
+
+/** Domains with an exchanger each, all of which are one server. */
+async function serverOf(
+  names: readonly string[],
+  hostOf: (name: string) => string,
+  rules: Scenario['hosts'][string]['rules'] = [],
+): Promise<World> {
+  const world = await startWorld({
+    roundTripMs: 20,
+    domains: Object.fromEntries(
+      names.flatMap(name => [
+        [name, { mx: [[10, hostOf(name)]] as const }],
+        [hostOf(name), { a: [IP] }],
+      ]),
+    ),
+    hosts: { 'server.test': { temper: 'polite', ip: IP, rules } },
+  })
+  closing.push(world)
+  return world
+}
+
+function engineFor({ dnsAddress, smtpPort }: World, options: EngineOptions = {}): Engine {
+  const engine = createEngine({
+    ...{ dns: [dnsAddress], smtpPort, allowRanges: ['127.0.0.0/8'], specialDomains: true },
+    ...{ helo: 'probe.test', sessionsPerSecond: 50, ...options },
+  })
+  closing.unshift(engine)
+  return engine
+}
+
+async function reasonsOf(results: AsyncIterable<{ email: string; verdict: { reason: string } }>) {
+  const reasons = new Map<string, string>()
+  for await (const { email, verdict } of results) reasons.set(email, verdict.reason)
+  return reasons
+}
+
+const namesOf = (word: string, count: number) =>
+  Array.from({ length: count }, (_, n) => `${word}${n}.test`)
+
+test('many names of one server get the connections of one operator, in a list and one by one', async () => {
+  const names = namesOf('vanity', 60)
+  const world = await serverOf(names, name => `mx.${name}`)
+  const engine = engineFor(world, { deadlineMs: 60_000 })
+  const [list, singles] = [names.slice(0, 40), names.slice(40)]
+  const asked = singles.map(name => engine.verify(`user1@${name}`))
+  const reasons = await reasonsOf(engine.verifyMany(list.map(name => `user1@${name}`)))
+  for (const { email, verdict } of await Promise.all(asked)) reasons.set(email, verdict.reason)
+  expect(reasons.size).toBe(60)
+  expect(new Set(reasons.values())).toEqual(new Set(['accepted_email']))
+  const { sessionsPeak, connectionsPerSecondPeak } = world.counters().total
+  expect(sessionsPeak).toBeLessThanOrEqual(2)
+  expect(connectionsPerSecondPeak).toBeLessThanOrEqual(50 + 2)
+})
+
+test('a tenant that refuses us takes nothing from the others of its operator', async () => {
+  const names = namesOf('tenant', 20)
+  const [refusing = '', ...others] = names
+  const world = await serverOf(
+    names,
+    name => `${name.replace('.', '-')}.mail.protection.outlook.com`,
+    [{ on: 'RCPT', to: `*@${refusing}`, reply: POLICY }],
+  )
+  const engine = engineFor(world, { sessionsPerOperator: 1 })
+  const refused = Array.from({ length: 6 }, (_, n) => `user${n}@${refusing}`)
+  const addresses = [...refused, ...others.map(name => `user1@${name}`)]
+  const reasons = await reasonsOf(engine.verifyMany(addresses, { wait: false }))
+  expect(refused.map(email => reasons.get(email))).toEqual(refused.map(() => 'probe_blocked'))
+  expect(others.map(name => reasons.get(`user1@${name}`))).toEqual(
+    others.map(() => 'accepted_email'),
+  )
+  expect(world.counters().total.commands.RCPT).toBeLessThanOrEqual(3 + 2 * 19)
+})
