@@ -150,7 +150,7 @@ describe('an item of a list', () => {
   test('that nobody asked about, as others were refused, waits until the refusal is believed no more', () => {
     const unasked = heard(refused('sender'), false)
     const terms = { ...TERMS, willing: () => [], refusedForMs: () => 20 * MINUTE }
-    const again = { delayMs: 20 * MINUTE, tries: 2, egress: null, refusedBy: [] }
+    const again = { delayMs: 20 * MINUTE, tries: 2, egress: null, refusedBy: [], accepted: null }
     expect(askAgain(unasked, PAST, terms)).toEqual(again)
     expect(askAgain(unasked, { ...PAST, egress: 'a' }, terms)).toEqual({ ...again, egress: 'a' })
     // Whoever was turned away before may have it again.
