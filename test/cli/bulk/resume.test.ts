@@ -52,7 +52,8 @@ describe.runIf(existsSync('/dev/full'))('a job that was stopped', () => {
       wait: false,
     })
     expect(sourceOf(job)).toEqual({
-      ...{ path: list, kept: false, output, column: 'new', header: true, raw: true },
+      ...{ path: list, kept: false, output, column: 'new', encoding: null },
+      ...{ header: true, raw: true },
       ...{ only: 'risky,unknown', split: true, format: 'json', sandbox: true, wait: false },
     })
   })
