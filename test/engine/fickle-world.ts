@@ -23,6 +23,8 @@ const WELL_KNOWN = '192.0.2.250'
 const GREYLIST_MS = 5 * MINUTE
 /** How often one egress may be answered about one address of a list. */
 export const TRIES_MAX = 3
+/** How often it may be answered about the random recipient of a domain: four tries, of rows that came at two times. */
+export const RANDOM_TRIES_MAX = 8
 
 const OPERATORS_MAX = 4
 const USERS_MAX = 45
@@ -83,14 +85,24 @@ export class Ledger {
     this.peak = Math.max(this.peak, open)
   }
 
-  answered(egress: string, recipient: string) {
+  answered(egress: string, recipient: string, change: 1 | -1 = 1) {
     const key = `${egress} ${recipient}`
-    this.#answers.set(key, (this.#answers.get(key) ?? 0) + 1)
+    this.#answers.set(key, (this.#answers.get(key) ?? 0) + change)
   }
 
-  /** Most answers that one egress got about one recipient. */
+  /** Most answers that one egress got about one address of the list. */
   get mostAnswers(): number {
-    return Math.max(0, ...this.#answers.values())
+    return this.#most(recipient => !isUnguessable(recipient))
+  }
+
+  /** The same for the random recipients. */
+  get mostRandomAnswers(): number {
+    return this.#most(isUnguessable)
+  }
+
+  #most(counts: (recipient: string) => boolean): number {
+    const answers = [...this.#answers].filter(([key]) => counts(key.split(' ')[1] ?? ''))
+    return Math.max(0, ...answers.map(([, count]) => count))
   }
 
   get open(): number {
@@ -102,6 +114,8 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
   const moods = new Map<string, Mood>()
   const greylist = new Map<string, number>()
   const tired = new Set<MxSession>()
+  /** Recipients of the transaction under way that were answered. */
+  const told = new Map<MxSession, readonly string[]>()
   const moodOf = (ip: string): Mood => {
     const key = `${ip} ${Math.floor(clock().ticks() / MOOD_MS)}`
     const mood = moods.get(key) ?? dice.one(MOODS)
@@ -134,12 +148,19 @@ function dialOf(egress: string, dice: Dice, ledger: Ledger, clock: () => Clock):
         tired.add(session)
         return '421 4.7.0 Try again later'
       }
+      if (line.startsWith('MAIL')) told.delete(session)
       const recipient = recipientOf(line)
       if (recipient === '') return undefined
       if (tired.has(session)) return HANG_UP
       const says = toRecipient(recipient, mood, session)
-      if (says === HANG_UP) tired.add(session)
-      else if (!String(says).startsWith('452')) ledger.answered(egress, recipient)
+      if (says === HANG_UP) {
+        tired.add(session)
+        // What a server says in a transaction that it breaks off is not believed, and is asked again.
+        for (const one of told.get(session) ?? []) ledger.answered(egress, one, -1)
+      } else if (!String(says).startsWith('452')) {
+        ledger.answered(egress, recipient)
+        told.set(session, [...(told.get(session) ?? []), recipient])
+      }
       return says
     },
   })

@@ -93,7 +93,7 @@ describe('the demo list', () => {
       const list = readFileSync(join(ROOT, 'fixtures/list/demo.csv'))
       const home = emptyFolder()
       writeFileSync(join(home, 'list.csv'), list)
-      const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', '--json']
+      const args = ['bulk', 'list.csv', '-o', 'out.csv', '--data-dir', 'data', '--json', '--raw']
       const { code, stdout, stderr } = await runEv([...args, ...towards(world)], { home })
       expect(code, stderr).toBe(0)
       expect(JSON.parse(stdout)).toMatchObject({

@@ -8,6 +8,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { SERVER_LIMITS, type ServerLimits } from '../../src/http/server/limits.ts'
+import type { MayBePlain } from '../../src/http/server/listener.ts'
 import { type HttpServer, startServer } from '../../src/http/server/server.ts'
 import type { Certificate } from '../../src/http/server/tls/certificate.ts'
 import type { FakeClock } from './clock.ts'
@@ -30,7 +31,7 @@ export type TestHttpServerOptions = {
   /** Time for what the server times itself. What Node times (headers, silence) is in real time. */
   readonly clock?: FakeClock
   readonly certificate?: Certificate
-  readonly mayBePlain?: (ip: string) => boolean
+  readonly mayBePlain?: MayBePlain
   readonly log?: Log
   readonly host?: string
   readonly port?: number

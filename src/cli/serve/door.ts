@@ -3,6 +3,7 @@ import { EvError } from '../../base/error.ts'
 import { inRanges } from '../../base/ip.ts'
 import type { Config } from '../../config/settings.ts'
 import { hostPort } from '../../config/values.ts'
+import type { MayBePlain } from '../../http/server/listener.ts'
 import type { CertificateFiles } from '../../http/server/tls/certificate.ts'
 
 /** Where we listen, and how. */
@@ -11,8 +12,7 @@ export type Door = {
   readonly port: number
   /** Null: plain HTTP. */
   readonly files: CertificateFiles | null
-  /** Whether a client of that address may speak plain HTTP with us. */
-  readonly mayBePlain: (ip: string) => boolean
+  readonly mayBePlain: MayBePlain
 }
 
 /** Reads it from the settings. Throws EvError('bad_config') where keys of the API would be open to strangers. */
@@ -21,8 +21,14 @@ export function doorOf(config: Config): Door {
   const files = filesOf(config)
   const isOpen = files === null && !config.insecureHttp && config.trustProxy.length === 0
   if (isOpen && !isLoopback(host)) throw plainToAll(config)
-  const isProxy = inRanges([...LOOPBACK, ...config.trustProxy])
-  return { host, port, files, mayBePlain: config.insecureHttp ? () => true : isProxy }
+  return { host, port, files, mayBePlain: config.insecureHttp ? () => true : byProxyOf(config) }
+}
+
+/** Plain HTTP is for this machine and for the proxies, but for what came to a proxy by plain HTTP itself. */
+function byProxyOf({ trustProxy }: Config): MayBePlain {
+  const isAllowed = inRanges([...LOOPBACK, ...trustProxy])
+  const isProxy = inRanges(trustProxy)
+  return (ip, forwardedProto) => isAllowed(ip) && !(isProxy(ip) && forwardedProto === 'http')
 }
 
 /** Our address for clients, as far as the settings tell. */

@@ -16,9 +16,14 @@ export type ListenerParts = RefusalParts & {
   readonly log: Log
   readonly limits: ServerLimits
   readonly traffic: Traffic
-  /** Whether a client of that address may speak with us without TLS. */
-  readonly mayBePlain: (ip: string) => boolean
+  readonly mayBePlain: MayBePlain
 }
+
+/**
+ * Whether a client may speak with us without TLS: `ip` is the address of its socket, `forwardedProto` the protocol that
+ * a proxy says its client spoke (X-Forwarded-Proto), in lower case; null: it says nothing.
+ */
+export type MayBePlain = (ip: string, forwardedProto: string | null) => boolean
 
 export type Listener = (request: NodeRequest, response: NodeResponse) => void
 
@@ -27,7 +32,8 @@ export function requestListener(parts: ListenerParts): Listener {
   const { clock, limits, traffic } = parts
   const hand = getRequestListener(
     (request, bindings) => whenOpen(parts, request, bindings as HttpBindings),
-    { errorHandler: error => unhandled(parts, error) },
+    // HTTP/1.0 needs no Host.
+    { errorHandler: error => unhandled(parts, error), hostname: 'localhost' },
   )
   // Sockets of HTTP/1.1 that close with an answer under way: what else was sent on them is not heard.
   const ending = new WeakSet<object>()
@@ -78,9 +84,19 @@ function lastOne(request: NodeRequest, response: NodeResponse): void {
 }
 
 /** All requests must come by TLS, be it that it ends at a proxy. */
-function plainFault({ socket }: NodeRequest, { mayBePlain }: ListenerParts): ApiError | null {
-  if ('encrypted' in socket || mayBePlain(ipOf(socket))) return null
+function plainFault(
+  { socket, headers }: NodeRequest,
+  { mayBePlain }: ListenerParts,
+): ApiError | null {
+  if ('encrypted' in socket || mayBePlain(ipOf(socket), protoOf(headers))) return null
   return new ApiError('ip_restricted', 'This service answers by HTTPS alone')
+}
+
+/** Of several proxies in a row the last one speaks with us; the first one wrote what the client spoke. */
+function protoOf({ 'x-forwarded-proto': given }: NodeRequest['headers']): string | null {
+  const [first] = (typeof given === 'string' ? given : (given?.[0] ?? '')).split(',')
+  const proto = (first ?? '').trim().toLowerCase()
+  return proto === '' ? null : proto
 }
 
 /** Paths that take megabytes. */

@@ -16,7 +16,7 @@ export function faultOfRequest(
   }
   const hosts = isHttp2(request) ? [request.authority] : valuesOf(request, 'host')
   // RFC 9112 §3.2: none, or several, and nobody can tell whom the client meant.
-  if (hosts.length !== 1 || !isHost(hosts[0] ?? '')) {
+  if (!isProbe(request, hosts) && (hosts.length !== 1 || !isHost(hosts[0] ?? ''))) {
     return new ApiError('invalid_request', 'A request needs one Host header with a host name')
   }
   if (isHttp2(request) && !/^https?$/.test(request.scheme)) {
@@ -26,6 +26,10 @@ export function faultOfRequest(
     ? null
     : new ApiError('invalid_request', 'The target of a request is a path, such as /v1/jobs')
 }
+
+/** Health checks of load balancers ask so: HTTP/1.0 knows no Host. */
+const isProbe = ({ httpVersion, url = '' }: NodeRequest, hosts: readonly unknown[]) =>
+  httpVersion === '1.0' && hosts.length === 0 && /^\/(?:livez|readyz)$/.test(url)
 
 /** A name or an address as it is usually written, and perhaps a port. */
 function isHost(given: string): boolean {

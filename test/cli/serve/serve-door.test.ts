@@ -13,9 +13,8 @@ describe('where ev serve may listen', () => {
     listen => {
       const { files, mayBePlain } = doorOf(config({ listen }))
       expect(files).toBeNull()
-      expect([mayBePlain('127.0.0.1'), mayBePlain('::1'), mayBePlain('192.0.2.1')]).toEqual([
-        ...[true, true, false],
-      ])
+      const may = ['127.0.0.1', '::1', '192.0.2.1'].map(ip => mayBePlain(ip, null))
+      expect(may).toEqual([true, true, false])
     },
   )
 
@@ -26,11 +25,16 @@ describe('where ev serve may listen', () => {
       expect(doorOf(config({ listen, ...TLS })).files).toEqual({
         ...{ cert: 'cert.pem', key: 'key.pem' },
       })
-      expect(doorOf(config({ listen, insecureHttp: 'on' })).mayBePlain('192.0.2.9')).toBe(true)
+      expect(doorOf(config({ listen, insecureHttp: 'on' })).mayBePlain('192.0.2.9', 'http')).toBe(
+        true,
+      )
       const { mayBePlain } = doorOf(config({ listen, trustProxy: '192.0.2.0/24' }))
-      expect(['192.0.2.9', '127.0.0.1', '198.51.100.1'].map(mayBePlain)).toEqual([
-        ...[true, true, false],
-      ])
+      const may = (proto: string | null) =>
+        ['192.0.2.9', '127.0.0.1', '198.51.100.1'].map(ip => mayBePlain(ip, proto))
+      expect(may(null)).toEqual([true, true, false])
+      expect(may('https')).toEqual([true, true, false])
+      // What came to the proxy by plain HTTP may have been read on the way.
+      expect(may('http')).toEqual([false, true, false])
     },
   )
 

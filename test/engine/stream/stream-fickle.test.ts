@@ -4,7 +4,7 @@ import { classOf } from '../../../src/index.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import { createTestEngine } from '../../support/engine.ts'
 import { runs } from '../../support/property.ts'
-import { fickleWorld, TRIES_MAX } from '../fickle-world.ts'
+import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../fickle-world.ts'
 
 /** The same worlds in each run: a run in part tries the first ones. */
 const SEEDS = Array.from({ length: runs(15) }, (_, n) => n + 1)
@@ -28,6 +28,7 @@ test.each(SEEDS)(
     }
     expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)
     expect(ledger.mostAnswers).toBeLessThanOrEqual(TRIES_MAX)
+    expect(ledger.mostRandomAnswers).toBeLessThanOrEqual(RANDOM_TRIES_MAX)
     expect(ledger.open).toBe(0)
   },
 )

@@ -29,6 +29,12 @@ const HOSTILE: [name: string, sent: string | Uint8Array, status: number, code: s
     'headers_too_large',
   ],
   ['no Host', 'GET /ok HTTP/1.1\r\n\r\n', 400, 'invalid_request'],
+  [
+    'no Host in HTTP/1.1 where that is health',
+    'GET /livez HTTP/1.1\r\n\r\n',
+    400,
+    'invalid_request',
+  ],
   ['no Host in HTTP/1.0', 'GET /ok HTTP/1.0\r\n\r\n', 400, 'invalid_request'],
   ['two Hosts', get('/ok', 'Host: other.example'), 400, 'invalid_request'],
   ['an empty Host', 'GET /ok HTTP/1.1\r\nHost:\r\n\r\n', 400, 'invalid_request'],

@@ -169,6 +169,19 @@ test('a body that is packed is not unpacked', async () => {
   expect(parseAnswer(await server.send(head, bomb)).json).toEqual({ bytes: bomb.length })
 })
 
+test.each([
+  ['/livez', 404],
+  ['/readyz', 404],
+  ['/ok', 400],
+])(
+  'HTTP/1.0 without Host, as health checks ask, reaches the app at %s: %i',
+  async (path, status) => {
+    const server = await openHttpServer()
+    expect(parseAnswer(await server.send(`GET ${path} HTTP/1.0\r\n\r\n`))).toMatchObject({ status })
+    expect(server.asked).toEqual(status === 404 ? [path] : [])
+  },
+)
+
 describe('plain HTTP', () => {
   test('is refused to whom it is not meant for', async () => {
     const server = await openHttpServer({ mayBePlain: ip => ip !== '127.0.0.1' })
@@ -176,6 +189,19 @@ describe('plain HTTP', () => {
     expect(answer).toMatchObject({ status: 403, json: { code: 'ip_restricted' } })
     expect(answer.headers).toMatchObject({ connection: 'close' })
     expect(server.asked).toEqual([])
+  })
+
+  test.each([
+    ['http', 403],
+    ['HTTP, https', 403],
+    ['https', 200],
+    ['https, http', 200],
+    [null, 200],
+  ])('that a proxy says its client spoke (%s) is refused as such: %i', async (proto, status) => {
+    const server = await openHttpServer({ mayBePlain: (_, forwarded) => forwarded !== 'http' })
+    const header = proto === null ? [] : [`X-Forwarded-Proto: ${proto}`]
+    const request = GET('/ok', ...header, 'Connection: close')
+    expect(parseAnswer(await server.send(request))).toMatchObject({ status })
   })
 })
 

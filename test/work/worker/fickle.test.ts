@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
 import { classOf } from '../../../src/verdict/verdict.ts'
-import { fickleWorld, TRIES_MAX } from '../../engine/fickle-world.ts'
+import { fickleWorld, RANDOM_TRIES_MAX, TRIES_MAX } from '../../engine/fickle-world.ts'
 import type { FakeClock } from '../../support/clock.ts'
 import { createTestJob } from '../../support/job.ts'
 import { runs } from '../../support/property.ts'
@@ -37,6 +37,7 @@ test.each(SEEDS)(
     expect(ledger.peak).toBeLessThanOrEqual(world.sessionsMax)
     // What was in flight at a stop is asked again.
     expect(ledger.mostAnswers).toBeLessThanOrEqual(TRIES_MAX + (isStopped(seed) ? 1 : 0))
+    expect(ledger.mostRandomAnswers).toBeLessThanOrEqual(RANDOM_TRIES_MAX)
     expect(ledger.open).toBe(0)
   },
 )
