@@ -36,7 +36,7 @@ function fold(text: string): string {
 
 /**
  * Addresses become `<>`, and so does a given local part in quotes or as the subject of a clause ("mailbox
- * ann is disabled"); what is between words one blank. Any other bare word stays: in "mailbox full" it is
+ * ann is disabled", "ann has moved"); what is between words one blank. Any other bare word stays: in "mailbox full" it is
  * what the server means, even for a user named `full`.
  */
 function withoutNames(text: string, locals: readonly string[]): string {
@@ -53,7 +53,10 @@ function withoutNames(text: string, locals: readonly string[]): string {
 
 function withoutLocal(text: string, local: string): string {
   const escaped = local.replace(/[^a-z0-9]/g, '\\$&')
-  const subject = new RegExp(`(?<=${SUBJECT} )${escaped}(?= ${VERB})`, 'g')
+  const subject = new RegExp(
+    `(?<=${SUBJECT} )${escaped}(?= ${VERB})|^${escaped}(?= has moved)`,
+    'g',
+  )
   const rest = text.replaceAll(`"${local}"`, '<>').replaceAll(`'${local}'`, '<>')
   return rest.replace(subject, '<>')
 }

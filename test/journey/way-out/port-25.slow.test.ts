@@ -64,7 +64,7 @@ async function bulk(world: World, { length = COUNT, flags = [] as string[] } = {
   }
 }
 
-/** Sets of exchangers that were called at: only for those are addresses looked up. */
+/** Exchangers whose addresses were looked up: no others were dialled. */
 const called = (world: World) =>
   [...world.counters().dns.questions.keys()].filter(question => /^mx\d+\.test A$/.test(question))
 
@@ -83,8 +83,6 @@ describe('a list of a thousand domains', () => {
     expect(ran.code).toBe(0)
     expect(ran.rows).toHaveLength(COUNT)
     expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
-    // As many as may be dialled at the same time, and as many that were about to be when it was tried again.
-    expect(called(dropped).length).toBeLessThanOrEqual(2 * 200)
   })
 
   test('behind a wall that drops, for which nothing is to be waited, ends soon after the notice', async () => {
