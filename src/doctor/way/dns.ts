@@ -1,7 +1,12 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Random } from '../../base/random.ts'
 import type { DnsAnswer, DnsFault, RecordType, Resolver } from '../../dns/resolver.ts'
-import { type CheckFailure, nobodysName, readCheckAnswers } from '../../dns/resolver-check.ts'
+import {
+  type CheckFailure,
+  type CheckResult,
+  nobodysName,
+  readCheckAnswers,
+} from '../../dns/resolver-check.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
 /** One DNS server, asked alone. */
@@ -34,7 +39,7 @@ type Health = {
   readonly answered: number
   readonly medianMs: number
   readonly faults: readonly DnsFault[]
-  readonly failure: CheckFailure | null
+  readonly check: CheckResult
   readonly isChecked: boolean
 }
 
@@ -64,7 +69,7 @@ async function examine(
     answered: answered.length,
     medianMs: Math.round(times[Math.floor(times.length / 2)] ?? 0),
     faults: answers.flatMap(({ answer }) => ('fault' in answer ? [answer.fault] : [])),
-    failure: readCheckAnswers(invented.answer, knownAnswers),
+    check: readCheckAnswers(invented.answer, knownAnswers),
     isChecked: dnsCheckNames.length > 0,
   }
 }
@@ -79,10 +84,10 @@ function judged(health: Health, somebodyAnswers: boolean): Finding {
   const { server, asked, answered, medianMs } = health
   const counted = `${server} answered ${answered} of ${asked} questions`
   if (answered === 0) return dead(health, somebodyAnswers)
-  const { failure } = health
-  if (failure !== null && failure.kind !== 'unanswered') {
+  const { check } = health
+  if (typeof check !== 'string') {
     const judge = health.isChecked ? fail : warn
-    return judge(`${server} does not tell the truth: ${failure.detail}`, TODO[failure.kind])
+    return judge(`${server} does not tell the truth: ${check.detail}`, TODO[check.kind])
   }
   if (answered < asked) {
     return warn(
@@ -101,7 +106,7 @@ const TODO = {
     'A captive portal, filter, VPN or sandbox answers in place of the DNS. Name another server with --dns, or where this is a network of your own, names that exist in it with --dns-check-names.',
   invented:
     'Such a server hides domains that do not exist, and makes blocklists list everybody. Name another with --dns.',
-} as const satisfies Partial<Record<CheckFailure['kind'], string>>
+} as const satisfies Record<CheckFailure['kind'], string>
 
 function dead({ server, faults }: Health, somebodyAnswers: boolean): Finding {
   const says = `${server} answers nothing: ${wordsOf(faults)}`
