@@ -1,3 +1,4 @@
+import { orOnAbort } from '../base/abort.ts'
 import { isSpecialUse } from '../base/special-use.ts'
 import {
   type DnsAnswer,
@@ -25,7 +26,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
     if (isSpecialUse(plain)) return inner.resolve(name, type, signal)
     check.startIfDue()
     if (check.failure?.kind === 'invented') {
-      const failure = await unlessAborted(check.result(), signal)
+      const failure = await orOnAbort(check.result(), signal, 'aborted' as const)
       if (failure === 'aborted') return ABORTED
       if (failure !== null) return notBelieved(failure)
     }
@@ -41,7 +42,7 @@ export function createCheckedResolver(inner: Resolver, check: ResolverCheck): Re
     if (!isTellingAbsence(answer, type)) return answer
     const isDenied = check.isCheckName(plain) && (type === 'MX' || answer.fault === 'no-name')
     if (isDenied && check.failure === null) check.expire()
-    const failure = before ?? (await unlessAborted(check.result(), signal))
+    const failure = before ?? (await orOnAbort(check.result(), signal, 'aborted' as const))
     if (failure === 'aborted') return ABORTED
     if (failure !== null) return notBelieved(failure)
     // An answer that came beside a check is covered by it.
@@ -58,16 +59,3 @@ const isTellingAbsence = (answer: DnsFailure, type: RecordType) =>
 const notBelieved = ({ detail }: CheckFailure): DnsFailure => ({ fault: 'server', detail })
 
 const ABORTED: DnsFailure = { fault: 'timeout' }
-
-function unlessAborted<T>(
-  run: Promise<T>,
-  signal: AbortSignal | undefined,
-): Promise<T | 'aborted'> {
-  if (signal === undefined) return run
-  if (signal.aborted) return Promise.resolve('aborted')
-  const { promise, resolve, reject } = Promise.withResolvers<T | 'aborted'>()
-  const abort = () => resolve('aborted')
-  signal.addEventListener('abort', abort, { once: true })
-  run.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  return promise
-}

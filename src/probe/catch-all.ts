@@ -1,3 +1,4 @@
+import { orOnAbort } from '../base/abort.ts'
 import { type Clock, DAY, HOUR, SECOND } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
 import { TtlMap } from '../base/ttl-map.ts'
@@ -125,7 +126,7 @@ export class CatchAllMemory {
       if (known !== null) return { known, inStep: null }
       const asking = this.#asking.get(domain)
       if (isFree(asking, single)) return this.#turn(domain)
-      const told = await orNullOnAbort(asking.told, signal)
+      const told = await orOnAbort(asking.told, signal, null)
       if (told === null) return { known: null, inStep: null }
       if (told !== 'dropped' && !(single && told.inStep !== null)) return told
     }
@@ -181,19 +182,3 @@ const LOOKED = {}
 
 /** Greylists know sender and recipient together, so each egress introduces the name for itself. */
 type RandomName = { readonly text: string; readonly introducedBy: Set<string> }
-
-/** What is told, or null when `signal` aborts first. */
-export function orNullOnAbort<T>(
-  telling: Promise<T>,
-  signal: AbortSignal | undefined,
-): Promise<T | null> {
-  return new Promise(resolve => {
-    const giveUp = () => resolve(null)
-    if (signal?.aborted) return giveUp()
-    signal?.addEventListener('abort', giveUp, { once: true })
-    void telling.then(told => {
-      signal?.removeEventListener('abort', giveUp)
-      resolve(told)
-    })
-  })
-}

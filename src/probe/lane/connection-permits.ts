@@ -1,5 +1,6 @@
 import type { ProbeWorld } from '../egress/egress.ts'
 import type { AddressPermit, AddressStart } from '../pace/destination-limits.ts'
+import { startInOrder } from '../pace/permits.ts'
 import type { Pace, Start } from '../pace.ts'
 
 export type ConnectionPermitsOptions = {
@@ -32,24 +33,9 @@ export class ConnectionPermits {
   /** Waits for the right to open a connection to the operator. */
   async operator(): Promise<Start> {
     const { pace, world, operator, single, patienceMs, signal } = this.#options
-    const own = await pace.start(patienceMs, signal, single)
     const limit = world.destinationLimits?.operator(operator) ?? null
-    if (!('permit' in own) || limit === null) return own
-    try {
-      const all = await limit.start(patienceMs, signal, single)
-      if (!('permit' in all)) {
-        own.permit.release()
-        return all
-      }
-      const release = () => {
-        all.permit.release()
-        own.permit.release()
-      }
-      return { permit: { release } }
-    } catch (error) {
-      own.permit.release()
-      throw error
-    }
+    const paces = limit === null ? [pace] : [pace, limit]
+    return startInOrder(paces.map(one => () => one.start(patienceMs, signal, single)))
   }
 
   /** Waits for the right to dial one of its addresses. */

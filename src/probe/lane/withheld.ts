@@ -1,5 +1,5 @@
+import { orOnAbort } from '../../base/abort.ts'
 import type { Answer } from '../../smtp/answer.ts'
-import { orNullOnAbort } from '../catch-all.ts'
 import type { Facts } from './lane.ts'
 
 export type WithheldAnswer<Q> = {
@@ -42,7 +42,7 @@ export class WithheldAnswers<Q> {
       const { catchAllInStep, facts, question } = withheld
       // Another connection may have asked about the domain, and may not be over yet.
       const isOthers = catchAllInStep !== null && catchAllInStep !== inStep
-      const isSure = isOthers ? await orNullOnAbort(catchAllInStep, signal) : true
+      const isSure = isOthers ? await orOnAbort(catchAllInStep, signal, null) : true
       if (isSure === false) again.push(question)
       else tell(isSure ? withheld : { ...withheld, facts: { ...facts, catchAll: null } })
     }

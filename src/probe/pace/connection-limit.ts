@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
-import { Pace, type PaceRow, type Permit, type Start } from '../pace.ts'
+import { Pace, type PaceRow, type Start } from '../pace.ts'
 import type { PaceKeeper } from '../pace-share.ts'
+import { startInOrder } from './permits.ts'
 
 /** One connection that is wanted, and how it may wait. */
 export type LimitRequest = {
@@ -118,26 +119,14 @@ export class ConnectionLimit {
     return at - now
   }
 
-  /** First what this process counts, then what all share. */
+  /** First what this process counts, then what all share; that may be opened while the first is waited for. */
+  *#starts({ patienceMs, signal, single }: LimitRequest, waitMaxMs?: number) {
+    for (const pace of this.#paces) yield () => pace.start(patienceMs, signal, single, waitMaxMs)
+  }
+
   async #acquire(user: string, request: LimitRequest, waitMaxMs?: number): Promise<Start> {
-    const { patienceMs, signal, single } = request
-    const permits: Permit[] = []
-    const release = () => {
-      for (const permit of permits) permit.release()
-    }
-    try {
-      for (const pace of this.#paces) {
-        const start = await pace.start(patienceMs, signal, single, waitMaxMs)
-        if (!('permit' in start)) {
-          release()
-          return start
-        }
-        permits.push(start.permit)
-      }
-    } catch (error) {
-      release()
-      throw error
-    }
+    const start = await startInOrder(this.#starts(request, waitMaxMs))
+    if (!('permit' in start)) return start
     const begunAt = this.#options.clock.ticks()
     let isHeld = true
     const permit = {
@@ -146,7 +135,7 @@ export class ConnectionLimit {
         if (isHeld)
           this.#holdMs += (this.#options.clock.ticks() - begunAt - this.#holdMs) * HOLD_WEIGHT
         isHeld = false
-        release()
+        start.permit.release()
       },
     }
     return { permit }

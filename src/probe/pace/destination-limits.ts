@@ -4,6 +4,7 @@ import { TtlMap } from '../../base/ttl-map.ts'
 import { Pace, type PaceRow, type Permit } from '../pace.ts'
 import type { PaceShare } from '../pace-share.ts'
 import { ConnectionLimit, type LimitRequest, type LimitStart } from './connection-limit.ts'
+import { startInOrder } from './permits.ts'
 
 /** The right to hold a connection to one address. */
 export type AddressPermit = Permit & {
@@ -82,17 +83,11 @@ export class DestinationLimits {
   /** Waits for the right to dial an address: first that of the address, then that of its network. */
   async start(operator: string, ip: string, request: LimitRequest): Promise<AddressStart> {
     const address = this.#address(ip)
-    const own = await address.start(operator, request)
-    if (!('permit' in own)) return own
-    try {
-      const all = await this.#network(ip).start(ip, request)
-      if ('permit' in all) return { permit: addressPermit(address, [all.permit, own.permit]) }
-      own.permit.release()
-      return all
-    } catch (error) {
-      own.permit.release()
-      throw error
-    }
+    const start = await startInOrder([
+      () => address.start(operator, request),
+      () => this.#network(ip).start(ip, request),
+    ])
+    return 'permit' in start ? { permit: addressPermit(address, start.permit) } : start
   }
 
   /** How long until this address may be dialled, as far as this process knows. */
@@ -131,10 +126,8 @@ export class DestinationLimits {
   }
 }
 
-const addressPermit = (limit: ConnectionLimit, permits: readonly Permit[]): AddressPermit => ({
-  release: () => {
-    for (const permit of permits) permit.release()
-  },
+const addressPermit = (limit: ConnectionLimit, permit: Permit): AddressPermit => ({
+  ...permit,
   throttled: retryAfterMs => limit.throttled(retryAfterMs),
   succeeded: () => limit.succeeded(),
 })
