@@ -128,7 +128,11 @@ export class Engine {
     const { clock, sandbox } = this.#world
     const given = asText(text)
     if (sandbox) return { result: sandboxResult(clock, given) }
-    const prepared = await this.#prepareWhenBelieved(given, options)
+    const how = { limitMs: LIST_ROUTE_MS, isUrgent: false }
+    let prepared = await this.#prepare(given, options, how)
+    while (isNotBelieved(prepared) && (await options.dnsPause?.wait()) === true) {
+      prepared = await this.#prepare(given, options, how)
+    }
     if ('result' in prepared || asksAnew(options)) return prepared
     const { inquiry } = prepared
     const remembered = await this.#memory.recall(addressKey(inquiry.address))
@@ -243,14 +247,6 @@ export class Engine {
       if (this.#inFlight.get(key) === run) this.#inFlight.delete(key)
     })
     return run
-  }
-
-  async #prepareWhenBelieved(text: string, options: RouteOptions): Promise<Prepared> {
-    for (;;) {
-      const how = { limitMs: LIST_ROUTE_MS, isUrgent: false }
-      const prepared = await this.#prepare(text, options, how)
-      if (!isNotBelieved(prepared) || !(await options.dnsPause?.wait())) return prepared
-    }
   }
 
   /** Never rejects: a fault of ours is a result too. */

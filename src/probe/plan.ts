@@ -76,8 +76,8 @@ export function catchAllKey({ address, route, isBackup = false }: Question): str
  * of SMTPUTF8 (Google refuses several domains in one transaction), at most `sizeMax`. Recipients that
  * were accepted before are not mixed with others.
  */
-export function nextBatch<Q extends Question>(questions: readonly Q[], sizeMax: number): Q[] {
-  const first = questions[0]
+export function nextBatch<Q extends Question>(questions: Iterable<Q>, sizeMax: number): Q[] {
+  const [first] = questions
   if (first === undefined) return []
   const batch: Q[] = []
   for (const question of questions) {

@@ -59,8 +59,16 @@ export type Again = Omit<Past, 'waitedMs'> & {
   readonly accepted: Acceptance | null
 }
 
+/** A mail server has told all that there is to know: `askAgain` gives null. */
+export function isDecided({ result, isBackupOnly = false }: Outcome): boolean {
+  const { answer } = result.evidence
+  if (answer?.kind === 'rejected') return true
+  return answer?.kind === 'accepted' && untestedAcceptance(result) === null && !isBackupOnly
+}
+
 /** How an item of a list is asked again: by another egress at once, or by the same one later. Null: its result is final. */
 export function askAgain(outcome: Outcome, past: Past, terms: Terms): Again | null {
+  if (isDecided(outcome)) return null
   const other = handOver(outcome, past, terms)
   if (other !== null || !terms.wait) return other
   return (

@@ -1,10 +1,16 @@
+import { EvError } from '../../base/error.ts'
 import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import { type Acceptance, hostsOf, type RouteWithHost } from '../../probe/plan.ts'
 import type { Answer, Stage } from '../../smtp/answer.ts'
 import type { Result } from '../../verdict/verdict.ts'
 
 /** The exchangers of a route that one operator runs, in the order of the route. */
-export type Exchangers = { readonly operator: Operator; readonly route: RouteWithHost }
+export type Exchangers = {
+  readonly operator: Operator
+  readonly route: RouteWithHost
+  /** What is known of the domain there, before anybody is asked. */
+  readonly catchAll: boolean | null
+}
 
 /**
  * Operators asked about one address. RFC 5321 §5.1 wants at least two addresses tried; Postfix opens
@@ -14,8 +20,49 @@ const OPERATORS_MAX = 2
 /** Hosts of the first and of the second operator: three in all, as where there is one operator. */
 const HOSTS_MAX = [2, 1] as const
 
-/** The exchangers of a route by operator, the operator of the first host first. */
-export function exchangersOf(route: RouteWithHost, { of }: OperatorReader): Exchangers[] {
+/**
+ * The exchangers of a route by operator, the operator of the first host first; never empty. A list has
+ * few routes, so each is sorted once. `isFree`: mailboxes of the domain are for everybody.
+ */
+export function exchangersOf(
+  route: RouteWithHost,
+  operators: OperatorReader,
+  isFree: boolean,
+): AllExchangers {
+  const known = KNOWN.get(route)
+  // The operators are others when the lists are read again.
+  if (known?.operators === operators && known.isFree === isFree) return known.all
+  const [first, ...others] = sortedBy(operators, route).map(set => ({
+    ...set,
+    catchAll: catchAllBeforehand(operators, set.operator, isFree),
+  }))
+  if (first === undefined) throw new EvError('internal', 'A route without hosts.')
+  const all: AllExchangers = [first, ...others]
+  KNOWN.set(route, { operators, isFree, all })
+  return all
+}
+
+export type AllExchangers = readonly [Exchangers, ...Exchangers[]]
+
+const KNOWN = new WeakMap<
+  RouteWithHost,
+  { readonly operators: OperatorReader; readonly isFree: boolean; readonly all: AllExchangers }
+>()
+
+/**
+ * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
+ * one tenant and tell the truth.
+ */
+function catchAllBeforehand(
+  operators: OperatorReader,
+  { name, truth }: Operator,
+  isFree: boolean,
+): boolean | null {
+  if (truth === 'accepts-all' || truth === 'parked') return true
+  return truth === 'tells' && isFree && operators.isKnown(name) ? false : null
+}
+
+function sortedBy({ of }: OperatorReader, route: RouteWithHost): Omit<Exchangers, 'catchAll'>[] {
   if (route.kind === 'implicit') return [{ operator: of(route.host), route }]
   const byOperator = new Map<string, { operator: Operator; hosts: typeof route.hosts }>()
   for (const record of route.hosts) {
@@ -33,14 +80,14 @@ export function exchangersOf(route: RouteWithHost, { of }: OperatorReader): Exch
 }
 
 /** The exchangers to ask: the catch-all test of an accepted recipient is made where it was accepted. */
-export function exchangersFor<E extends Exchangers>(
-  exchangers: readonly E[],
+export function exchangersFor(
+  exchangers: AllExchangers,
   accepted: Acceptance | null,
-): readonly E[] {
+): AllExchangers {
   if (accepted === null) return exchangers
   const host = accepted.host ?? ''
   const there = exchangers.find(({ route }) => hostsOf(route).includes(host))
-  return there === undefined ? exchangers.slice(0, 1) : [there]
+  return [there ?? exchangers[0]]
 }
 
 /**

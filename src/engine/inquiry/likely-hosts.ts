@@ -38,6 +38,8 @@ export class LikelyHosts {
     if (route.kind !== 'mx') return
     const [first, second] = route.hosts
     if (first === undefined || first.preference === second?.preference) return
+    // A list learns the same again and again.
+    if (this.#known.get(domain)?.host === first.host) return
     this.#known.set(domain, { host: first.host }, KEPT_MS)
   }
 }

@@ -7,12 +7,12 @@ import type { Operator, OperatorReader } from '../../dns/operator.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { addressesOf, findRoute, type Route } from '../../dns/route.ts'
 import { type Acceptance, hostsOf, type Question, type RouteWithHost } from '../../probe/plan.ts'
-import type { Evidence, Result, Skipped } from '../../verdict/verdict.ts'
+import type { Evidence, Result } from '../../verdict/verdict.ts'
 import type { Lists } from '../lists.ts'
 import type { Remembered } from '../memory.ts'
 import { evidenceOf, resultOf } from '../result/result.ts'
 import type { Telling } from '../step/telling.ts'
-import { type Exchangers, exchangersOf } from './exchangers.ts'
+import { type AllExchangers, exchangersOf } from './exchangers.ts'
 import type { LikelyHosts } from './likely-hosts.ts'
 
 /** An address that only a mail server can say more of, with all that is known so far. */
@@ -23,7 +23,7 @@ export type Inquiry = Question & {
   readonly typo: Evidence['typo']
   readonly operator: Operator
   /** Whom to ask, in this order; the first are those of `operator`. */
-  readonly exchangers: readonly (Exchangers & Pick<Question, 'catchAll'>)[]
+  readonly exchangers: AllExchangers
   /** Null: the route was known before. */
   readonly dnsMs: number | null
   /** Monotonic time at which somebody began to wait for it. */
@@ -73,24 +73,22 @@ export async function prepare(
   }
   const route = await routeOf(world, address, options)
   const dnsMs = Math.round(world.clock.ticks() - begunAt)
-  const known = { address, traits, route, ...suggest(address, route) }
-  const facts = { ...known, timings: { dnsMs, connectMs: null } }
-  const operator = hasHost(route) ? operators.of(firstHost(route)) : null
+  const known = { text, address, traits, dnsMs, begunAt, ...suggest(address, route) }
+  const operator = hasHost(route) ? exchangersOf(route, operators, traits.free)[0].operator : null
   options.telling?.routed(address.domain, route, operator)
-  if (!hasHost(route) || operator === null) return decided(world, text, begunAt, facts)
+  const decidedBy = (facts: Partial<Evidence>) => {
+    const { suggestion, typo } = known
+    const timings = { dnsMs, connectMs: null }
+    const evidence = { address, traits, suggestion, typo, route, operator, timings, ...facts }
+    return decided(world, text, begunAt, evidence)
+  }
+  if (!hasHost(route) || operator === null) return decidedBy({})
   const disposableHost = isDisposableHost(reader, address, route)
   const settled =
     traits.disposable || traits.spamTrap || disposableHost || isTrap(known.typo, operator)
-  if (settled || !options.checkSmtp) {
-    const skipped: Skipped | null = settled ? null : 'unwanted'
-    return decided(world, text, begunAt, { ...facts, operator, disposableHost, skipped })
-  }
-  return {
-    inquiry: {
-      ...{ ...known, ...asking(operators, traits, route), text, dnsMs, begunAt },
-      ...{ remembered: null, accepted: null },
-    },
-  }
+  if (settled) return decidedBy({ disposableHost })
+  if (!options.checkSmtp) return decidedBy({ skipped: 'unwanted' })
+  return { inquiry: inquiryOf(known, route, operators, null) }
 }
 
 /**
@@ -109,20 +107,10 @@ export function resumeInquiry(
   const traits = reader.of(address)
   const settled = traits.blocked || traits.disposable || traits.spamTrap
   if (settled || isDisposableHost(reader, address, route)) return null
-  const asked = asking(operators, traits, route)
-  const meant = suggest(address, route)
-  if (isTrap(meant.typo, asked.operator)) return null
-  return {
-    text,
-    address,
-    traits,
-    ...asked,
-    ...meant,
-    dnsMs: null,
-    begunAt: world.clock.ticks(),
-    remembered: null,
-    accepted,
-  }
+  const begunAt = world.clock.ticks()
+  const known = { text, address, traits, dnsMs: null, begunAt, ...suggest(address, route) }
+  const inquiry = inquiryOf(known, route, operators, accepted)
+  return isTrap(inquiry.typo, inquiry.operator) ? null : inquiry
 }
 
 function decided(
@@ -168,33 +156,26 @@ function suggest(address: Address, route: Route): Pick<Evidence, 'suggestion' | 
 /** Squatters give their mail to such operators. No mailbox is there to ask about. */
 const isTrap = (typo: Evidence['typo'], { truth }: Operator) => typo !== null && truth === 'parked'
 
-/** Whom to ask about an address, and what is known of the domain there. */
-function asking(operators: OperatorReader, traits: Traits, route: RouteWithHost) {
-  const exchangers = exchangersOf(route, operators).map(set => ({
-    ...set,
-    catchAll: catchAllBeforehand(operators, set.operator, traits),
-  }))
-  const [{ operator, catchAll }] = exchangers as [(typeof exchangers)[0], ...typeof exchangers]
-  return { route, operator, catchAll, exchangers }
+/** An inquiry, with whom to ask and what is known of the domain there. */
+function inquiryOf(
+  { text, address, traits, dnsMs, begunAt, suggestion, typo }: KnownBefore,
+  route: RouteWithHost,
+  operators: OperatorReader,
+  accepted: Acceptance | null,
+): Inquiry {
+  const exchangers = exchangersOf(route, operators, traits.free)
+  const [{ operator, catchAll }] = exchangers
+  const asked = { text, address, traits, route, operator, catchAll, exchangers }
+  return { ...asked, suggestion, typo, dnsMs, begunAt, remembered: null, accepted }
 }
 
-/**
- * Some operators need not be asked: those that take every recipient at RCPT, and free providers that are
- * one tenant and tell the truth.
- */
-function catchAllBeforehand(
-  operators: OperatorReader,
-  { name, truth }: Operator,
-  { free }: Traits,
-): boolean | null {
-  if (truth === 'accepts-all' || truth === 'parked') return true
-  return truth === 'tells' && free && operators.isKnown(name) ? false : null
-}
+type KnownBefore = Pick<
+  Inquiry,
+  'text' | 'address' | 'traits' | 'dnsMs' | 'begunAt' | 'suggestion' | 'typo'
+>
 
 const isDisposableHost = (reader: TraitReader, { domain }: Address, route: RouteWithHost) =>
   hostsOf(route).some(host => reader.disposableHost(host, domain.ascii))
 
 export const hasHost = (route: Route): route is RouteWithHost =>
   route.kind === 'mx' || route.kind === 'implicit'
-
-const firstHost = (route: RouteWithHost) => hostsOf(route)[0] as string

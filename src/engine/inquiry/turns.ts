@@ -1,20 +1,18 @@
-import { EvError } from '../../base/error.ts'
 import type { Probed } from '../../probe/lane/lane.ts'
-import { exchangersFor } from './exchangers.ts'
+import { type Exchangers, exchangersFor } from './exchangers.ts'
 import type { Inquiry } from './prepare.ts'
 
 /** Whom an inquiry is to be asked of now, whom after that, and what was heard before. */
 export type Turn = {
   readonly inquiry: Inquiry
-  readonly at: Inquiry['exchangers'][number]
-  readonly left: Inquiry['exchangers']
+  readonly at: Exchangers
+  readonly left: readonly Exchangers[]
   readonly before: Probed | null
 }
 
 /** The first turn of an inquiry. */
 export function firstTurn(inquiry: Inquiry): Turn {
   const [at, ...left] = exchangersFor(inquiry.exchangers, inquiry.accepted)
-  if (at === undefined) throw new EvError('internal', 'An inquiry without exchangers.')
   return { inquiry, at, left, before: null }
 }
 

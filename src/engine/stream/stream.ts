@@ -4,7 +4,7 @@ import { EvError } from '../../base/error.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import { DnsPause, dnsWaitMs } from '../dns-pause.ts'
 import type { Engine } from '../engine.ts'
-import { askAgain, type Outcome } from '../inquiry/again.ts'
+import { askAgain, isDecided, type Outcome } from '../inquiry/again.ts'
 import { isBackupOnly } from '../inquiry/exchangers.ts'
 import type { Inquiry, Prepared } from '../inquiry/prepare.ts'
 import { limited } from '../limit.ts'
@@ -277,8 +277,9 @@ class Stream {
   }
 
   #answered(waiting: Waiting, outcome: Outcome) {
-    const { clock, wait = true, greylistDelayMs } = this.#options
     const { inquiry, since } = waiting
+    if (isDecided(outcome)) return this.#ended(inquiry, outcome.result)
+    const { clock, wait = true, greylistDelayMs } = this.#options
     const fleet = this.#engine.fleet.own
     const { name } = inquiry.operator
     const willing = () => fleet.willing(name)

@@ -8,7 +8,7 @@ import type { Lane } from './lane.ts'
 import { type Opened, putTlsOn } from './open-session.ts'
 import { answerTo, type Cut, cutShort, isTlsDemand, isTooMany, silent } from './outcome.ts'
 import { RefusalLimit } from './refusal-limit.ts'
-import { type EarlyReply, Unguessable } from './unguessable.ts'
+import { type CatchAllTest, type EarlyReply, Unguessable } from './unguessable.ts'
 
 /** After so much of its time a conversation takes no new transaction. */
 const SESSION_SHARE = 0.5
@@ -48,10 +48,13 @@ export class Conversation<Q extends Question> {
     this.#lane = lane
     this.#opened = opened
     this.#session = opened.session
-    this.#unguessable = new Unguessable(lane, opened.session, to => this.#askAlone(to))
+    this.#unguessable = new Unguessable(lane, opened.session, {
+      here: (to, isLast) => this.#askHere(to, isLast),
+      alone: (to, isLast) => this.#askAlone(to, isLast),
+    })
     this.#refusals = new RefusalLimit(lane.options.pace)
     this.#begunAt = lane.options.world.clock.ticks()
-    if (lane.options.hosts.takesSingleRecipient(opened.host)) lane.narrow(1)
+    lane.narrow(lane.options.hosts.recipientsMax(opened.host))
   }
 
   async run(): Promise<Answer | null> {
@@ -92,7 +95,7 @@ export class Conversation<Q extends Question> {
   #hasRoom(): boolean {
     const { pace, world, drain, single } = this.#lane.options
     const { recipientsPerSession } = pace.row
-    if (this.#lane.pending.length === 0 || this.#strayed || drain.aborted) return false
+    if (this.#lane.pending.size === 0 || this.#strayed || drain.aborted) return false
     // Not before it has come to something, or a list would never come to its end.
     if (!single && this.#asked > 0 && pace.isWanted) return false
     if (this.#refusals.isReached) return false
@@ -151,13 +154,13 @@ export class Conversation<Q extends Question> {
 
   /**
    * True where nothing else will be asked: QUIT leaves in the same write (RFC 2920 §3.1), so that
-   * its reply costs a single question no round trip. More is asked where TLS is demanded but not
-   * on, or the random recipient comes later. A host that demands TLS for the first time, or takes
-   * one recipient a transaction, costs a second connection, once an hour.
+   * its reply costs no round trip. More is asked where TLS is demanded but not on, or the random
+   * recipient comes later. A host that demands TLS for the first time, or takes few recipients in
+   * a transaction, costs a second connection, once an hour.
    */
   #isLast(batch: readonly Q[], isRandomBeside: boolean): boolean {
-    const { single, hosts, world } = this.#lane.options
-    if (!single || batch.length < this.#lane.pending.length) return false
+    const { hosts, world } = this.#lane.options
+    if (batch.length < this.#lane.pending.size) return false
     const { host } = this.#opened
     if (!this.#session.secured && hosts.wantsTls(host, world.startTls)) return false
     return isRandomBeside || batch.every(question => this.#unguessable.isKnown(question))
@@ -321,14 +324,14 @@ export class Conversation<Q extends Question> {
       if (answer.kind === 'accepted') accepted.push([question, answer])
       else this.#settle(question, answer)
     }
-    // The random recipient needs a transaction of its own, and QUIT was said.
-    if (this.#hasQuit && accepted.length > 0 && random !== null && isFullFor(random)) {
-      this.#lane.options.hosts.markSingleRecipient(this.#opened.host)
-      return void this.#askAgain()
-    }
     const mayIntroduce = random === null && accepted.length === 0 && against === null
-    if (deferred !== null && mayIntroduce) await this.#unguessable.introduce(deferred)
-    await this.#settleAccepted(accepted, random, against !== null || this.#lane.isRefused(batch))
+    const test = {
+      inTransaction: batch.length,
+      isLast: this.#lane.pending.size === accepted.length,
+    }
+    if (deferred !== null && mayIntroduce) await this.#unguessable.introduce(deferred, test)
+    const isLeaving = against !== null || this.#lane.isRefused(batch)
+    await this.#settleAccepted(accepted, { ...test, early: random, isLeaving })
     if (against !== null) this.#leave(against)
     this.#over ||= this.#lane.options.pace.isRefused
     this.#lane.settleRefused()
@@ -348,8 +351,14 @@ export class Conversation<Q extends Question> {
    */
   #isFull(index: number): boolean {
     if (index === 0) this.#over = this.#asked > 1
-    else if (!this.#over) this.#lane.narrow(index)
+    else if (!this.#over) this.#narrow(index)
     return index > 0 || this.#over
+  }
+
+  /** A transaction was full after `taken` recipients: that holds for later connections too. */
+  #narrow(taken: number) {
+    this.#lane.options.hosts.noteRecipientsMax(this.#opened.host, taken)
+    this.#lane.narrow(taken)
   }
 
   #countRefusal({ kind }: Answer) {
@@ -376,23 +385,34 @@ export class Conversation<Q extends Question> {
     return answer.kind === 'deferred' && answer.why === 'rate'
   }
 
-  async #settleAccepted(accepted: [Q, Answer][], random: EarlyReply | null, leaving: boolean) {
+  async #settleAccepted(accepted: [Q, Answer][], test: CatchAllTest) {
     const [first] = accepted
     if (first === undefined) return
-    const { known, inStep } = await this.#unguessable.catchAllOf(first[0], random, leaving)
+    const told = await this.#unguessable.catchAllOf(first[0], test)
+    if (told === 'full') {
+      this.#narrow(test.inTransaction)
+      return void this.#askAgain()
+    }
+    const facts = { ...this.facts, catchAll: told.known }
     for (const [question, answer] of accepted) {
-      this.#lane.settle(question, answer, { ...this.facts, catchAll: known }, inStep)
+      this.#lane.settle(question, answer, facts, told.inStep)
     }
   }
 
-  /** One recipient in a transaction of its own. */
-  async #askAlone(to: string): Promise<Reply | Broken> {
+  /** One recipient in the transaction at hand; `isLast`: nothing else will be asked. */
+  #askHere(to: string, isLast: boolean): Promise<Reply | Broken> {
+    const rcpt = this.#session.rcpt(to)
+    if (isLast && this.#session.pipelining) void this.quit()
+    return rcpt
+  }
+
+  /** The same in a transaction of its own. */
+  async #askAlone(to: string, isLast: boolean): Promise<Reply | Broken | 'full'> {
+    if (this.#hasQuit) return 'full'
     // Without PIPELINING the session itself waits for each reply.
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)
-    const rcpt = this.#session.rcpt(to)
-    // Nothing else will be asked.
-    if (this.#lane.options.single && this.#session.pipelining) void this.quit()
+    const rcpt = this.#askHere(to, isLast)
     this.#transactions++
     const refused = this.#mailAnswer(await mail)
     const own = await rcpt
@@ -413,7 +433,5 @@ export class Conversation<Q extends Question> {
 /** Deferred because the recipient is new to the server: it greylists, or verifies the address. */
 const isPerRecipient = ({ why }: Extract<Answer, { kind: 'deferred' }>) =>
   why === 'greylist' || why === 'busy'
-
-const isFullFor = ({ reply }: EarlyReply) => isTooMany(answerTo('rcpt', reply))
 
 const NO_TRANSACTION: Broken = { broken: 'closed', stage: 'mail', detail: 'no transaction' }

@@ -52,6 +52,11 @@ export class DomainRefusals {
     if (known.until !== null) this.#change(domain, state => succeeded(state, this.#options.row))
   }
 
+  /** No domain refuses us. */
+  get isEmpty(): boolean {
+    return this.#known.size === 0 && this.#options.share === null
+  }
+
   /** Null where the domain does not refuse us at present. */
   find(domain: string): CurrentRefusal | null {
     const { clock, egress, share } = this.#options

@@ -9,26 +9,26 @@ const FAILURES_MAX = 2
 const DOWN_MS = MINUTE
 /** How long a demand for TLS, or a failing TLS, is remembered. */
 const TLS_MS = HOUR
-/** How long a host is asked without PIPELINING, or about one recipient a transaction. */
+/** How long a host is asked without PIPELINING, or about few recipients in a transaction. */
 const LIMITS_MS = HOUR
 
 /**
  * What was met at exchangers lately: who is down, who demands TLS, whose TLS fails, whose replies
- * get out of step.
+ * get out of step, who takes few recipients.
  */
 export class HostMemory {
   readonly #clock: Clock
   #failures: TtlMap<{ count: number; answer: Answer }>
   readonly #tls: TtlMap<{ works: boolean }>
   readonly #outOfStep: TtlMap<object>
-  readonly #singleRecipient: TtlMap<object>
+  readonly #recipientsMax: TtlMap<{ max: number }>
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#failures = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#tls = new TtlMap({ sizeMax: HOSTS_MAX, clock })
     this.#outOfStep = new TtlMap({ sizeMax: HOSTS_MAX, clock })
-    this.#singleRecipient = new TtlMap({ sizeMax: HOSTS_MAX, clock })
+    this.#recipientsMax = new TtlMap({ sizeMax: HOSTS_MAX, clock })
   }
 
   /** Nobody there could be spoken with; `answer` is what is told to those who ask meanwhile. */
@@ -78,13 +78,14 @@ export class HostMemory {
     return this.#outOfStep.get(host) !== undefined
   }
 
-  /** A second recipient in one transaction was too many. */
-  markSingleRecipient(host: string): void {
-    this.#singleRecipient.set(host, NOTED, LIMITS_MS)
+  /** The host takes no more than `max` recipients in one transaction. */
+  noteRecipientsMax(host: string, max: number): void {
+    this.#recipientsMax.set(host, { max }, LIMITS_MS)
   }
 
-  takesSingleRecipient(host: string): boolean {
-    return this.#singleRecipient.get(host) !== undefined
+  /** Recipients that the host takes in one transaction; infinite where it named no limit. */
+  recipientsMax(host: string): number {
+    return this.#recipientsMax.get(host)?.max ?? Number.POSITIVE_INFINITY
   }
 }
 

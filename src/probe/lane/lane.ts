@@ -85,7 +85,7 @@ const FRUITLESS_MAX = 2
 export class Lane<Q extends Question> {
   readonly #plan: LanePlan<Q>
   readonly #options: LaneOptions<Q>
-  #pending: Q[]
+  #pending: Set<Q>
   /** Null while no conversation is under way. */
   #withheld: WithheldAnswers<Q> | null = null
   /** Replies were out of step: no further connection pipelines. */
@@ -99,7 +99,7 @@ export class Lane<Q extends Question> {
   constructor(plan: LanePlan<Q>, options: LaneOptions<Q>) {
     this.#plan = plan
     this.#options = options
-    this.#pending = [...plan.questions]
+    this.#pending = new Set(plan.questions)
     this.#transactionMax = options.pace.row.recipientsPerTransaction
   }
 
@@ -112,21 +112,21 @@ export class Lane<Q extends Question> {
     const stop = signal === drain ? signal : AbortSignal.any([signal, drain])
     const permits = this.#permits(stop)
     let fruitless = 0
-    while (this.#pending.length > 0) {
+    while (this.#pending.size > 0) {
       if (stop.aborted) return this.#settleUnasked(TIME_RAN_OUT)
       this.settleRefused()
-      if (this.#pending.length === 0) return
+      if (this.#pending.size === 0) return
       const down = wayOut.closedAnswer ?? hosts.downAnswer(this.#plan.key)
       if (down !== null) return this.#settleUnasked(down)
       const start = await permits.operator()
       if ('refusal' in start) return this.#settleUnasked(start.refusal)
       if ('waitMs' in start) return this.#settleUnasked(heldBack(start.waitMs, stop.aborted))
-      const before = this.#pending.length
+      const before = this.#pending.size
       const visit = await this.#visit(start.permit, permits)
       const { lost, facts, farewell, isAskedAgain = false } = visit
-      if (this.#pending.length > 0) await farewell
-      if (this.#pending.length < before) fruitless = 0
-      if (this.#pending.length < before || lost === WITHOUT_TLS) continue
+      if (this.#pending.size > 0) await farewell
+      if (this.#pending.size < before) fruitless = 0
+      if (this.#pending.size < before || lost === WITHOUT_TLS) continue
       if (isAskedAgain && !signal.aborted) continue
       if (wayOut.closedAnswer !== null) continue
       if (lost?.kind === 'silent' && !signal.aborted) hosts.failed(this.#plan.key, lost)
@@ -196,7 +196,7 @@ export class Lane<Q extends Question> {
       if (isInStep) conversation.confirm()
       this.#withheld = null
       const again = await withheld.conclude(session.inStep, signal, one => this.#tell(one))
-      this.#pending = [...again, ...this.#pending]
+      this.#pending = new Set([...again, ...this.#pending])
     }
     const isAskedAgain = conversation.isAskedAgain || (!isInStep && session.pipelining)
     if (!isInStep && session.pipelining) this.stopPipelining(host)
@@ -213,7 +213,7 @@ export class Lane<Q extends Question> {
     const { signal, drain, onTurnLater } = this.#options
     if ('turnInMs' in held && onTurnLater !== undefined) {
       const pending = this.#pending
-      this.#pending = []
+      this.#pending = new Set()
       for (const question of pending) onTurnLater(question, held.turnInMs)
     } else if ('refusal' in held) this.#settleUnasked(held.refusal)
     else {
@@ -262,7 +262,7 @@ export class Lane<Q extends Question> {
     return this.#options
   }
 
-  get pending(): readonly Q[] {
+  get pending(): ReadonlySet<Q> {
     return this.#pending
   }
 
@@ -270,9 +270,9 @@ export class Lane<Q extends Question> {
     return this.#transactionMax
   }
 
-  /** The host said that a transaction was full after `taken` recipients. */
-  narrow(taken: number) {
-    this.#transactionMax = Math.max(1, Math.min(this.#transactionMax, taken))
+  /** The host takes no more than `max` recipients in one transaction. */
+  narrow(max: number) {
+    this.#transactionMax = Math.max(1, Math.min(this.#transactionMax, max))
   }
 
   /** We were refused at RCPT: that is the recipient's affair at first, then its domain's, then the operator's. */
@@ -296,6 +296,7 @@ export class Lane<Q extends Question> {
 
   /** Whoever is left of a domain that refuses us is told so, unasked. */
   settleRefused() {
+    if (this.#options.domains.isEmpty) return
     const byDomain = Map.groupBy(this.#pending, ({ address }) => address.domain.ascii)
     for (const [domain, questions] of byDomain) {
       const refusal = this.#options.domains.find(domain)
@@ -321,7 +322,7 @@ export class Lane<Q extends Question> {
     facts: Facts,
     catchAllInStep: Promise<boolean> | null = null,
   ) {
-    this.#pending = this.#pending.filter(other => other !== question)
+    this.#pending.delete(question)
     const withheld = { question, answer, facts, catchAllInStep }
     if (this.#withheld === null) this.#tell(withheld)
     else this.#withheld.add(withheld)
@@ -348,7 +349,7 @@ export class Lane<Q extends Question> {
     for (const question of this.#pending) this.settle(question, answer, facts)
   }
 
-  #settleUnasked(answer: Answer, questions: readonly Q[] = this.#pending) {
+  #settleUnasked(answer: Answer, questions: Iterable<Q> = this.#pending) {
     const { world, listener, signal } = this.#options
     const nowhere = { host: null, ip: null, port: world.smtpPort, dialled: false }
     if (!signal.aborted) listener?.onCall({ ...nowhere, answer })

@@ -10,17 +10,35 @@ import { answerTo, isTooMany } from './outcome.ts'
 /** The reply to an unguessable recipient that went out with the real one. */
 export type EarlyReply = { readonly turn: ClaimedTurn; readonly reply: Reply | Broken }
 
+/** How the domain of accepted recipients is tested. */
+export type CatchAllTest = {
+  /** Recipients in the transaction at hand. */
+  readonly inTransaction: number
+  /** Nothing else will be asked in this connection. */
+  readonly isLast: boolean
+  readonly early: EarlyReply | null
+  /** No more than is known already: the connection is left. */
+  readonly isLeaving: boolean
+}
+
+/** Asks about one recipient; `isLast`: nothing else will be asked. */
+export type AskRandom = {
+  /** In the transaction at hand. */
+  readonly here: (to: string, isLast: boolean) => Promise<Reply | Broken>
+  /** In a transaction of its own; `full`: QUIT was said, so that there is none. */
+  readonly alone: (to: string, isLast: boolean) => Promise<Reply | Broken | 'full'>
+}
+
 /** The unguessable recipient of one conversation: a domain that takes it takes everything. */
 export class Unguessable<Q extends Question> {
   readonly #lane: Lane<Q>
   readonly #session: Session
-  readonly #askAlone: (to: string) => Promise<Reply | Broken>
+  readonly #ask: AskRandom
 
-  /** `askAlone` asks about one recipient in a transaction of its own. */
-  constructor(lane: Lane<Q>, session: Session, askAlone: (to: string) => Promise<Reply | Broken>) {
+  constructor(lane: Lane<Q>, session: Session, ask: AskRandom) {
     this.#lane = lane
     this.#session = session
-    this.#askAlone = askAlone
+    this.#ask = ask
   }
 
   /** The turn to ask about the domain at once: one recipient, pipelining, room for two, and nothing known. */
@@ -43,15 +61,20 @@ export class Unguessable<Q extends Question> {
     return this.#session.rcpt(this.#nameAt(question))
   }
 
-  /** Whether the domain takes everything: known before, told by the reply at hand, or asked now. */
-  async catchAllOf(question: Q, early: EarlyReply | null, leaving: boolean): Promise<KnownTurn> {
+  /**
+   * Whether the domain takes everything: known before, told by the reply at hand, or asked now.
+   * `full`: the transaction takes no more recipients, and QUIT was said.
+   */
+  async catchAllOf(question: Q, test: CatchAllTest): Promise<KnownTurn | 'full'> {
+    const { early, isLeaving } = test
     if (question.catchAll !== null) return { known: question.catchAll, inStep: null }
     const { catchAll: memory, signal, single } = this.#lane.options
     const key = catchAllKey(question)
-    if (leaving && early === null) return { known: memory.recall(key), inStep: null }
+    if (isLeaving && early === null) return { known: memory.recall(key), inStep: null }
     const turn = early?.turn ?? (await memory.take(key, signal, single))
     if ('known' in turn) return turn
-    return this.#decide(turn, () => this.#replyFor(question, early?.reply ?? null))
+    const told = await this.#decide(turn, () => this.#replyFor(question, test))
+    return told.reply === 'full' ? 'full' : told
   }
 
   /** Asks about the domain in the transaction at hand; `answer` is null where another lane has asked. */
@@ -64,15 +87,15 @@ export class Unguessable<Q extends Question> {
   }
 
   /** Asks about the domain and settles the turn with what the reply means, also when asking throws. */
-  async #decide(
+  async #decide<R extends Reply | Broken | 'full'>(
     turn: ClaimedTurn,
-    ask: () => Promise<Reply | Broken>,
-  ): Promise<KnownTurn & { readonly reply: Reply | Broken }> {
+    ask: () => Promise<R>,
+  ): Promise<KnownTurn & { readonly reply: R }> {
     const { inStep } = this.#session
     let known: boolean | null = null
     try {
       const reply = await ask()
-      known = catchAllFrom(reply)
+      known = reply === 'full' ? null : catchAllFrom(reply)
       return { known, inStep, reply }
     } finally {
       turn.settle(known, inStep)
@@ -83,21 +106,28 @@ export class Unguessable<Q extends Question> {
    * Shows the random recipient to a server that defers recipients at first, so that it is known when
    * the retry comes and both get a real answer then. What the server says now counts, too.
    */
-  async introduce(question: Q): Promise<void> {
+  async introduce(
+    question: Q,
+    test: Pick<CatchAllTest, 'inTransaction' | 'isLast'>,
+  ): Promise<void> {
     if (question.catchAll !== null) return
     const { catchAll, world } = this.#lane.options
     const key = catchAllKey(question)
     const turn = catchAll.claimIntroduction(key, world.egress.name, world.random)
-    if (turn !== null) await this.#decide(turn, () => this.#replyFor(question, null))
+    const how = { ...test, early: null, isLeaving: false }
+    if (turn !== null) await this.#decide(turn, () => this.#replyFor(question, how))
   }
 
   /** In the transaction at hand, be it early or now; in one of its own when that one is full. */
-  async #replyFor(question: Q, early: Reply | Broken | null): Promise<Reply | Broken> {
+  async #replyFor(
+    question: Q,
+    { inTransaction, isLast, early }: CatchAllTest,
+  ): Promise<Reply | Broken | 'full'> {
     const to = this.#nameAt(question)
-    const hasRoom = early === null && this.#lane.transactionMax > 1
-    const reply = hasRoom ? await this.#session.rcpt(to) : early
+    const hasRoom = early === null && this.#lane.transactionMax > inTransaction
+    const reply = hasRoom ? await this.#ask.here(to, isLast) : (early?.reply ?? null)
     if (reply !== null && !isTooMany(answerTo('rcpt', reply))) return reply
-    return this.#askAlone(to)
+    return this.#ask.alone(to, isLast)
   }
 
   #nameAt(question: Q): string {

@@ -38,11 +38,17 @@ export class WithheldAnswers<Q> {
     const isInStep = await inStep
     if (!isInStep) return this.#answers.map(({ question }) => question)
     const again: Q[] = []
+    // Another connection may have asked about a domain, and may not be over yet.
+    const known = new Map<Promise<boolean> | null, boolean | null>([
+      [null, true],
+      [inStep, true],
+    ])
     for (const withheld of this.#answers) {
       const { catchAllInStep, facts, question } = withheld
-      // Another connection may have asked about the domain, and may not be over yet.
-      const isOthers = catchAllInStep !== null && catchAllInStep !== inStep
-      const isSure = isOthers ? await orOnAbort(catchAllInStep, signal, null) : true
+      if (catchAllInStep !== null && !known.has(catchAllInStep)) {
+        known.set(catchAllInStep, await orOnAbort(catchAllInStep, signal, null))
+      }
+      const isSure = known.get(catchAllInStep)
       if (isSure === false) again.push(question)
       else tell(isSure ? withheld : { ...withheld, facts: { ...facts, catchAll: null } })
     }

@@ -90,20 +90,17 @@ describe('how a host has to be asked', () => {
   test('is remembered for an hour, each host for itself', async () => {
     const { hosts, clock } = memory()
     hosts.markOutOfStep('mx1.test')
-    hosts.markSingleRecipient('mx2.test')
+    hosts.noteRecipientsMax('mx2.test', 10)
     const known = () =>
-      ['mx1.test', 'mx2.test'].map(host => [
-        hosts.isOutOfStep(host),
-        hosts.takesSingleRecipient(host),
-      ])
+      ['mx1.test', 'mx2.test'].map(host => [hosts.isOutOfStep(host), hosts.recipientsMax(host)])
     expect(known()).toEqual([
-      [true, false],
-      [false, true],
+      [true, Number.POSITIVE_INFINITY],
+      [false, 10],
     ])
     await clock.advance(HOUR + 1)
     expect(known()).toEqual([
-      [false, false],
-      [false, false],
+      [false, Number.POSITIVE_INFINITY],
+      [false, Number.POSITIVE_INFINITY],
     ])
   })
 })

@@ -18,8 +18,7 @@ describe('one transaction', () => {
     expect(home.writes[0]).toEqual([
       'EHLO probe.test\r\n',
       'MAIL FROM:<>\r\nRCPT TO:<p00@a.test>\r\nRCPT TO:<p01@a.test>\r\nRCPT TO:<p02@a.test>\r\n',
-      expect.stringMatching(/^RCPT TO:<[a-z0-9]{20}@a\.test>\r\n$/),
-      'QUIT\r\n',
+      expect.stringMatching(/^RCPT TO:<[a-z0-9]{20}@a\.test>\r\nQUIT\r\n$/),
     ])
     expect(sorted(walk.answers())).toEqual([
       'p00@a.test accepted/recipient',
