@@ -1,3 +1,4 @@
+import { orOnAbort } from '../base/abort.ts'
 import { type Clock, MINUTE, SECOND } from '../base/clock.ts'
 import { TtlMap } from '../base/ttl-map.ts'
 import {
@@ -31,7 +32,7 @@ export function cachedResolver(
     const flight = flights.get(key) ?? start(key, name, type)
     flight.callers++
     try {
-      return await unlessAborted(flight.answer, signal)
+      return await orOnAbort(flight.answer, signal, GONE)
     } finally {
       leave(key, flight)
     }
@@ -110,12 +111,3 @@ const keepMs = (answer: Answer) =>
   'fault' in answer && (answer.fault === 'server' || answer.fault === 'timeout')
     ? FAULT_KEPT_MS
     : ANSWER_KEPT_MS
-
-function unlessAborted(answer: Promise<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
-  if (signal === undefined) return answer
-  return new Promise((resolve, reject) => {
-    const gone = () => resolve(GONE)
-    signal.addEventListener('abort', gone, { once: true })
-    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', gone))
-  })
-}

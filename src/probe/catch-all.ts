@@ -72,6 +72,11 @@ export class CatchAllMemory {
     return this.#known.get(domain)?.catchAll ?? null
   }
 
+  /** Whether `take` gives an answer at once, though perhaps one of replies that are not known to be in step yet. */
+  isTold(domain: string, single: boolean): boolean {
+    return this.recall(domain) !== null || (!single && this.#asking.get(domain)?.isTold === true)
+  }
+
   remember(domain: string, catchAll: boolean): void {
     const keepMs = CATCH_ALL_TTL_MS[catchAll ? 'yes' : 'no']
     this.#known.set(domain, { catchAll }, keepMs)

@@ -1,4 +1,5 @@
 import type { Operator } from '../../dns/operator.ts'
+import type { PaceRow } from '../../probe/pace.ts'
 import type { Past } from '../inquiry/again.ts'
 import type { Inquiry } from '../inquiry/prepare.ts'
 
@@ -12,6 +13,8 @@ export type Waiting = Omit<Past, 'waitedMs'> & {
 /** What waits for one operator, and how many connections of each egress work on it. */
 export class Line {
   readonly operator: Operator
+  /** How the operator is asked. */
+  readonly row: PaceRow
   /** Its timer runs: more may come. */
   gathering = false
   /** Nothing more came for a while: what waits is walked even if it fills no connection. */
@@ -24,8 +27,9 @@ export class Line {
   readonly #bound = new Map<string, Waiting[]>()
   readonly #walkers = new Map<string, number>()
 
-  constructor(operator: Operator) {
+  constructor(operator: Operator, row: PaceRow) {
     this.operator = operator
+    this.row = row
   }
 
   add(waiting: Waiting) {
@@ -46,7 +50,18 @@ export class Line {
   }
 
   get isEmpty(): boolean {
-    return this.#free.length === 0 && [...this.#bound.values()].every(bound => bound.length === 0)
+    return this.#waiting === 0
+  }
+
+  /** As many wait as one connection takes. */
+  get fillsConnection(): boolean {
+    return this.#waiting >= this.row.recipientsPerSession
+  }
+
+  get #waiting(): number {
+    let count = this.#free.length
+    for (const bound of this.#bound.values()) count += bound.length
+    return count
   }
 
   /** The next recipients for one connection of an egress. */

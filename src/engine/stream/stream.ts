@@ -182,7 +182,7 @@ class Stream {
     const { operator, route } = waiting.inquiry
     let line = this.#lines.get(operator.name)
     if (line === undefined) {
-      line = new Line(operator)
+      line = new Line(operator, this.#engine.fleet.row(operator.name))
       this.#lines.set(operator.name, line)
       this.#engine.lookAhead(route)
     }
@@ -190,7 +190,7 @@ class Stream {
     // What was put off together comes back together: it gathers anew, though nothing else is to come.
     line.ripe = this.#isAllRouted && !isAgain
     line.lastAt = this.#options.clock.ticks()
-    this.#walk(line)
+    if (line.ripe || line.fillsConnection) this.#walk(line)
     if (!line.isEmpty && !line.ripe && !line.gathering) this.#gather(line, GATHER_MS)
   }
 
@@ -224,7 +224,7 @@ class Stream {
     const fleet = this.#engine.fleet.own
     const operator = line.operator.name
     const first = fleet.firstFor(operator)
-    const { sessionsMax, recipientsPerSession } = this.#engine.pace(operator, first).row
+    const { sessionsMax, recipientsPerSession } = line.row
     for (const egress of fleet.inOrder(operator)) {
       // One that is refused only takes what it must, to be told so: then it goes to the others.
       const mayHaveFree = fleet.takesAny(egress, operator)

@@ -51,6 +51,7 @@ export class Conversation<Q extends Question> {
     this.#unguessable = new Unguessable(lane, opened.session, {
       here: (to, isLast) => this.#askHere(to, isLast),
       alone: (to, isLast) => this.#askAlone(to, isLast),
+      noteFull: taken => this.#narrow(taken),
     })
     this.#refusals = new RefusalLimit(lane.options.pace)
     this.#begunAt = lane.options.world.clock.ticks()
@@ -389,10 +390,7 @@ export class Conversation<Q extends Question> {
     const [first] = accepted
     if (first === undefined) return
     const told = await this.#unguessable.catchAllOf(first[0], test)
-    if (told === 'full') {
-      this.#narrow(test.inTransaction)
-      return void this.#askAgain()
-    }
+    if (told === 'over') return void this.#askAgain()
     const facts = { ...this.facts, catchAll: told.known }
     for (const [question, answer] of accepted) {
       this.#lane.settle(question, answer, facts, told.inStep)
@@ -400,15 +398,16 @@ export class Conversation<Q extends Question> {
   }
 
   /** One recipient in the transaction at hand; `isLast`: nothing else will be asked. */
-  #askHere(to: string, isLast: boolean): Promise<Reply | Broken> {
+  async #askHere(to: string, isLast: boolean): Promise<Reply | Broken | 'over'> {
+    if (this.#hasQuit) return 'over'
     const rcpt = this.#session.rcpt(to)
     if (isLast && this.#session.pipelining) void this.quit()
     return rcpt
   }
 
   /** The same in a transaction of its own. */
-  async #askAlone(to: string, isLast: boolean): Promise<Reply | Broken | 'full'> {
-    if (this.#hasQuit) return 'full'
+  async #askAlone(to: string, isLast: boolean): Promise<Reply | Broken | 'over'> {
+    if (this.#hasQuit) return 'over'
     // Without PIPELINING the session itself waits for each reply.
     void this.#session.rset()
     const mail = this.#session.mail(this.#sender)

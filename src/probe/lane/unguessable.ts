@@ -21,12 +21,16 @@ export type CatchAllTest = {
   readonly isLeaving: boolean
 }
 
-/** Asks about one recipient; `isLast`: nothing else will be asked. */
+/** Asks about one recipient. `isLast`: nothing else will be asked. `over`: QUIT was said before. */
+type Ask = (to: string, isLast: boolean) => Promise<Reply | Broken | 'over'>
+
 export type AskRandom = {
   /** In the transaction at hand. */
-  readonly here: (to: string, isLast: boolean) => Promise<Reply | Broken>
-  /** In a transaction of its own; `full`: QUIT was said, so that there is none. */
-  readonly alone: (to: string, isLast: boolean) => Promise<Reply | Broken | 'full'>
+  readonly here: Ask
+  /** In a transaction of its own. */
+  readonly alone: Ask
+  /** Notes that a transaction takes no more than `taken` recipients. */
+  readonly noteFull: (taken: number) => void
 }
 
 /** The unguessable recipient of one conversation: a domain that takes it takes everything. */
@@ -52,8 +56,8 @@ export class Unguessable<Q extends Question> {
 
   /** Whether nobody needs to be asked about the domain of this question. */
   isKnown(question: Question): boolean {
-    const { catchAll } = this.#lane.options
-    return question.catchAll !== null || catchAll.recall(catchAllKey(question)) !== null
+    const { catchAll, single } = this.#lane.options
+    return question.catchAll !== null || catchAll.isTold(catchAllKey(question), single)
   }
 
   /** One of the domain of this question, in the transaction at hand. */
@@ -63,9 +67,9 @@ export class Unguessable<Q extends Question> {
 
   /**
    * Whether the domain takes everything: known before, told by the reply at hand, or asked now.
-   * `full`: the transaction takes no more recipients, and QUIT was said.
+   * `over`: it could not be asked, as QUIT was said.
    */
-  async catchAllOf(question: Q, test: CatchAllTest): Promise<KnownTurn | 'full'> {
+  async catchAllOf(question: Q, test: CatchAllTest): Promise<KnownTurn | 'over'> {
     const { early, isLeaving } = test
     if (question.catchAll !== null) return { known: question.catchAll, inStep: null }
     const { catchAll: memory, signal, single } = this.#lane.options
@@ -74,7 +78,7 @@ export class Unguessable<Q extends Question> {
     const turn = early?.turn ?? (await memory.take(key, signal, single))
     if ('known' in turn) return turn
     const told = await this.#decide(turn, () => this.#replyFor(question, test))
-    return told.reply === 'full' ? 'full' : told
+    return told.reply === 'over' ? 'over' : told
   }
 
   /** Asks about the domain in the transaction at hand; `answer` is null where another lane has asked. */
@@ -87,7 +91,7 @@ export class Unguessable<Q extends Question> {
   }
 
   /** Asks about the domain and settles the turn with what the reply means, also when asking throws. */
-  async #decide<R extends Reply | Broken | 'full'>(
+  async #decide<R extends Reply | Broken | 'over'>(
     turn: ClaimedTurn,
     ask: () => Promise<R>,
   ): Promise<KnownTurn & { readonly reply: R }> {
@@ -95,7 +99,7 @@ export class Unguessable<Q extends Question> {
     let known: boolean | null = null
     try {
       const reply = await ask()
-      known = reply === 'full' ? null : catchAllFrom(reply)
+      known = reply === 'over' ? null : catchAllFrom(reply)
       return { known, inStep, reply }
     } finally {
       turn.settle(known, inStep)
@@ -122,11 +126,15 @@ export class Unguessable<Q extends Question> {
   async #replyFor(
     question: Q,
     { inTransaction, isLast, early }: CatchAllTest,
-  ): Promise<Reply | Broken | 'full'> {
+  ): Promise<Reply | Broken | 'over'> {
     const to = this.#nameAt(question)
     const hasRoom = early === null && this.#lane.transactionMax > inTransaction
     const reply = hasRoom ? await this.#ask.here(to, isLast) : (early?.reply ?? null)
-    if (reply !== null && !isTooMany(answerTo('rcpt', reply))) return reply
+    if (reply === 'over') return reply
+    if (reply !== null) {
+      if (!isTooMany(answerTo('rcpt', reply))) return reply
+      this.#ask.noteFull(inTransaction)
+    }
     return this.#ask.alone(to, isLast)
   }
 

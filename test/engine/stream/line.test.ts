@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isFault, parseAddress } from '../../../src/address/address.ts'
 import { Line, type Waiting } from '../../../src/engine/stream/line.ts'
+import { ROW } from '../../support/prober.ts'
 
 const OPERATOR = { name: 'op', title: 'op', truth: 'tells' } as const
 
@@ -12,7 +13,7 @@ function waiting(text: string, egress: string | null = null): Waiting {
 }
 
 function line(...all: readonly Waiting[]): Line {
-  const line = new Line(OPERATOR)
+  const line = new Line(OPERATOR, ROW)
   for (const one of all) line.add(one)
   return line
 }
