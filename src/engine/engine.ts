@@ -1,4 +1,4 @@
-import { addressKey, isFault } from '../address/address.ts'
+import { addressKey, isFault, parseAddress } from '../address/address.ts'
 import { EvError, messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Operator } from '../dns/operator.ts'
@@ -96,6 +96,26 @@ export class Engine {
     if (this.#world.sandbox) return this.#simulate(given, options)
     const run = this.#verify(given, options)
     return options.signal === undefined ? run : orAborted(run, options.signal)
+  }
+
+  /**
+   * The remembered answer while it is fresh, which costs no question to a mail server; null: there is none. Never
+   * rejects. A refusal of `verify` for want of credits or time can fall back to it.
+   */
+  async recall(text: string, options: Pick<VerifyOptions, 'onStep'> = {}): Promise<Result | null> {
+    const { clock, deadlineMs } = this.#world
+    const given = asText(text)
+    const address = parseAddress(given)
+    if (isFault(address)) return null
+    const known = await this.#memory.recall(addressKey(address))
+    if (known === null || !isFresh(known, clock.now())) return null
+    const telling = tellingOf(options, this.#world)
+    const how = { limitMs: deadlineMs, isUrgent: true, telling }
+    const prepared = await this.#prepare(given, options, how)
+    // The lists or the DNS may decide by now what was asked of the mail server then.
+    if ('result' in prepared) return prepared.result.cached ? prepared.result : null
+    telling?.recalled(known.at)
+    return resultOfMemory(clock, prepared.inquiry, known)
   }
 
   /** Verifies a stream of addresses; results come as they ripen, each once. */

@@ -3,13 +3,13 @@ import { domainAllowed, ipAllowed } from '../../account/restriction.ts'
 import { permits, type Scope } from '../../account/scope.ts'
 import { breatheTogether } from '../../base/clock.ts'
 import type { Caller, Env } from '../context.ts'
-import { ApiError } from '../error/api-error.ts'
-import { type Admitted, admit, showSimulated } from '../limit/admit.ts'
+import { type ApiCode, ApiError } from '../error/api-error.ts'
+import { type Admitted, admit, outOfCredits, showSimulated } from '../limit/admit.ts'
 import type { Counts } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
 import { authenticate, authenticateSession } from './auth.ts'
-import { checkBodyHeaders, readJson } from './body.ts'
+import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotent.ts'
 
 export type GuardRule = {
@@ -21,6 +21,11 @@ export type GuardRule = {
   readonly bodyMax: number
   /** `stream`: the handler reads the body. */
   readonly body?: 'json' | 'stream'
+  /**
+   * Bytes of the largest body whose answer may cost no credit, as all of it is remembered. Without credits a larger one
+   * is refused before it is read; left out: all are.
+   */
+  readonly freeBodyMax?: number
   /** True: in the sandbox too it does what others notice, so the limits of requests hold there as well. */
   readonly isReal?: boolean
 }
@@ -47,13 +52,17 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       const admitted =
         sandbox && rule.isReal !== true
           ? await simulate(c, service)
-          : await admit(c, service, { caller, counts: counted ? rule.counts : null })
-      if (bodyRule.kind === 'json') await readJson(c, bodyRule).catch(refusing(admitted))
+          : await admit(c, service, {
+              ...{ caller, counts: counted ? rule.counts : null },
+              mayBeFree: mayBeFree(c, rule),
+            })
+      if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
       if (!counted) return next()
       state.verifying++
       try {
         await next()
-        if (isRefused(c) || c.get('isDryRun')) admitted.noList()
+        if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
+        else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
       } finally {
         state.verifying--
       }
@@ -85,12 +94,38 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
 async function simulate(c: Context<Env>, service: Service): Promise<Admitted> {
   showSimulated(c, service)
   await breatheTogether()
-  return { noList: () => undefined }
+  return { noCredits: null, noList: () => undefined, uncount: () => undefined }
 }
 
-const refusing = (admitted: Admitted) => (error: unknown) => {
-  admitted.noList()
-  throw error
+/** A body that does not say how long it is may be short. */
+const mayBeFree = ({ req }: Context<Env>, { freeBodyMax }: GuardRule) =>
+  freeBodyMax !== undefined && Number(req.header('Content-Length') ?? 0) <= freeBodyMax
+
+const isCode = (error: unknown, code: ApiCode) => error instanceof ApiError && error.code === code
+
+type Reading = {
+  readonly rule: GuardRule
+  readonly bodyRule: BodyRule
+  readonly admitted: Admitted
+}
+
+async function readAdmitted(
+  c: Context<Env>,
+  service: Service,
+  { rule, bodyRule, admitted }: Reading,
+): Promise<void> {
+  const { noCredits } = admitted
+  const bytesMax = noCredits === null ? rule.bodyMax : (rule.freeBodyMax ?? rule.bodyMax)
+  try {
+    await readJson(c, { ...bodyRule, bytesMax })
+  } catch (error) {
+    if (noCredits === null || !isCode(error, 'payload_too_large')) {
+      admitted.noList()
+      throw error
+    }
+    admitted.uncount()
+    throw outOfCredits(service, noCredits)
+  }
 }
 
 /** Who asks wrongly may ask again; whose client went away had mail servers asked all the same (408). */

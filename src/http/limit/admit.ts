@@ -12,22 +12,27 @@ import { nearestOf, showLimit } from './headers.ts'
 
 /** A request that was let in. */
 export type Admitted = {
+  /** The credits of an account that has none left: only what costs none can be answered; null: it has some. */
+  readonly noCredits: BucketState | null
   /** Says that no list came of it: it is not counted as one then. */
   noList(): void
+  /** Takes all counts back: the request was refused for want of credits. */
+  uncount(): void
 }
 
 /** Lets a request pass all limits that hold for it and counts it in each, or refuses it and counts it in none. */
 export async function admit(
   c: Context<Env>,
   service: Service,
-  { caller, counts }: { caller: Caller; counts: Counts },
+  { caller, counts, mayBeFree }: Asked,
 ): Promise<Admitted> {
   const { limits, settings } = service
   const credits = counts === null ? null : await creditState(service, caller)
-  if (credits?.remaining === 0) {
-    showLimit(c, credits)
+  const noCredits = credits?.remaining === 0 ? credits : null
+  if (noCredits !== null && !mayBeFree) {
+    showLimit(c, noCredits)
     await service.books.refused(caller.account.id, caller.plan)
-    refuseCredits(service, credits)
+    throw outOfCredits(service, noCredits)
   }
   const buckets = bucketsOf(caller, { ...askingOf(c, service), counts })
   const { refusedBy, states, giveBack } = settings.limits
@@ -41,17 +46,30 @@ export async function admit(
   // One verification will take one, unless its answer is known or nobody can tell.
   const left = credits && {
     ...credits,
-    remaining: credits.remaining - (counts === 'single' ? 1 : 0),
+    remaining: Math.max(0, credits.remaining - (counts === 'single' ? 1 : 0)),
   }
   const show = (now: readonly BucketState[]) =>
     showLimit(c, nearestOf(left === null ? now : [...now, left]))
   show(states)
   const ofLists = buckets.findIndex(({ kind }) => kind === 'ip:bulk')
   return {
+    noCredits,
     noList() {
       if (ofLists !== -1 && giveBack !== null) show(states.with(ofLists, giveBack(ofLists)))
     },
+    uncount() {
+      if (giveBack !== null) for (const index of buckets.keys()) giveBack(index)
+      if (credits !== null) showLimit(c, credits)
+    },
   }
+}
+
+/** What is asked to be let in. */
+type Asked = {
+  readonly caller: Caller
+  readonly counts: Counts
+  /** Its answer may cost no credit: it is let in without one, and its handler refuses what would cost. */
+  readonly mayBeFree: boolean
 }
 
 /** From where a request comes. */
@@ -79,10 +97,11 @@ export async function creditState(
   return { limit, remaining: await creditsLeft(database, credits), resetAt: periodEnd(now) }
 }
 
-function refuseCredits(service: Service, { limit, resetAt }: BucketState): never {
+/** The refusal of an account that has no credit left. */
+export function outOfCredits(service: Service, { limit, resetAt }: BucketState): ApiError {
   stateOf(service).metrics.refused('credits')
   const sentence = `All ${limit} verifications of the day are used up. The next ones can be had at midnight UTC.`
-  throw new ApiError('quota_exceeded', sentence, { retryAfterS: secondsTo(service, resetAt) })
+  return new ApiError('quota_exceeded', sentence, { retryAfterS: secondsTo(service, resetAt) })
 }
 
 function refuse(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import { sandboxResult } from '../../engine/sandbox.ts'
+import type { Step } from '../../engine/step.ts'
 import type { Trx } from '../../store/database.ts'
 import { commitMark } from '../../store/postgres/commit.ts'
 import type { Result } from '../../verdict/verdict.ts'
@@ -8,7 +9,7 @@ import type { Env } from '../context.ts'
 import { unlessGone } from '../guard/client-gone.ts'
 import { commit } from '../guard/commit.ts'
 import type { Service } from '../service.ts'
-import { holdCredits } from './credits.ts'
+import { holdOrRecall } from './credits.ts'
 
 /** What is asked of one address. */
 export type Asked = {
@@ -28,10 +29,19 @@ export async function answerOne(
     const result = sandboxResult(service.clock, asked.email)
     return settled(c, service, { result, hold: null }, present)
   }
-  const hold = await holdCredits(c, service, 1)
+  const { hold, known } = await holdOrRecall(c, service, 1, () => recallOne(service, asked))
+  if (hold === null) return settled(c, service, { result: known, hold }, present)
   const result = await orGiveBack(c, service, hold, () => verify(c, service, asked))
   return settled(c, service, { result, hold }, present)
 }
+
+/** The answer to one question that costs no credit; null: there is none. */
+export const recallOne = async (
+  { engine }: Service,
+  { email, checkSmtp, forceRefresh }: Asked,
+  onStep?: (step: Step) => void,
+): Promise<Result | null> =>
+  checkSmtp && !forceRefresh ? engine.recall(email, onStep === undefined ? {} : { onStep }) : null
 
 /**
  * What was set aside goes back if nothing comes of it. A transaction of `work` that settles it says so by `settling`: its

@@ -12,9 +12,9 @@ import { tellError } from '../error/errors.ts'
 import { eventStream, type StreamEvent } from '../event-stream.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
-import { type Asked, orGiveBack, originOf } from './ask.ts'
+import { type Asked, orGiveBack, originOf, recallOne } from './ask.ts'
 import { createChannel } from './channel.ts'
-import { holdCredits } from './credits.ts'
+import { holdOrRecall } from './credits.ts'
 import { presentStep } from './present-step.ts'
 
 /** Whether the steps are asked for, as events, and not the result alone. */
@@ -38,10 +38,15 @@ export async function followOne(
   service: Service,
   asked: Asked,
 ): Promise<Response> {
-  const hold = c.get('sandbox') ? null : await holdCredits(c, service, 1)
+  // Before the stream begins, as a refusal has a status of its own.
+  const steps: Step[] = []
+  const { hold, known } = c.get('sandbox')
+    ? { hold: null, known: null }
+    : await holdOrRecall(c, service, 1, () => recallOne(service, asked, step => steps.push(step)))
   return eventStream(c, service, gone => {
     const told = createChannel<StreamEvent>()
-    void follow(c, service, { asked, hold, gone, tell: told.put }).finally(told.end)
+    const recalled = known === null ? null : { result: known, steps }
+    void follow(c, service, { asked, hold, recalled, gone, tell: told.put }).finally(told.end)
     return told
   })
 }
@@ -49,6 +54,8 @@ export async function followOne(
 type Following = {
   readonly asked: Asked
   readonly hold: Hold | null
+  /** The remembered answer, where no credit is left to ask with. */
+  readonly recalled: { readonly result: Result; readonly steps: readonly Step[] } | null
   /** Aborts when nobody listens any more. */
   readonly gone: AbortSignal
   readonly tell: (event: StreamEvent) => void
@@ -77,9 +84,13 @@ async function follow(c: Context<Env>, service: Service, following: Following): 
 async function verify(
   c: Context<Env>,
   { engine, clock }: Service,
-  { asked, gone, tell }: Following,
+  { asked, recalled, gone, tell }: Following,
 ): Promise<Result> {
   const onStep = (step: Step) => tell({ event: 'step', data: presentStep(step) })
+  if (recalled !== null) {
+    recalled.steps.forEach(onStep)
+    return recalled.result
+  }
   const { email, checkSmtp, forceRefresh } = asked
   if (!c.get('sandbox')) {
     return orAborted(engine.verify(email, { checkSmtp, forceRefresh, onStep }), gone)

@@ -7,6 +7,8 @@ import { sandboxDelay } from './sandbox.ts'
 
 /** Bodies of a single verification, in bytes: an address has 254 octets. */
 export const SINGLE_BODY_MAX = 16 * 1024
+/** One address may be remembered, and so may ten, which are smaller: both are answered without credits then. */
+export const SINGLE_BODY = { bodyMax: SINGLE_BODY_MAX, freeBodyMax: SINGLE_BODY_MAX } as const
 /** The largest legal batch: 50,000 addresses of 254 octets with quotes and commas are 13 MB; ids come beside them. */
 export const LIST_BODY_MAX = 16 * 1024 * 1024
 

@@ -8,12 +8,12 @@ import { STEP_EXAMPLE, VerifyStep } from '../schema/step.ts'
 import { AsyncAccepted, ScoredResult, SingleQuery, SingleRequest } from '../schema/verify.ts'
 import type { Service } from '../service.ts'
 import { noKeyForEvents, wantsEvents } from './follow.ts'
-import { gate, SINGLE_BODY_MAX, unchecked } from './gate.ts'
+import { gate, SINGLE_BODY, unchecked } from './gate.ts'
 import { followSingle, verifyScored, verifySingle } from './single.ts'
 
 /** The paths for one address. */
 export function singleRoutes(service: Service) {
-  const rule = { scope: 'verify:single', counts: 'single', bodyMax: SINGLE_BODY_MAX } as const
+  const rule = { scope: 'verify:single', counts: 'single', ...SINGLE_BODY } as const
   const common = {
     method: 'post' as const,
     tags: ['Verification'],

@@ -8,6 +8,7 @@ import { createTestService } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
 const PATH = '/v1/verify/single'
+const BULK = '/v1/verify/bulk'
 /** 12:00 on 1 June, as the clock of the house says. */
 const NOON = Date.UTC(2026, 5, 1, 12)
 const PERIOD = NOON - (NOON % DAY)
@@ -165,6 +166,146 @@ describe('a short list', () => {
     expect(await credit()).toEqual({ used: 99, held: 0 })
     expect(mx.lines()).toEqual([])
   })
+})
+
+describe('a remembered answer', () => {
+  /** An account whose last credit was spent on the address of Ann. */
+  async function spent() {
+    const home = await free(99, { settings: { limits: true } })
+    await home.json(PATH, { body: { email: 'ann@a.test' } })
+    expect(await home.credit()).toEqual({ used: 100, held: 0 })
+    const asked = home.mx.lines().length
+    const ask = (path: string, body: object, headers: Record<string, string> = {}) =>
+      home.settled(home.request(path, { body, headers }))
+    return { ...home, ask, newLines: () => home.mx.lines().slice(asked) }
+  }
+
+  test.each([PATH, '/v1/verify'])('is given by %s with no credit left', async path => {
+    const { ask, credit, newLines } = await spent()
+    const response = await ask(path, { email: 'ann@a.test' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
+    expect(await response.json()).toMatchObject({ reason: 'accepted_email', cached: true })
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(newLines()).toEqual([])
+  })
+
+  test('is kept under its Idempotency-Key with no credit left', async () => {
+    const { ask, credit } = await spent()
+    const headers = { 'Idempotency-Key': 'one' }
+    const first = await ask(PATH, { email: 'ann@a.test' }, headers)
+    const second = await ask(PATH, { email: 'ann@a.test' }, headers)
+    expect([first.status, second.headers.get('Idempotency-Replayed')]).toEqual([200, 'true'])
+    expect(await second.text()).toBe(await first.text())
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+  })
+
+  test('is streamed with no credit left, with the step that says so', async () => {
+    const { ask, newLines } = await spent()
+    const response = await ask(PATH, { email: 'ann@a.test' }, { Accept: 'text/event-stream' })
+    expect(response.status).toBe(200)
+    const text = await response.text()
+    expect(text.match(/"step":"[a-z]+"/g)).toEqual([
+      '"step":"syntax"',
+      '"step":"domain"',
+      '"step":"cached"',
+    ])
+    expect(text).toContain('event: result')
+    expect(newLines()).toEqual([])
+  })
+
+  test.each([
+    ['whose answer is not remembered', PATH, { email: 'bob@a.test' }],
+    ['that forces another question', PATH, { email: 'ann@a.test', force_refresh: true }],
+    ['that leaves out the mail server', PATH, { email: 'ann@a.test', check_smtp: false }],
+    ['that is answered later', PATH, { email: 'ann@a.test', async: true }],
+    ['with one address that is not remembered', BULK, { emails: ['ann@a.test', 'bob@a.test'] }],
+    ['that becomes a job', BULK, { emails: Array(11).fill('ann@a.test') }],
+    ['that is a batch', '/v1/verify/batch', { emails: ['ann@a.test'] }],
+  ])(
+    'does not serve a request %s, which is refused and counts for no limit',
+    async (_, path, body) => {
+      const { ask, json, credit, newLines } = await spent()
+      const limitsLeft = async () => {
+        const { data } = (await json('/v1/limits')) as {
+          data: { limits: Record<string, unknown>[] }
+        }
+        return data.limits.map(({ name, remaining }) => [name, remaining])
+      }
+      const before = await limitsLeft()
+      const response = await ask(path, body)
+      expect(response.status).toBe(429)
+      expect(response.headers.get('X-RateLimit-Remaining')).toBe('0')
+      expect(await response.json()).toMatchObject({
+        code: 'quota_exceeded',
+        error: expect.stringContaining('All 100 verifications of the day are used up'),
+      })
+      // The question about the limits counts as a request of the key.
+      const expected = before.map(([name, left]) => [
+        name,
+        Number(left) - Number(name === 'key:plan'),
+      ])
+      expect(await limitsLeft()).toEqual(expected)
+      expect(await credit()).toEqual({ used: 100, held: 0 })
+      expect(newLines()).toEqual([])
+    },
+  )
+
+  test('that is no longer fresh costs a credit, so it is not given', async () => {
+    const { ask, clock, database } = await spent()
+    await clock.advance(DAY + 1)
+    const credits = { account_id: 'acc_1', period_start: PERIOD + DAY, used: 100, held: 0 }
+    await database.db
+      .insertInto('credit')
+      .values({ ...credits, warned: 100 })
+      .execute()
+    expect((await ask(PATH, { email: 'ann@a.test' })).status).toBe(429)
+  })
+
+  test('is given for each row of a short list with no credit left', async () => {
+    const { ask, credit, newLines } = await spent()
+    const emails = ['ann@a.test', 'ann@a.test', 'nonsense']
+    const response = await ask(BULK, { emails })
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({
+      total_emails: 3,
+      results: [
+        { email: 'ann@a.test', valid: true, cached: true },
+        { email: 'ann@a.test', valid: true, cached: true },
+        { email: 'nonsense', valid: false },
+      ],
+    })
+    expect(await credit()).toEqual({ used: 100, held: 0 })
+    expect(newLines()).toEqual([])
+  })
+
+  test('is given for each row where fewer credits are left than the list has addresses', async () => {
+    const { json, ask, credit } = await free(97).then(home => ({
+      ...home,
+      ask: (body: object) => home.request(BULK, { body }),
+    }))
+    await json(BULK, { body: { emails: ['ann@a.test', 'bob@a.test'] } })
+    expect(await credit()).toEqual({ used: 99, held: 0 })
+    expect((await ask({ emails: ['ann@a.test', 'bob@a.test'] })).status).toBe(200)
+    expect((await ask({ emails: ['ann@a.test', 'zoe@a.test'] })).status).toBe(429)
+    expect(await credit()).toEqual({ used: 99, held: 0 })
+  })
+
+  test.each([
+    ['announced', { 'Content-Length': '20000' }],
+    ['not announced', {}],
+  ])(
+    'is not looked for in a body of more than ten addresses whose length is %s',
+    async (_, headers) => {
+      const { ask } = await spent()
+      const emails = Array.from({ length: 1_000 }, (_, n) => `user-${n}@a.test`)
+      const response = await ask(BULK, { emails }, headers)
+      expect([response.status, await response.json()]).toEqual([
+        429,
+        expect.objectContaining({ code: 'quota_exceeded' }),
+      ])
+    },
+  )
 })
 
 describe('a list that becomes a job', () => {

@@ -4,12 +4,12 @@ import type { ListDialect } from '../../../job/csv.ts'
 import { type RowTally, tallyRows } from '../../../work/row-tally.ts'
 import type { Env } from '../../context.ts'
 import { clientGone } from '../../guard/client-gone.ts'
+import { creditState } from '../../limit/admit.ts'
 import type { Service } from '../../service.ts'
 import { estimatedTime } from '../estimate.ts'
 import { readName } from './batch.ts'
 import { emptyList } from './emails.ts'
 import { columnsOf, readFlag, rowsOf } from './file-rows.ts'
-import { creditsLeftOf } from './queue.ts'
 import type { Upload } from './upload.ts'
 
 /**
@@ -40,7 +40,7 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     delimiter: dialect.delimiter,
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),
-    credits_balance: await creditsLeftOf(c, service),
+    credits_balance: (await creditState(service, c.get('caller')))?.remaining ?? null,
     estimated_time: tally && timeFor(c, service, tally),
     preview,
   })

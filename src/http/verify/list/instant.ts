@@ -15,7 +15,7 @@ import { clientGone } from '../../guard/client-gone.ts'
 import { commit } from '../../guard/commit.ts'
 import type { Service } from '../../service.ts'
 import { orGiveBack } from '../ask.ts'
-import { holdCredits } from '../credits.ts'
+import { holdOrRecall } from '../credits.ts'
 import { presentItem } from './item.ts'
 
 /** For all addresses together, so that the answer comes before proxies give it up. */
@@ -31,13 +31,28 @@ export async function answerInstant(
   const asked = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = asked.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
-  const hold = isFree ? null : await holdCredits(c, service, addresses)
+  const { hold, known } = isFree
+    ? { hold: null, known: null }
+    : await holdOrRecall(c, service, addresses, () => recallAll(service, asked))
   return orGiveBack(c, service, hold, async settling => {
-    const found = await verifyAll(c, service, asked)
+    const found = known ?? (await verifyAll(c, service, asked))
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const anew = [...found.values()]
     return store(c, service, { entries, results, hold, anew, settling })
   })
+}
+
+/** The results of a list whose addresses are all remembered, which costs no credit; null: at least one is not. */
+async function recallAll(
+  { engine }: Service,
+  asked: readonly Entry[],
+): Promise<Map<string, Result> | null> {
+  const found = await Promise.all(
+    asked.map(entry => (isAddress(entry) ? engine.recall(entry.text) : engine.verify(entry.text))),
+  )
+  const known = found.filter(result => result !== null)
+  if (known.length < asked.length) return null
+  return new Map(asked.map(({ dedupeKey }, index) => [dedupeKey, known[index] as Result]))
 }
 
 /** The results by dedupe key: of all of them, whatever the mail servers do. */

@@ -1,6 +1,4 @@
 import type { Context } from 'hono'
-import { periodStart } from '../../../account/plan.ts'
-import { creditsLeft } from '../../../store/account/credits.ts'
 import type { Job } from '../../../store/job/jobs.ts'
 import {
   dropLoading,
@@ -13,6 +11,7 @@ import {
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
 import { commit } from '../../guard/commit.ts'
+import { creditState, outOfCredits } from '../../limit/admit.ts'
 import type { Service } from '../../service.ts'
 import { quotaExceeded } from '../credits.ts'
 import { estimatedTime } from '../estimate.ts'
@@ -35,7 +34,12 @@ export async function queueList(
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
   // A list that needs more is refused before all of it is stored.
-  const askedMax = owner.sandbox ? null : await creditsLeftOf(c, service)
+  const credits = owner.sandbox ? null : await creditState(service, c.get('caller'))
+  if (credits?.remaining === 0) {
+    await tellRefused(c, service)
+    throw outOfCredits(service, credits)
+  }
+  const askedMax = credits?.remaining ?? null
   const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
   if (loaded === null) {
     await tellRefused(c, service)
@@ -102,17 +106,6 @@ export const linksOf = ({ id }: Job) => ({
   status_url: `/v1/jobs/${id}`,
   download_url: `/v1/jobs/${id}/download`,
 })
-
-/** Credits that are left of the day; null: any number. */
-export async function creditsLeftOf(
-  c: Context<Env>,
-  { database, clock }: Service,
-): Promise<number | null> {
-  const { account, plan } = c.get('caller')
-  if (plan.creditsPerDay === null) return null
-  const period = periodStart(clock.now())
-  return creditsLeft(database, { accountId: account.id, period, limit: plan.creditsPerDay })
-}
 
 async function queueIn(
   c: Context<Env>,

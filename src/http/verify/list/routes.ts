@@ -17,7 +17,7 @@ import {
   QueuedFile,
 } from '../../schema/verify.ts'
 import type { Service } from '../../service.ts'
-import { gate, LIST_BODY_MAX, unchecked } from '../gate.ts'
+import { gate, LIST_BODY_MAX, SINGLE_BODY_MAX, unchecked } from '../gate.ts'
 import { verifyBatch } from './batch.ts'
 import { verifyBulk } from './bulk.ts'
 import { notTooMany } from './crowd.ts'
@@ -31,9 +31,10 @@ export function listRoutes(service: Service) {
   const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
   const crowd = notTooMany()
   const middleware = [crowd, ...gate(service, rule)]
+  const ofBulk = [crowd, ...gate(service, { ...rule, freeBodyMax: SINGLE_BODY_MAX })]
   const received = uploads(service.settings.dataDir, service.random)
   const router = newRouter()
-    .openapi(createRoute({ ...BULK, middleware }), c =>
+    .openapi(createRoute({ ...BULK, middleware: ofBulk }), c =>
       unchecked(verifyBulk(c, service, c.req.valid('json'))),
     )
     .openapi(createRoute({ ...BATCH, middleware }), c =>
