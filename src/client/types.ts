@@ -196,6 +196,7 @@ export interface Problem {
     | 'not_found'
     | 'method_not_allowed'
     | 'request_timeout'
+    | 'last_key'
     | 'job_not_ready'
     | 'job_not_cancellable'
     | 'job_not_resumable'
@@ -234,6 +235,7 @@ export interface Problem {
     | 'not_found'
     | 'method_not_allowed'
     | 'request_timeout'
+    | 'last_key'
     | 'job_not_ready'
     | 'job_not_cancellable'
     | 'job_not_resumable'
@@ -1278,6 +1280,7 @@ export interface ErrorBody {
     | 'not_found'
     | 'method_not_allowed'
     | 'request_timeout'
+    | 'last_key'
     | 'job_not_ready'
     | 'job_not_cancellable'
     | 'job_not_resumable'
@@ -1432,4 +1435,10 @@ export interface ListHistoryQuery {
 /** Of: Verifications by day and by key */
 export interface GetStatsQuery {
   period?: 'day' | 'week' | 'month'
+}
+
+/** Of: Delete a key */
+export interface DeleteKeyQuery {
+  /** true: deletes the last key of the account too. No request to the API can create another one then. */
+  force?: 'true' | 'false'
 }

@@ -226,6 +226,9 @@ describe('with the service', () => {
     expect(rotated.key).not.toBe(made.key)
     await client.keys.delete(made.id)
     expect(await failureOf(ofCi.credits())).toMatchObject({ status: 401 })
+    expect(await failureOf(client.keys.delete('key_1'))).toMatchObject({ code: 'last_key' })
+    await client.keys.delete('key_1', { force: true })
+    expect(await failureOf(client.keys.list())).toMatchObject({ code: 'key_revoked' })
   })
 
   test('webhooks are made, changed and deleted', async () => {

@@ -96,7 +96,11 @@ function addRevoke(keys: Command, context: CliContext, end: EndWith): void {
     .command('revoke')
     .description('end one for good')
     .argument('<key>', 'its ID')
-    .addHelpText('after', '\nExamples:\n  ev keys revoke key_4kq2')
+    .option('--force', 'also the last key of its account')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  ev keys revoke key_4kq2\n  ev keys revoke key_4kq2 --force',
+    )
     .action(async (id: string, flags) => {
       const { revokeCommand } = await import('../keys/change.ts')
       end(await revokeCommand(context, id, flags))

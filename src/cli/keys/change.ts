@@ -3,7 +3,14 @@ import { DAY } from '../../base/clock.ts'
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Account } from '../../store/account/accounts.ts'
-import { type ApiKey, findKey, listKeys, revokeKey, rotateKey } from '../../store/account/keys.ts'
+import {
+  type ApiKey,
+  findKey,
+  isLastKey,
+  listKeys,
+  revokeKey,
+  rotateKey,
+} from '../../store/account/keys.ts'
 import { type Database, write } from '../../store/database.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
@@ -15,6 +22,7 @@ import { graceOf } from './times.ts'
 export type KeyFlags = {
   readonly account?: string
   readonly grace?: string
+  readonly force?: boolean
   readonly json?: boolean
   readonly [setting: string]: unknown
 }
@@ -58,7 +66,11 @@ export function revokeCommand(context: CliContext, id: string, flags: KeyFlags):
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const { account, key } = await keyOf(database, accounts, id)
     const now = context.clock.now()
-    if (!(await write(database, trx => revokeKey(trx, account.id, id, now)))) throw noSuchKey(id)
+    const isRevoked = await write(database, async trx => {
+      if (!flags.force && (await isLastKey(trx, account.id, id, now))) throw lastKey(account, id)
+      return revokeKey(trx, account.id, id, now)
+    })
+    if (!isRevoked) throw noSuchKey(id)
     context.stdout.write(
       `Revoked ${id} “${key.name}”: it opens nothing any more; a running “ev serve” notices within a second.\n`,
     )
@@ -80,6 +92,12 @@ async function keyOf(
   }
   throw noSuchKey(id)
 }
+
+const lastKey = ({ name }: Account, id: string) =>
+  new EvError(
+    'usage',
+    `${id} is the last key of the account ${cleanText(name)}: nothing and nobody can use the account without it. To revoke it all the same: ev keys revoke ${id} --force`,
+  )
 
 const noSuchKey = (id: string) =>
   new EvError('no_input', `There is no key ${cleanText(id)}. “ev keys” lists those there are.`)

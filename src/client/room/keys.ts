@@ -25,7 +25,12 @@ export type Keys = {
     options?: CreateOptions,
   ): Promise<RotatedKey['data']>
   /** From then on it opens nothing. */
-  delete(keyId: string, options?: CallOptions): Promise<void>
+  delete(keyId: string, options?: DeleteKeyOptions): Promise<void>
+}
+
+export type DeleteKeyOptions = CallOptions & {
+  /** Deletes the last key of the account too, which is refused with `last_key` otherwise. */
+  readonly force?: boolean | undefined
 }
 
 export function keysRoom({ json }: Connection): Keys {
@@ -47,7 +52,8 @@ export function keysRoom({ json }: Connection): Keys {
           options,
         ),
       ),
-    delete: (keyId, options) => json({ method: 'DELETE', path: pathOf(keyId) }, options),
+    delete: (keyId, { force, ...options } = {}) =>
+      json({ method: 'DELETE', path: pathOf(keyId), query: { force } }, options),
   }
 }
 

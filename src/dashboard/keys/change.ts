@@ -16,6 +16,7 @@ import type { DashboardParts, Env } from '../parts.ts'
 import { dropToken, leaveNote } from '../session/cookie.ts'
 import { bodyOf, fields, readTyped, sentenceOf, type Typed, typedOf } from './key-form.ts'
 import { shownOnce } from './shown-once.ts'
+import { isOver } from './table.ts'
 
 /** One key: changing, rotating and revoking it. */
 export function changeRoutes(parts: DashboardParts): Hono<Env> {
@@ -52,7 +53,12 @@ export function changeRoutes(parts: DashboardParts): Hono<Env> {
     })
     .post('/keys/:id/revoke', async c => {
       const key = await keyOf(c)
-      await c.get('api').ask(pathOf(key), { method: 'DELETE' })
+      const query = { force: c.req.query('force') }
+      const refused = await c
+        .get('api')
+        .ask(pathOf(key), { method: 'DELETE', query })
+        .catch(problemWith)
+      if (refused instanceof ApiProblem) return keyPage(c, parts, { key, problem: refused })
       if (isOwn(c, key)) {
         dropToken(c)
         return c.redirect('/sign-in', 303)
@@ -65,9 +71,11 @@ export function changeRoutes(parts: DashboardParts): Hono<Env> {
 const pathOf = ({ id }: Key) => `/v1/keys/${encodeURIComponent(id)}`
 
 /** There are at most a few hundred. */
+const keysOf = async (c: Context<Env>): Promise<readonly Key[]> =>
+  (await c.get('api').ask<KeyList>('/v1/keys')).data.keys
+
 export async function keyOf(c: Context<Env>, id = c.req.param('id')): Promise<Key> {
-  const { data } = await c.get('api').ask<KeyList>('/v1/keys')
-  const key = data.keys.find(one => one.id === id)
+  const key = (await keysOf(c)).find(one => one.id === id)
   if (key !== undefined) return key
   throw new Refusal(404, 'There is no such key: it may have been revoked meanwhile.')
 }
@@ -82,20 +90,25 @@ const isOwn = (c: Context<Env>, { id }: Key) => id === c.get('user').keyId
 
 type Shown = { readonly key: Key; readonly typed?: Typed; readonly problem?: ApiProblem }
 
-function keyPage(
+async function keyPage(
   c: Context<Env>,
   parts: DashboardParts,
   { key, typed = typedOf(key), problem }: Shown,
 ): Promise<Response> {
+  const inUse = (await keysOf(c)).filter(one => !isOver(one, parts.clock.now()))
+  const isLast = inUse.length === 1 && inUse[0]?.id === key.id
   const body = html`
     ${problem === undefined ? NOTHING : notice('bad', sentenceOf(problem))}
     ${isOwn(c, key) ? notice('info', OWN) : NOTHING}
     <p><code>${key.prefix}…${key.hint}</code>, made ${time(key.created_at)}, last used ${time(key.last_used_at, 'never')}</p>
     ${form(c, `/keys/${key.id}`, html`${fields(c, typed)}<button class="primary">Change the key</button>`)}
-    ${rotation(c, parts, key)} ${revocation(c, key)}`
+    ${rotation(c, parts, key)} ${revocation(c, key, isLast)}`
   const status = (problem?.status ?? 200) as ContentfulStatusCode
   return page(c, { title: `Key “${key.name}”`, body, status })
 }
+
+const LAST =
+  'It is the last key of the account: nobody can sign in or use the API after that, until whoever runs the service makes another key by “ev keys create”.'
 
 const OWN =
   'You are signed in with this key. If you take the scope “dashboard” from it, or have it expire, you are signed out; without “keys:write” you can no longer change keys here.'
@@ -124,16 +137,21 @@ function rotation(c: Context<Env>, { random }: DashboardParts, key: Key): Html {
     )}`
 }
 
-function revocation(c: Context<Env>, key: Key): Html {
+function revocation(c: Context<Env>, key: Key, isLast: boolean): Html {
   const end = `“${key.name}” opens nothing from then on, and cannot be brought back.`
   const question = isOwn(c, key)
     ? `${end} You are signed in with it: you will be signed out.`
     : `${end} Whoever is signed in with it is signed out.`
+  const last = isLast ? ` ${LAST}` : ''
   return html`
     <h2>Revoke it</h2>
     <p>When nothing asks with it any more, or it must not.</p>
     ${confirmed(c, {
-      ...{ action: `/keys/${key.id}/revoke`, label: 'Revoke the key', question },
+      ...{
+        action: `/keys/${key.id}/revoke${isLast ? '?force=true' : ''}`,
+        label: 'Revoke the key',
+      },
+      question: `${question}${last}`,
       yes: 'Yes, revoke it',
     })}`
 }

@@ -34,7 +34,7 @@ const line = (c: Context<Env>, key: Key, now: number) => html`
 const limitOf = ({ rate_limit_per_minute: limit }: Key) =>
   limit === null ? 'the plan’s' : `${number(limit)} a minute`
 
-const isOver = ({ expires_at: at }: Key, now: number) => at !== null && Date.parse(at) <= now
+export const isOver = ({ expires_at: at }: Key, now: number) => at !== null && Date.parse(at) <= now
 
 /** More of them stand in the key itself. */
 const ENTRIES_SHOWN_MAX = 3

@@ -27,8 +27,9 @@ export function problemWith(error: unknown): ApiProblem {
   return sentence === undefined ? error : new ApiProblem(status, { error: sentence, code })
 }
 
-/** Where the API speaks of keys that forms do not show. */
+/** Where the API speaks of fields that forms do not show. */
 const OF_FORMS: Partial<Record<ErrorBody['code'], string>> = {
+  last_key: 'This is the last key of the account. Revoke it again, below, if you mean it.',
   idempotency_in_progress:
     'This form was sent a moment ago and is being answered. Send it again to see what came of it.',
   idempotency_mismatch:

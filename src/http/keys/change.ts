@@ -6,6 +6,7 @@ import { isoTime } from '../../engine/result/present.ts'
 import {
   type ApiKey,
   findKey,
+  isLastKey,
   type KeyPatch,
   revokeKey,
   rotateKey,
@@ -24,7 +25,9 @@ import {
   GRACE_S_USUAL,
   KEY_EXAMPLE,
   KeyAnswer,
+  KeyDeletionQuery,
   KeyPatchRequest,
+  LAST_KEY,
   ROTATED_KEY_EXAMPLE,
   RotatedKey,
   RotateRequest,
@@ -87,12 +90,12 @@ export function keyChangeRoutes(service: Service) {
     ...{ ...common, method: 'delete' as const, path: '/v1/keys/{id}', operationId: 'deleteKey' },
     summary: 'Delete a key',
     description:
-      'It opens nothing from now on, also where it is the one that asks for this; whoever is signed in to the dashboard with it is signed out.',
+      'It opens nothing from now on, also where it is the one that asks for this; whoever is signed in to the dashboard with it is signed out. The last key of the account that is neither revoked nor expired is refused with 409 `last_key`, unless `force=true` is given.',
     middleware,
-    request: { params },
+    request: { params, query: KeyDeletionQuery },
     responses: {
       204: { description: 'It is gone' },
-      ...errorResponses('invalid_request', 'not_found'),
+      ...errorResponses('invalid_request', 'not_found', 'last_key'),
     },
   })
   return newRouter()
@@ -126,7 +129,12 @@ export function keyChangeRoutes(service: Service) {
     .openapi(remove, async c => {
       await write(service.database, async trx => {
         const { accountId, id } = await manageable(c, trx, c.req.valid('param').id)
-        await revokeKey(trx, accountId, id, service.clock.now())
+        const now = service.clock.now()
+        const isForced = c.req.valid('query').force === 'true'
+        if (!isForced && (await isLastKey(trx, accountId, id, now))) {
+          throw new ApiError('last_key', LAST_KEY)
+        }
+        await revokeKey(trx, accountId, id, now)
       })
       return c.body(null, 204)
     })

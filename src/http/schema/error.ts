@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { type ApiCode, STATUS } from '../error/api-error.ts'
 import { ErrorBody } from './answers.ts'
+import { LAST_KEY } from './key.ts'
 
 const Problem = z
   .object({
@@ -98,6 +99,7 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   ip_restricted: 'This API key may not be used from this IP address',
   domain_restricted: 'This API key may not be used from this domain',
   not_found: 'There is no such job',
+  last_key: LAST_KEY,
   job_not_ready: 'The job is processing: its results are there when it is completed',
   job_not_cancellable: 'The job is completed',
   job_not_resumable: 'The job is completed: only one that is cancelled or failed can be resumed',

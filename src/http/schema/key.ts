@@ -92,6 +92,17 @@ export const RotateRequest = z
   })
   .openapi('KeyRotation')
 
+/** The refusal to delete it; the CLI and the dashboard say so in their own words. */
+export const LAST_KEY =
+  'This is the last key of the account that is in use: delete it with force=true, or create another key first'
+
+export const KeyDeletionQuery = z.object({
+  force: z.enum(['true', 'false']).optional().openapi({
+    description:
+      'true: deletes the last key of the account too. No request to the API can create another one then.',
+  }),
+})
+
 const head = {
   id: z.string(),
   name: z.string(),

@@ -134,6 +134,24 @@ export async function updateKey(
   return changed
 }
 
+/** Whether no other key of the account is in use: all others are revoked or expired. False for an expired key itself. */
+export async function isLastKey(
+  db: Kysely<Schema>,
+  accountId: string,
+  id: string,
+  now: number,
+): Promise<boolean> {
+  const inUse = await db
+    .selectFrom('api_key')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+    .limit(2)
+    .execute()
+  return inUse.length === 1 && inUse[0]?.id === id
+}
+
 /** From now on none of its texts opens anything, and who came with it is signed out; false when there is no such key. */
 export async function revokeKey(
   trx: Transaction<Schema>,

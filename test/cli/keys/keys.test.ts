@@ -158,7 +158,14 @@ describe.concurrent('ev keys', { timeout: 60_000 }, () => {
   test('revokes a key, once', async () => {
     const home = await homeWith('Shop')
     const { id, key } = await read(home, 'keys', 'create', '--name', 'CI')
-    expect((await ev(home, 'keys', 'revoke', id)).stdout).toContain(`Revoked ${id} “CI”`)
+    const refused = await ev(home, 'keys', 'revoke', id)
+    expect(refused).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining(`ev keys revoke ${id} --force`),
+    })
+    expect(await opens(home, key)).not.toBeNull()
+    const forced = await ev(home, 'keys', 'revoke', id, '--force')
+    expect(forced.stdout).toContain(`Revoked ${id} “CI”`)
     expect(await opens(home, key)).toBeNull()
     const again = await ev(home, 'keys', 'revoke', id)
     expect(again).toMatchObject({ code: 66, stderr: expect.stringContaining(`no key ${id}.`) })

@@ -48,7 +48,7 @@ describe('on a PostgreSQL database', () => {
     expect(key.key).toMatch(/^ev_live_/)
     expect(JSON.parse(await said(at, 'keys', '--json', ...DATA))).toMatchObject([{ name: 'CI' }])
     await said(at, 'accounts', 'set-plan', 'Shop', 'enterprise', ...DATA)
-    await said(at, 'keys', 'revoke', key.id, ...DATA)
+    await said(at, 'keys', 'revoke', key.id, '--force', ...DATA)
     expect(await said(at, 'keys', ...DATA)).toMatch(/^There are no keys/)
     expect(existsSync(join(at.home, 'data', 'ev.sqlite'))).toBe(false)
   })

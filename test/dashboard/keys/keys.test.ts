@@ -228,9 +228,25 @@ describe('a key', () => {
   test('of this session warns that it signs out, and does', async () => {
     const house = await createTestDashboard()
     expect((await house.get('/keys/key_1')).text).toContain('you will be signed out')
-    const revoked = await house.post('/keys/key_1/revoke')
+    const revoked = await house.post('/keys/key_1/revoke?force=true')
     expect(revoked.headers.get('Location')).toBe('/sign-in')
     expect(house.cookies.size).toBe(0)
+  })
+
+  test('that is the last one of the account is said to be, and is revoked by the form that says so', async () => {
+    const { house } = await houseWithKey({ name: 'CI' })
+    expect((await house.get('/keys/key_1')).text).not.toContain('It is the last key of the account')
+    await house.post('/keys/key_2/revoke')
+    const refused = await house.post('/keys/key_1/revoke')
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('This is the last key of the account.')
+    for (const { text } of [refused, await house.get('/keys/key_1')]) {
+      expect(text).toContain('It is the last key of the account')
+      expect(text).toContain('action="/keys/key_1/revoke?force=true"')
+    }
+    expect((await house.get('/keys')).status).toBe(200)
+    const revoked = await house.post('/keys/key_1/revoke?force=true')
+    expect(revoked.headers.get('Location')).toBe('/sign-in')
   })
 
   test('of another account is there for nobody', async () => {

@@ -33,7 +33,8 @@ describe('a list that is watched', () => {
   test('is seen no more once the session was ended elsewhere, or its key was revoked', async () => {
     for (const end of [
       async (house: House) => void (await house.post('/sign-out')),
-      async (house: House) => void (await house.request('/v1/keys/key_1', { method: 'DELETE' })),
+      async (house: House) =>
+        void (await house.request('/v1/keys/key_1?force=true', { method: 'DELETE' })),
     ]) {
       const { house, next } = await watching()
       await end(house)

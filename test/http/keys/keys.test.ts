@@ -308,9 +308,39 @@ describe('deleting a key', () => {
   })
 
   test('may be that of the key itself', async () => {
-    const { request } = await createTestService()
+    const { request, addKey } = await createTestService()
+    await addKey()
     expect((await request('/v1/keys/key_1', { method: 'DELETE' })).status).toBe(204)
     expect((await request('/v1/keys')).status).toBe(401)
+  })
+
+  test('is refused with last_key where no other key is in use, unless it is forced', async () => {
+    const { request, addKey, addAccount, clock } = await createTestService()
+    await addAccount('acc_2')
+    await addKey({ accountId: 'acc_2' })
+    await addKey({ id: 'key_expired', expiresAt: clock.now() })
+    await addKey({ id: 'key_revoked' })
+    const remove = (path: string) => request(`/v1/keys/${path}`, { method: 'DELETE' })
+    expect((await remove('key_revoked')).status).toBe(204)
+    for (const path of ['key_1', 'key_1?force=false']) {
+      const refused = await remove(path)
+      expect([refused.status, await refused.json()]).toEqual([
+        409,
+        expect.objectContaining({ code: 'last_key', error: expect.stringContaining('force=true') }),
+      ])
+    }
+    expect((await request('/v1/keys')).status).toBe(200)
+    expect((await remove('key_expired')).status).toBe(204)
+    expect((await remove('key_1?force=true')).status).toBe(204)
+    expect((await request('/v1/keys')).status).toBe(401)
+  })
+
+  test('of two keys at the same time leaves one', async () => {
+    const { request, addKey } = await createTestService()
+    await addKey({ id: 'key_2' })
+    const remove = (id: string) => request(`/v1/keys/${id}`, { method: 'DELETE' })
+    const answers = await Promise.all([remove('key_1'), remove('key_2')])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 409])
   })
 })
 
