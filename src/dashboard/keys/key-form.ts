@@ -117,6 +117,6 @@ const choices = (c: Context<Env>, held: readonly string[]) =>
 
 /** What the API has against a key, by the labels of its form. */
 export const sentenceOf = ({ message }: ApiProblem): string =>
-  message.replace(/^"(\w+)(?:\.\d+)?"/, (whole, name) =>
+  message.replace(/^"(\w+)(?:\[\d+\])?"/, (whole, name) =>
     name in LABELS ? `“${LABELS[name as keyof typeof LABELS]}”` : whole,
   )

@@ -33,9 +33,14 @@ const SHOWN_LENGTH_MAX = 60
 
 function placeOf(target: string, path: readonly PropertyKey[]): string {
   if (path.length === 0) return WHOLE[target] ?? 'The request'
-  const place = path.map(String).join('.')
-  return `"${place}"${PARTS[target] ?? ''}`
+  return `"${formatPath(path)}"${PARTS[target] ?? ''}`
 }
+
+/** How every error names a field, in the notation of JavaScript: `scopes[0]`, `items[3].email`. */
+export const formatPath = (path: readonly PropertyKey[]): string =>
+  path
+    .map((key, at) => (typeof key === 'number' ? `[${key}]` : `${at > 0 ? '.' : ''}${String(key)}`))
+    .join('')
 
 const WHOLE: Readonly<Record<string, string>> = {
   json: 'The body',

@@ -5,5 +5,8 @@ export function timeAhead(field: string, given: string | null, now: number): num
   if (given === null) return null
   const time = Date.parse(given)
   if (time > now) return time
-  throw new ApiError('invalid_request', `"${field}": must be a time that is yet to come`)
+  throw new ApiError(
+    'invalid_request',
+    `"${field}" is "${given}"; it must be a time in the future.`,
+  )
 }

@@ -102,7 +102,7 @@ describe('making a key', () => {
   test.each([
     ['allowed_ips', 'a.b.c.d', '“From which IP addresses” is "a.b.c.d"; it must be an IP address'],
     ['allowed_domains', 'site!', '“From which web sites” is "site!"; it must be a domain'],
-    ['expires_at', '2001-01-01T00:00', '“Expires (UTC)”: must be a time that is yet to come'],
+    ['expires_at', '2001-01-01T00:00', '“Expires (UTC)” is "2001-01-01T00:00'],
     ['expires_at', 'tomorrow', '“Expires (UTC)” is "tomorrow"; it must be a time such as'],
     ['rate_limit_per_minute', 'many', '“Requests a minute” is "many"; it must be'],
     ['rate_limit_per_minute', '0', '“Requests a minute” is 0; it must be at least 1'],

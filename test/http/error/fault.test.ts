@@ -17,8 +17,12 @@ describe('what does not fit a schema', () => {
     const schema = z.object({ emails: z.array(z.string()) })
     expect(fault(schema, { emails: ['a', 7] })).toEqual([
       'invalid_request',
-      '"emails.1" is 7; it must be a string.',
+      '"emails[1]" is 7; it must be a string.',
     ])
+    const items = z.object({ items: z.array(z.object({ email: z.string() })) })
+    expect(sentence(items, { items: [{ email: 7 }] })).toBe(
+      '"items[0].email" is 7; it must be a string.',
+    )
     expect(sentence(schema, {})).toBe('"emails" is missing; it must be an array.')
     expect(sentence(schema, 7)).toBe('The body is 7; it must be an object.')
   })

@@ -1,6 +1,7 @@
 import { cleanText } from '../../../base/text.ts'
 import type { Row } from '../../../work/submit.ts'
 import { ApiError } from '../../error/api-error.ts'
+import { formatPath } from '../../error/fault.ts'
 
 /** At most so many are answered at once (section 8 of the interface). */
 export const INSTANT_MAX = 10
@@ -15,7 +16,7 @@ export const FILE_ROWS_MAX = 1_000_000
 export function readEmails(emails: unknown, max: number): string[] {
   const list = readList('emails', emails, max)
   const wrong = list.findIndex(email => typeof email !== 'string')
-  if (wrong !== -1) throw notText(`emails[${wrong}]`, list[wrong])
+  if (wrong !== -1) throw notText(['emails', wrong], list[wrong])
   return list as string[]
 }
 
@@ -35,18 +36,21 @@ export function readBatch({ emails, items }: { emails?: unknown; items?: unknown
 const ID_LENGTH_MAX = 256
 
 function readItem(item: unknown, index: number): Row {
-  const place = `items[${index}]`
+  const path = ['items', index]
   if (typeof item !== 'object' || item === null) {
-    throw new ApiError('invalid_request', `${place} is no object with an "email" and an "id".`)
+    throw new ApiError(
+      'invalid_request',
+      `"${formatPath(path)}" is no object with an "email" and an "id".`,
+    )
   }
   const { email, id = null } = item as { email?: unknown; id?: unknown }
-  if (typeof email !== 'string') throw notText(`${place}.email`, email)
+  if (typeof email !== 'string') throw notText([...path, 'email'], email)
   if (id === null) return { text: email, cells: null }
-  if (typeof id !== 'string' && typeof id !== 'number') throw notText(`${place}.id`, id)
+  if (typeof id !== 'string' && typeof id !== 'number') throw notText([...path, 'id'], id)
   if (String(id).length > ID_LENGTH_MAX) {
     throw new ApiError(
       'invalid_request',
-      `${place}.id is longer than ${ID_LENGTH_MAX} characters, which is the most an id may have.`,
+      `"${formatPath([...path, 'id'])}" is longer than ${ID_LENGTH_MAX} characters, which is the most an id may have.`,
     )
   }
   return { text: email, cells: JSON.stringify(String(id)) }
@@ -89,7 +93,7 @@ const BIGGER: readonly [path: string, max: number][] = [
   ['POST /v1/verify/file', FILE_ROWS_MAX],
 ]
 
-function notText(place: string, given: unknown): ApiError {
+function notText(path: readonly PropertyKey[], given: unknown): ApiError {
   const shown = cleanText(JSON.stringify(given) ?? 'missing', 40)
-  return new ApiError('invalid_request', `${place} is ${shown}; it must be a string.`)
+  return new ApiError('invalid_request', `"${formatPath(path)}" is ${shown}; it must be a string.`)
 }

@@ -38,7 +38,10 @@ export function readFlag(fields: Upload['fields'], field: string): boolean | nul
   if (text === 'true' || text === '1') return true
   if (text === 'false' || text === '0') return false
   const given = cleanText(text, 40)
-  throw new ApiError('invalid_request', `${field} is “${given}”; it must be true or false.`)
+  throw new ApiError(
+    'invalid_request',
+    `"${field}" is ${JSON.stringify(given)}; it must be true or false.`,
+  )
 }
 
 /** How messages about a list name what can be said of it. */

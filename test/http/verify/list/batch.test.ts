@@ -78,19 +78,19 @@ describe('POST /v1/verify/batch', () => {
       'an item that is a string',
       { items: ['a@a.test'] },
       'invalid_request',
-      /items\[0\] is no object/,
+      /^"items\[0\]" is no object/,
     ],
     [
       'an item without an address',
       { items: [{ id: '1' }] },
       'invalid_request',
-      /items\[0\]\.email is missing/,
+      /^"items\[0\]\.email" is missing/,
     ],
     [
       'an id that is an object',
       { items: [{ email: 'a', id: {} }] },
       'invalid_request',
-      /items\[0\]\.id is \{\}/,
+      /^"items\[0\]\.id" is \{\}/,
     ],
     [
       'an id that is too long',

@@ -217,13 +217,13 @@ describe('a list is refused', () => {
       'with a null in it',
       { emails: ['ann@a.test', null] },
       'invalid_request',
-      /emails\[1\] is null/,
+      /^"emails\[1\]" is null/,
     ],
     [
       'with a number in it',
       { emails: [7] },
       'invalid_request',
-      /emails\[0\] is 7; it must be a string/,
+      /^"emails\[0\]" is 7; it must be a string/,
     ],
   ])('%s', async (_, body, code, error) => {
     const { request, database } = await createTestService()

@@ -105,7 +105,12 @@ describe('a file is refused', () => {
       {},
       /on line 2 is longer/,
     ],
-    ['with header=maybe', 'a@a.test\n', { header: 'maybe' }, /header is “maybe”; it must be true/],
+    [
+      'with header=maybe',
+      'a@a.test\n',
+      { header: 'maybe' },
+      /^"header" is "maybe"; it must be true/,
+    ],
     ['with a field too long', 'a@a.test\n', { name: 'x'.repeat(3_000) }, /"name" is too long/],
   ])('%s, and says why in words of the API', async (_, file, fields, error) => {
     const { upload, job, left } = await house()
