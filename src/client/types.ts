@@ -704,8 +704,10 @@ export interface Webhook {
   secret_hint: string
   created_at: string
   updated_at: string
-  /** Why the service switched it off; null: it did not. */
+  /** For people: why the service switched it off; null: it did not. */
   disabled_reason: string | null
+  /** For programs: why the service switched it off; null: it did not. `gone`: it answered 410. `failing`: all attempts failed for five days. */
+  disabled_code: 'gone' | 'failing' | null
   /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
   failing_since: string | null
   /** Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more. */
@@ -730,8 +732,10 @@ export interface CreatedWebhook {
     secret: string
     created_at: string
     updated_at: string
-    /** Why the service switched it off; null: it did not. */
+    /** For people: why the service switched it off; null: it did not. */
     disabled_reason: string | null
+    /** For programs: why the service switched it off; null: it did not. `gone`: it answered 410. `failing`: all attempts failed for five days. */
+    disabled_code: 'gone' | 'failing' | null
     /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
     failing_since: string | null
   }
@@ -814,8 +818,10 @@ export interface RotatedWebhook {
     secret: string
     created_at: string
     updated_at: string
-    /** Why the service switched it off; null: it did not. */
+    /** For people: why the service switched it off; null: it did not. */
     disabled_reason: string | null
+    /** For programs: why the service switched it off; null: it did not. `gone`: it answered 410. `failing`: all attempts failed for five days. */
+    disabled_code: 'gone' | 'failing' | null
     /** Since when each attempt failed; null: the last one did not. After five days it is switched off. */
     failing_since: string | null
     /** Until then `webhook-signature` has a signature of the secret before as well; left out when there is none, or none any more. */
@@ -838,8 +844,23 @@ export interface WebhookTest {
     /** Of the answer; null: none came. */
     status_code: number | null
     duration_ms: number
-    /** What was wrong; null: nothing. */
+    /** For people: what was wrong; null: nothing. */
     error: string | null
+    /** For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else. */
+    error_code:
+      | 'http_status'
+      | 'redirect'
+      | 'timeout'
+      | 'connection_failed'
+      | 'tls_error'
+      | 'dns_error'
+      | 'address_not_public'
+      | 'invalid_url'
+      | 'invalid_response'
+      | 'secret_unreadable'
+      | 'interrupted'
+      | 'request_failed'
+      | null
     response_excerpt: string | null
   }
 }
@@ -874,8 +895,23 @@ export interface Delivery {
   /** Of the answer; null: none came. */
   status_code: number | null
   duration_ms: number | null
-  /** What was wrong; null: nothing. */
+  /** For people: what was wrong; null: nothing. */
   error: string | null
+  /** For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else. */
+  error_code:
+    | 'http_status'
+    | 'redirect'
+    | 'timeout'
+    | 'connection_failed'
+    | 'tls_error'
+    | 'dns_error'
+    | 'address_not_public'
+    | 'invalid_url'
+    | 'invalid_response'
+    | 'secret_unreadable'
+    | 'interrupted'
+    | 'request_failed'
+    | null
   /** null: it is over, or the endpoint is switched off. */
   next_attempt_at: string | null
   created_at: string
@@ -909,8 +945,23 @@ export interface DeliveryDetail {
   /** Of the answer; null: none came. */
   status_code: number | null
   duration_ms: number | null
-  /** What was wrong; null: nothing. */
+  /** For people: what was wrong; null: nothing. */
   error: string | null
+  /** For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else. */
+  error_code:
+    | 'http_status'
+    | 'redirect'
+    | 'timeout'
+    | 'connection_failed'
+    | 'tls_error'
+    | 'dns_error'
+    | 'address_not_public'
+    | 'invalid_url'
+    | 'invalid_response'
+    | 'secret_unreadable'
+    | 'interrupted'
+    | 'request_failed'
+    | null
   /** null: it is over, or the endpoint is switched off. */
   next_attempt_at: string | null
   created_at: string
@@ -947,8 +998,23 @@ export interface DeliveryAttempt {
   /** Of the answer; null: none came. */
   status_code: number | null
   duration_ms: number
-  /** What was wrong; null: nothing. */
+  /** For people: what was wrong; null: nothing. */
   error: string | null
+  /** For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else. */
+  error_code:
+    | 'http_status'
+    | 'redirect'
+    | 'timeout'
+    | 'connection_failed'
+    | 'tls_error'
+    | 'dns_error'
+    | 'address_not_public'
+    | 'invalid_url'
+    | 'invalid_response'
+    | 'secret_unreadable'
+    | 'interrupted'
+    | 'request_failed'
+    | null
   /** The beginning of the body of the answer; null: no answer came. */
   response_excerpt: string | null
   /** null: no answer came. */

@@ -1,4 +1,5 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../base/clock.ts'
+import type { DisabledCode } from './delivery-error.ts'
 
 /** After the first attempt come these, each so long after the one before it failed (spec 3.2). */
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const
@@ -58,12 +59,12 @@ export type Failing = {
   readonly now: number
 }
 
-/** Why a webhook is switched off with an attempt that failed, in a sentence; null: it is not. */
-export function disabledReason({ status, failingSince, seenMs, now }: Failing): string | null {
-  if (status === GONE) return 'It answered 410 Gone, which says that nothing is wanted there.'
+/** Why a webhook is switched off with an attempt that failed; null: it is not. */
+export function disabledCode({ status, failingSince, seenMs, now }: Failing): DisabledCode | null {
+  if (status === GONE) return 'gone'
   // A machine that slept, or a service that was stopped, for five days has not tried for five days.
   if (failingSince === null || seenMs < SEEN_FAILING_MIN_MS) return null
-  return now - failingSince < FAILING_MAX_MS ? null : 'All attempts failed for 5 days.'
+  return now - failingSince < FAILING_MAX_MS ? null : 'failing'
 }
 
 /** Nobody seems to look after an endpoint that was not reached once for so long (as Svix does). */

@@ -13,8 +13,8 @@ export type Judges = {
 export async function faultOfDestination(text: string, judges: Judges): Promise<string | null> {
   const url = readDestination(text)
   if (typeof url === 'string') return url
-  const addresses = await judgedAddresses(url.hostname, judges)
-  return typeof addresses === 'string' ? addresses : null
+  const judged = await judgedAddresses(url.hostname, judges)
+  return 'fault' in judged ? judged.fault : null
 }
 
 /** A URL whose shape is that of a destination, or what is wrong with it, in a sentence. */
@@ -23,21 +23,27 @@ export function readDestination(text: string): URL | string {
   return typeof given === 'string' ? given : (faultOfShape(given) ?? given)
 }
 
+/** Addresses that may be dialled, or what is wrong: a code, and a sentence. */
+export type JudgedAddresses =
+  | { readonly addresses: readonly string[] }
+  | { readonly code: 'dns_error' | 'address_not_public'; readonly fault: string }
+
 /**
- * The addresses of a URL's host, all of which may be dialled, or what is wrong, in a sentence: one that may not is
- * enough, as nobody knows which of them will be dialled elsewhere.
+ * The addresses of a URL's host, all of which may be dialled, or what is wrong: one that may not is enough, as nobody
+ * knows which of them will be dialled elsewhere.
  */
 export async function judgedAddresses(
   hostname: string,
   { resolver, mayDial }: Judges,
   signal?: AbortSignal,
-): Promise<readonly string[] | string> {
+): Promise<JudgedAddresses> {
   const literal = literalOf(hostname)
   const host = literal ?? nameOf(hostname)
   const addresses = literal === null ? await addressesOf(host, resolver, signal) : [literal]
-  if (typeof addresses === 'string') return addresses
+  if (typeof addresses === 'string') return { code: 'dns_error', fault: addresses }
   const inside = addresses.find(ip => !mayDial(ip))
-  return inside === undefined ? addresses : notPublic(host, inside)
+  if (inside === undefined) return { addresses }
+  return { code: 'address_not_public', fault: notPublic(host, inside) }
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { DeliveryError, DisabledCode } from '../hook/delivery-error.ts'
 import type {
   AccountTable,
   ApiKeyTable,
@@ -183,7 +184,9 @@ export type WebhookTable = {
   previous_until: number | null
   created_at: number
   updated_at: number
+  /** Why the service switched it off, for people and for programs; null: it did not. */
   disabled_reason: string | null
+  disabled_code: DisabledCode | null
   /** When the first of the attempts failed that failed one after the other until now; null: the last one did not. */
   failing_since: number | null
   /** Deleted: its deliveries go in steps, and it goes with the last of them. */
@@ -211,6 +214,7 @@ export type DeliveryTable = {
   status_code: number | null
   duration_ms: number | null
   error: string | null
+  error_code: DeliveryError | null
   /** When it is forgotten; null while it is on its way. */
   expires_at: number | null
 }
@@ -232,6 +236,8 @@ export type AttemptTable = {
   excerpt: string | null
   /** What was wrong, in a sentence; null: nothing. */
   error: string | null
+  /** The same for programs. */
+  error_code: DeliveryError | null
 }
 
 /** What the owner of a webhook is to be told; one row for each webhook that was ever in trouble. */

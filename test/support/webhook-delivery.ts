@@ -126,7 +126,8 @@ export function slowPost(): Post & {
       const { promise, resolve } = Promise.withResolvers<number>()
       waiting.push(resolve)
       const status = await promise
-      return { answer: { status, headers: {}, excerpt: '' }, fault: null, durationMs: 1 }
+      const answer = { status, headers: {}, excerpt: '' }
+      return { answer, fault: null, faultCode: null, durationMs: 1 }
     },
     close: async () => {},
   }

@@ -1,3 +1,4 @@
+import type { DisabledCode } from '../../src/hook/delivery-error.ts'
 import type { EventKind } from '../../src/hook/event.ts'
 import { write } from '../../src/store/database.ts'
 import { nextDeliveries, recordAttempts } from '../../src/store/event/deliveries.ts'
@@ -50,7 +51,7 @@ export const happenings = ({ database, clock, random, service }: Home, id: strin
     return eventId
   },
   /** Makes the next attempt that is due; with `last`, the last one of its delivery. */
-  async attempt({ last = false, disabledReason = null as string | null } = {}) {
+  async attempt({ last = false, disabledCode = null as DisabledCode | null } = {}) {
     const o = { now: clock.now(), except: [], max: 1 }
     const [due] = await nextDeliveries(database, id, o)
     if (due === undefined) throw new Error('nothing is due')
@@ -58,7 +59,7 @@ export const happenings = ({ database, clock, random, service }: Home, id: strin
     const sent = last ? { ...due, attempt: 5 } : due
     const made = await makeAttempt({ ...service, version: service.settings.version }, sent)
     const delivery = { id: due.id, webhookId: id, round }
-    const attempts = [{ ...made, delivery, disabledReason }]
+    const attempts = [{ ...made, delivery, disabledCode }]
     await write(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
     return due.id
   },

@@ -25,7 +25,8 @@ export async function addDelivery(
   const delivery: DeliveryTable = {
     ...{ id, event_id: id.replace('dlv', 'evt'), webhook_id: 'wh_a', kind: 'batch.completed' },
     ...{ state: 'pending', trigger: 'scheduled', attempt: 0, due_at: at, created_at: at },
-    ...{ status_code: null, duration_ms: null, error: null, expires_at: null },
+    ...{ status_code: null, duration_ms: null, error: null, error_code: null },
+    expires_at: null,
     ...given,
   }
   const { event_id, kind, created_at } = delivery
@@ -45,12 +46,13 @@ export const attemptAt = (id: string, given: Partial<NewAttempt> = {}): NewAttem
   delivery: { id, webhookId: 'wh_a', round: { trigger: 'scheduled', attempt: 0 } },
   next: { state: 'retry_scheduled', dueAt: 60_000 },
   ...{ startedAt: 1_000, url: 'https://app.example/hook', durationMs: 84, statusCode: 500 },
-  ...{ headers: { server: 'x' }, excerpt: 'no', error: 'It answered 500.', disabledReason: null },
+  ...{ headers: { server: 'x' }, excerpt: 'no', error: 'It answered 500.' },
+  ...{ errorCode: 'http_status', disabledCode: null },
   ...given,
 })
 
 export const SUCCESS = {
-  ...{ statusCode: 200, excerpt: 'ok', error: null },
+  ...{ statusCode: 200, excerpt: 'ok', error: null, errorCode: null },
   next: { state: 'delivered', expiresAt: 900_000 },
 } as const satisfies Partial<NewAttempt>
 

@@ -29,7 +29,8 @@ export function fakePost(): FakePost {
 
 function receiptOf(told: Told): Receipt {
   const given = typeof told === 'number' ? answered(told) : told
-  return { answer: null, fault: null, durationMs: 84, ...given }
+  const faultCode = 'fault' in given ? 'request_failed' : null
+  return { answer: null, fault: null, faultCode, durationMs: 84, ...given }
 }
 
 /** What a receiver answers, with these headers. */

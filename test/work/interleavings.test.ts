@@ -222,7 +222,7 @@ const subscribe = ({ db }: Awaited<ReturnType<typeof openDatabase>>, accountId: 
     .values({
       ...{ id: `wh_${accountId}`, account_id: accountId, url: 'https://hook.test/', active: 1 },
       events: JSON.stringify(['batch.completed', 'batch.failed']),
-      ...{ description: null, secret: '', secret_hint: '', disabled_reason: null },
+      ...{ description: null, secret: '', secret_hint: '' },
       ...{ created_at: 0, updated_at: 0 },
     })
     .execute()

@@ -72,10 +72,10 @@ async function get(
   signal: AbortSignal,
 ): Promise<Buffer | URL> {
   if (!isHttp(url)) throw new Error(`it redirects to ${url.protocol}, not to HTTP`)
-  const addresses = await judgedAddresses(url.hostname, deps, signal)
-  if (typeof addresses === 'string') throw new Error(withoutDot(addresses))
+  const judged = await judgedAddresses(url.hostname, deps, signal)
+  if ('fault' in judged) throw new Error(withoutDot(judged.fault))
   const { Agent, request } = await import('undici')
-  const dispatcher = new Agent({ connect: { lookup: lookupAmong(addresses) } })
+  const dispatcher = new Agent({ connect: { lookup: lookupAmong(judged.addresses) } })
   try {
     const authorization = basicAuth(url)
     const response = await request(`${url.origin}${url.pathname}${url.search}`, {

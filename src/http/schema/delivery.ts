@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { DELIVERY_ERRORS } from '../../hook/delivery-error.ts'
 import { SENT_KINDS, TEST_KIND } from '../../hook/event.ts'
 import { pageFields } from '../cursor.ts'
 
@@ -12,7 +13,14 @@ const time = z.string().openapi({ format: 'date-time' })
 const outcome = {
   status_code: z.int().nullable().openapi({ description: 'Of the answer; null: none came.' }),
   duration_ms: z.int().min(0).nullable(),
-  error: z.string().nullable().openapi({ description: 'What was wrong; null: nothing.' }),
+  error: z
+    .string()
+    .nullable()
+    .openapi({ description: 'For people: what was wrong; null: nothing.' }),
+  error_code: z.enum(DELIVERY_ERRORS).nullable().openapi({
+    description:
+      'For programs: what was wrong; null: nothing. `http_status`: an answer other than 2xx. `redirect`: an answer 3xx, which is not followed. `timeout`: no answer within 30 seconds. `connection_failed`: no connection, or one that was closed before the answer. `tls_error`: no TLS, or a certificate that does not hold. `dns_error`: the name has no address, or could not be looked up. `address_not_public`: it is in a network that the service does not send to. `invalid_url`: the URL cannot be used. `invalid_response`: an answer that is not HTTP/1.1 or is too long. `secret_unreadable`: the signing secret cannot be read. `interrupted`: the service was stopped before the answer. `request_failed`: anything else.',
+  }),
 }
 
 const trigger = z.enum(TRIGGERS).openapi({
@@ -132,13 +140,15 @@ const shown = {
   ...{ event: 'batch.completed' as const, status: 'retry_scheduled' as const, attempt: 2 },
   ...{ trigger: 'scheduled' as const, status_code: 500, duration_ms: 120 },
   error: 'It answered 500: only an answer from 200 to 299 says that an event has arrived.',
+  error_code: 'http_status' as const,
   next_attempt_at: '2026-03-21T10:36:00.000Z',
   ...{ created_at: '2026-03-21T10:30:00.000Z', expires_at: null },
 }
 
 const tried = {
   ...{ trigger: 'scheduled' as const, url: 'https://app.example.com/hook', status_code: 500 },
-  ...{ duration_ms: 120, error: shown.error, response_excerpt: 'Internal Server Error' },
+  ...{ duration_ms: 120, error: shown.error, error_code: shown.error_code },
+  response_excerpt: 'Internal Server Error',
   response_headers: { 'content-type': 'text/plain' },
 }
 
@@ -184,7 +194,7 @@ export const WEBHOOK_TEST_EXAMPLE = {
   data: {
     ...{ delivery_id: 'dlv_01', event_id: 'evt_abc123', event: TEST_KIND as typeof TEST_KIND },
     ...{ status: 'delivered' as const, status_code: 200, duration_ms: 84 },
-    ...{ response_excerpt: 'ok', error: null },
+    ...{ response_excerpt: 'ok', error: null, error_code: null },
   },
 }
 

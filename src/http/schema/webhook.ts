@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { SECOND } from '../../base/clock.ts'
+import { DISABLED_REASONS, type DisabledCode } from '../../hook/delivery-error.ts'
 import {
   DESCRIPTION_LENGTH_MAX,
   SECRET_GRACE_MAX_MS,
@@ -8,6 +9,8 @@ import {
 import { EVENT_KINDS, isEventKind } from '../../hook/event.ts'
 
 // Webhook endpoints as they are asked for and shown.
+
+const DISABLED_CODES = Object.keys(DISABLED_REASONS) as [DisabledCode, ...DisabledCode[]]
 
 const time = z.string().openapi({ format: 'date-time' })
 
@@ -79,7 +82,11 @@ const rest = {
   created_at: time,
   updated_at: time,
   disabled_reason: z.string().nullable().openapi({
-    description: 'Why the service switched it off; null: it did not.',
+    description: 'For people: why the service switched it off; null: it did not.',
+  }),
+  disabled_code: z.enum(DISABLED_CODES).nullable().openapi({
+    description:
+      'For programs: why the service switched it off; null: it did not. `gone`: it answered 410. `failing`: all attempts failed for five days.',
   }),
   failing_since: time.nullable().openapi({
     description:
@@ -156,7 +163,7 @@ const example = {
 }
 const exampleRest = {
   ...{ created_at: '2026-03-21T10:30:00.000Z', updated_at: '2026-03-21T10:30:00.000Z' },
-  ...{ disabled_reason: null, failing_since: null },
+  ...{ disabled_reason: null, disabled_code: null, failing_since: null },
 }
 const shown = { ...example, secret_hint: 'LaSw', ...exampleRest }
 

@@ -20,10 +20,11 @@ const fieldsOf = ({ id, url, events, active, description }: Webhook) => ({
   ...{ id, url, events: [...events], active, description },
 })
 
-const restOf = ({ createdAt, updatedAt, disabledReason, failingSince }: Webhook) => ({
+const restOf = ({ createdAt, updatedAt, failingSince, ...webhook }: Webhook) => ({
   created_at: isoTime(createdAt),
   updated_at: isoTime(updatedAt),
-  disabled_reason: disabledReason,
+  disabled_reason: webhook.disabledReason,
+  disabled_code: webhook.disabledCode,
   failing_since: failingSince === null ? null : isoTime(failingSince),
 })
 

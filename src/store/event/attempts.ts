@@ -1,5 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import type { Next } from '../../hook/delivery.ts'
+import type { DeliveryError, DisabledCode } from '../../hook/delivery-error.ts'
 import { anyOf, each } from '../dialect.ts'
 import type { AttemptTable, DeliveryTrigger, Schema } from '../schema.ts'
 import { keepWebhooks } from './keep-webhooks.ts'
@@ -20,6 +21,8 @@ export type Tried = {
   readonly excerpt: string | null
   /** What was wrong, in a sentence; null: nothing. */
   readonly error: string | null
+  /** The same for programs. */
+  readonly errorCode: DeliveryError | null
 }
 
 export type NewAttempt = Tried & {
@@ -31,7 +34,7 @@ export type NewAttempt = Tried & {
   }
   readonly next: Next
   /** Why its webhook is to be switched off with it; null: it is not. */
-  readonly disabledReason: string | null
+  readonly disabledCode: DisabledCode | null
 }
 
 /**
@@ -115,17 +118,19 @@ const attemptRow = (
   headers: tried.headers === null ? null : JSON.stringify(tried.headers),
   excerpt: tried.excerpt,
   error: tried.error,
+  error_code: tried.errorCode,
 })
 
 /** All in one parameter: there is one statement for any number of them, and it is prepared once. */
 async function insertAttempts(trx: Transaction<Schema>, rows: AttemptTable[]): Promise<void> {
   await sql`
     insert into attempt (delivery_id, number, "trigger", url, started_at, duration_ms,
-      status_code, headers, excerpt, error)
+      status_code, headers, excerpt, error, error_code)
     select value ->> 'delivery_id', cast(value ->> 'number' as integer), value ->> 'trigger',
       value ->> 'url', cast(value ->> 'started_at' as bigint),
       cast(value ->> 'duration_ms' as integer), cast(value ->> 'status_code' as integer),
-      value ->> 'headers', value ->> 'excerpt', value ->> 'error'
+      value ->> 'headers', value ->> 'excerpt', value ->> 'error',
+      value ->> 'error_code'
     from ${each(trx, rows)}`.execute(trx)
 }
 
@@ -152,18 +157,20 @@ async function moveOn(trx: Transaction<Schema>, made: readonly Made[]): Promise<
       due_at = coalesce(cast(value ->> 'due_at' as bigint), due_at),
       expires_at = cast(value ->> 'expires_at' as bigint),
       status_code = cast(value ->> 'status_code' as integer),
-      duration_ms = cast(value ->> 'duration_ms' as integer), error = value ->> 'error'
+      duration_ms = cast(value ->> 'duration_ms' as integer), error = value ->> 'error',
+      error_code = value ->> 'error_code'
     from ${each(trx, rows)} where delivery.id = value ->> 'id'`.execute(trx)
 }
 
-const afterwards = ({ next, statusCode, durationMs, error }: Tried & { readonly next: Next }) => ({
+const afterwards = ({ next, ...tried }: Tried & { readonly next: Next }) => ({
   state: next.state,
   /** Null: as it was. */
   due_at: next.state === 'retry_scheduled' ? next.dueAt : null,
   expires_at: next.state === 'retry_scheduled' ? null : next.expiresAt,
-  status_code: statusCode,
-  duration_ms: durationMs,
-  error,
+  status_code: tried.statusCode,
+  duration_ms: tried.durationMs,
+  error: tried.error,
+  error_code: tried.errorCode,
 })
 
 /** Whoever owns the webhooks is told of what was given up. */

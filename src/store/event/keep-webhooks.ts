@@ -1,5 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import { GONE } from '../../hook/delivery.ts'
+import { DISABLED_REASONS, type DisabledCode } from '../../hook/delivery-error.ts'
 import type { Schema } from '../schema.ts'
 import type { Made } from './attempts.ts'
 import { enterDisabled } from './notices.ts'
@@ -20,9 +21,10 @@ export async function keepWebhooks(
         trx,
       )
     }
-    if (before.active === 1 && after.disabledReason !== null) {
-      const { disabledReason: reason } = after
-      await switchOff(trx, { webhookId, reason, now })
+    if (before.active === 1 && after.disabledCode !== null) {
+      const { disabledCode: code } = after
+      const reason = DISABLED_REASONS[code]
+      await switchOff(trx, { webhookId, code, reason, now })
       await enterDisabled(trx, { webhookId, accountId: before.accountId, reason, now })
     }
   }
@@ -34,22 +36,27 @@ const isWhereItIs = ({ attempt, delivery }: Made) => attempt.url === delivery.ur
 /** What attempts at one webhook make of it, one after the other. */
 function courseOf(made: readonly Made[], now: number) {
   let failingSince = made[0]?.delivery.failingSince ?? null
-  let disabledReason: string | null = null
+  let disabledCode: DisabledCode | null = null
   for (const { attempt } of made) {
     // Another attempt succeeded since this one was judged: the webhook has not failed for long.
     const isStale = failingSince === null || failingSince > attempt.startedAt
-    if (attempt.statusCode === GONE || !isStale) disabledReason ??= attempt.disabledReason
+    if (attempt.statusCode === GONE || !isStale) disabledCode ??= attempt.disabledCode
     failingSince = attempt.next.state === 'delivered' ? null : (failingSince ?? now)
   }
-  return { failingSince, disabledReason }
+  return { failingSince, disabledCode }
 }
 
 const switchOff = (
   trx: Transaction<Schema>,
-  o: { readonly webhookId: string; readonly reason: string; readonly now: number },
+  o: {
+    readonly webhookId: string
+    readonly code: DisabledCode
+    readonly reason: string
+    readonly now: number
+  },
 ) =>
   trx
     .updateTable('webhook')
-    .set({ active: 0, disabled_reason: o.reason, updated_at: o.now })
+    .set({ active: 0, disabled_reason: o.reason, disabled_code: o.code, updated_at: o.now })
     .where('id', '=', o.webhookId)
     .execute()

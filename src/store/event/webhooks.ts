@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import type { DisabledCode } from '../../hook/delivery-error.ts'
 import { type EventKind, isEventKind } from '../../hook/event.ts'
 import type { Database } from '../database.ts'
 import { isPostgres } from '../dialect.ts'
@@ -21,6 +22,7 @@ export type Webhook = {
   readonly updatedAt: number
   /** Why ev switched it off; null: it did not. */
   readonly disabledReason: string | null
+  readonly disabledCode: DisabledCode | null
   /** The secret before this one, sealed, with which is signed beside it until then; null: there is none. */
   readonly previousSecret: { readonly secret: string; readonly until: number } | null
   /** Since when all attempts have failed, epoch ms; null: the last one did not. */
@@ -29,7 +31,7 @@ export type Webhook = {
 
 export type NewWebhook = Omit<
   Webhook,
-  'updatedAt' | 'disabledReason' | 'previousSecret' | 'failingSince'
+  'updatedAt' | 'disabledReason' | 'disabledCode' | 'previousSecret' | 'failingSince'
 >
 
 export async function createWebhook(
@@ -50,6 +52,7 @@ export async function createWebhook(
       created_at: webhook.createdAt,
       updated_at: webhook.createdAt,
       disabled_reason: null,
+      disabled_code: null,
     })
     .returningAll()
     .executeTakeFirstOrThrow()
@@ -115,7 +118,7 @@ export async function updateWebhook(
       ...(events === undefined ? {} : { events: JSON.stringify(events) }),
       ...(description === undefined ? {} : { description }),
       ...(active === undefined ? {} : { active: active ? 1 : 0 }),
-      ...(active ? { disabled_reason: null } : {}),
+      ...(active ? { disabled_reason: null, disabled_code: null } : {}),
       failing_since: stillFailing(patch),
     })
     .where('id', '=', id)
@@ -210,6 +213,7 @@ export const toWebhook = (row: WebhookTable): Webhook => ({
   createdAt: row.created_at,
   updatedAt: row.updated_at,
   disabledReason: row.disabled_reason,
+  disabledCode: row.disabled_code,
   previousSecret: previousOf(row),
   failingSince: row.failing_since,
 })

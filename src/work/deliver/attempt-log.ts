@@ -1,16 +1,17 @@
 import { type Clock, DAY, HOUR } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
+import { DISABLED_REASONS, type DisabledCode } from '../../hook/delivery-error.ts'
 import type { DueDelivery } from '../../store/event/deliveries.ts'
 import type { Attempt } from './attempt.ts'
 
-/** Tells the log what came of an attempt; `reason` is why its webhook was switched off with it, if it was. */
-export type AttemptLog = (due: DueDelivery, attempt: Attempt, reason: string | null) => void
+/** Tells the log what came of an attempt; `disabled` is why its webhook was switched off with it, if it was. */
+export type AttemptLog = (due: DueDelivery, attempt: Attempt, disabled: DisabledCode | null) => void
 
 /** Each attempt is told to who looks closely. All others hear of each webhook once an hour, however many events there are. */
 export function attemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptLog {
   const timesOf = hourly(clock)
-  return (due, { statusCode, durationMs, error, next }, reason) => {
+  return (due, { statusCode, durationMs, error, next }, disabled) => {
     const { webhook, eventId } = due
     const about = { webhook: webhook.id, event: eventId, status: statusCode }
     const attempts = due.attempt + 1
@@ -26,7 +27,10 @@ export function attemptLog({ log, clock }: { log: Log; clock: Clock }): AttemptL
     if (next.state === 'retry_scheduled') say('info', NOT_TAKEN, { attempts, why: error })
     if (next.state === 'failed') say('warn', 'an event was given up', { attempts, why: error })
     if (next.state === 'delivered' && webhook.failingSince !== null) say('info', AGAIN, {})
-    if (reason !== null) log.warn('a webhook was switched off', { ...about, why: reason })
+    if (disabled !== null) {
+      const why = DISABLED_REASONS[disabled]
+      log.warn('a webhook was switched off', { ...about, code: disabled, why })
+    }
   }
 }
 

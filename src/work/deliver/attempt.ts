@@ -37,19 +37,21 @@ export async function makeAttempt(parts: AttemptParts, sent: Sent): Promise<Atte
   return {
     ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
     ...{ headers: answer?.headers ?? null, excerpt: answer?.excerpt ?? null },
-    ...{ error: errorOf(receipt), retryAfterMs: askedMs },
+    ...{ ...errorOf(receipt), retryAfterMs: askedMs },
     next: afterAttempt({ attempt: sent.attempt, trigger: sent.trigger, outcome, now }),
   }
 }
 
 const UNSENT = { answer: null, durationMs: 0 }
 
-function errorOf({ answer, fault }: Receipt): string | null {
-  if (answer === null) return fault
+function errorOf({ answer, fault, faultCode }: Receipt): Pick<Tried, 'error' | 'errorCode'> {
+  if (answer === null) return { error: fault, errorCode: faultCode }
   const { status } = answer
-  if (isDelivered(status)) return null
-  const isRedirect = status >= 300 && status <= 399
-  return isRedirect
-    ? `It answered ${status}: redirects are not followed, so the URL must be the one that answers.`
-    : `It answered ${status}: only an answer from 200 to 299 says that an event has arrived.`
+  if (isDelivered(status)) return { error: null, errorCode: null }
+  if (status >= 300 && status <= 399) {
+    const error = `It answered ${status}: redirects are not followed, so the URL must be the one that answers.`
+    return { error, errorCode: 'redirect' }
+  }
+  const error = `It answered ${status}: only an answer from 200 to 299 says that an event has arrived.`
+  return { error, errorCode: 'http_status' }
 }

@@ -1,7 +1,7 @@
 import type { Seal } from '../../base/seal.ts'
 import { signedHeaders } from '../../hook/signature.ts'
 import type { Webhook } from '../../store/event/webhooks.ts'
-import type { Letter } from '../post/post.ts'
+import type { Letter, Receipt } from '../post/post.ts'
 
 export type Content = {
   readonly webhook: Pick<Webhook, 'url' | 'secret' | 'previousSecret'>
@@ -22,9 +22,9 @@ export type Sender = {
 export function letterOf(
   { webhook, eventId, body }: Content,
   { seal, at, version }: Sender,
-): Letter | { readonly fault: string } {
+): Letter | Pick<Receipt, 'fault' | 'faultCode'> {
   const secret = opened(seal, webhook.secret)
-  if (secret === null) return { fault: LOST_SECRET }
+  if (secret === null) return { fault: LOST_SECRET, faultCode: 'secret_unreadable' }
   const before = webhook.previousSecret
   const previous = before !== null && before.until > at ? opened(seal, before.secret) : null
   const secrets = previous === null ? ([secret] as const) : ([secret, previous] as const)

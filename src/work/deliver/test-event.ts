@@ -10,7 +10,10 @@ export type TestParts = AttemptParts & {
   readonly random: Random
 }
 
-export type TestOutcome = Pick<Attempt, 'statusCode' | 'durationMs' | 'excerpt' | 'error'> & {
+export type TestOutcome = Pick<
+  Attempt,
+  'statusCode' | 'durationMs' | 'excerpt' | 'error' | 'errorCode'
+> & {
   readonly deliveryId: string
   readonly eventId: string
   readonly state: 'delivered' | 'failed'
@@ -32,6 +35,6 @@ export async function sendTest(
   const of = { accountId: webhook.accountId, webhookId: webhook.id, event, deliveryId }
   await write(database, trx => recordTest(trx, { ...attempt, ...of, now: clock.now() }))
   const state = attempt.next.state === 'delivered' ? 'delivered' : 'failed'
-  const { statusCode, durationMs, excerpt, error } = attempt
-  return { deliveryId, eventId, state, statusCode, durationMs, excerpt, error }
+  const { statusCode, durationMs, excerpt, error, errorCode } = attempt
+  return { deliveryId, eventId, state, statusCode, durationMs, excerpt, error, errorCode }
 }

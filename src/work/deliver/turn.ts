@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { disabledReason, TOLD_TO_WAIT } from '../../hook/delivery.ts'
+import { disabledCode, TOLD_TO_WAIT } from '../../hook/delivery.ts'
+import type { DisabledCode } from '../../hook/delivery-error.ts'
 import type { NextDue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
 import { type DueDelivery, nextDeliveries, nextDueAt } from '../../store/event/deliveries.ts'
@@ -108,15 +109,15 @@ export class Turn {
     const { endpoints, recorder, log, tally, tell, timings } = this.#work
     try {
       const attempt = await this.#attempt(due)
-      const reason = this.#learn(due, attempt)
+      const disabled = this.#learn(due, attempt)
       const isDurable = await recorder.record({
         ...attempt,
         delivery: { id: due.id, webhookId: this.#webhookId, round: roundOf(due) },
-        disabledReason: reason,
+        disabledCode: disabled,
       })
       if (!isDurable) return
       tally[COUNTED[attempt.next.state]]++
-      tell(due, attempt, reason)
+      tell(due, attempt, disabled)
     } catch (error) {
       endpoints.rest(this.#webhookId, timings.troubleRestMs, due.webhook.url)
       const fields = { webhook: this.#webhookId, event: due.eventId, why: messageOf(error) }
@@ -135,7 +136,7 @@ export class Turn {
   }
 
   /** What an attempt tells of the endpoint; gives why it is to be switched off, if it is. */
-  #learn({ webhook }: DueDelivery, attempt: Attempt): string | null {
+  #learn({ webhook }: DueDelivery, attempt: Attempt): DisabledCode | null {
     const { durationMs, statusCode, retryAfterMs, next } = attempt
     const { clock, endpoints } = this.#work
     const { id, failingSince } = webhook
@@ -147,7 +148,7 @@ export class Turn {
     if (statusCode !== null && TOLD_TO_WAIT.has(statusCode))
       endpoints.rest(id, retryAfterMs ?? 0, webhook.url)
     const seenMs = endpoints.failed(id)
-    return disabledReason({ status: statusCode, failingSince, seenMs, now: clock.now() })
+    return disabledCode({ status: statusCode, failingSince, seenMs, now: clock.now() })
   }
 
   async #whenDue(): Promise<NextDue> {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
-import { EvError } from '../../base/error.ts'
+import { PostFault } from './fault.ts'
 
 /** What is under way and has an end. */
 export type Deadlines = {
-  /** Does something whose signal aborts when its time is over. `tooLate` is the sentence of the abort's EvError. */
+  /** Does something whose signal aborts when its time is over. `tooLate` is the sentence of the abort's PostFault. */
   within<T>(ms: number, tooLate: string, act: (signal: AbortSignal) => Promise<T>): Promise<T>
   /** Aborts all that is under way, and all that begins afterwards. */
   endAll(why: string): void
@@ -11,12 +11,12 @@ export type Deadlines = {
 
 export function deadlines(clock: Clock): Deadlines {
   const open = new Set<AbortController>()
-  let ended: EvError | null = null
+  let ended: PostFault | null = null
   return {
     async within(ms, tooLate, act) {
       if (ended !== null) throw ended
       const timer = new AbortController()
-      const cancel = clock.after(ms, () => timer.abort(new EvError('io', tooLate)))
+      const cancel = clock.after(ms, () => timer.abort(new PostFault('timeout', tooLate)))
       open.add(timer)
       try {
         return await act(timer.signal)
@@ -26,7 +26,7 @@ export function deadlines(clock: Clock): Deadlines {
       }
     },
     endAll(why) {
-      ended = new EvError('io', why)
+      ended = new PostFault('interrupted', why)
       for (const timer of open) timer.abort(ended)
     },
   }

@@ -1,12 +1,11 @@
 import { connect, createSecureContext, getCACertificates, type TLSSocket } from 'node:tls'
 import { type Clock, SECOND } from '../../base/clock.ts'
-import { EvError } from '../../base/error.ts'
 import { type Judges, judgedAddresses, literalOf, nameOf } from '../../hook/destination.ts'
-import { faultOf } from './fault.ts'
+import { PostFault, toFault } from './fault.ts'
 
 export type DialOptions = Judges & { readonly clock: Clock; readonly ca?: string }
 
-/** Dials the host of a URL. Rejects with an EvError whose sentence says why it could not be. */
+/** Dials the host of a URL. Rejects with a PostFault that says why it could not be. */
 export type Dial = (to: URL, signal: AbortSignal) => Promise<TLSSocket>
 
 /** For connecting and shaking hands with one address; the next one is tried after it. */
@@ -21,17 +20,17 @@ const ADDRESSES_MAX = 4
 export function judgedDial({ clock, ca, ...judges }: DialOptions): Dial {
   let context: SecureContext | null = null
   return async (to, signal) => {
-    const addresses = await judgedAddresses(to.hostname, judges, signal)
-    if (typeof addresses === 'string') throw new EvError('io', addresses)
+    const judged = await judgedAddresses(to.hostname, judges, signal)
+    if ('fault' in judged) throw new PostFault(judged.code, judged.fault)
     context ??= trusting(ca)
-    let fault = 'It has no address.'
-    for (const ip of addresses.slice(0, ADDRESSES_MAX)) {
+    let fault = new PostFault('dns_error', 'It has no address.')
+    for (const ip of judged.addresses.slice(0, ADDRESSES_MAX)) {
       if (signal.aborted) throw signal.reason
       const dialled = await dialOne({ ip, to, context, clock, signal })
-      if (typeof dialled !== 'string') return dialled
+      if (!(dialled instanceof PostFault)) return dialled
       fault = dialled
     }
-    throw new EvError('io', fault)
+    throw fault
   }
 }
 
@@ -53,8 +52,8 @@ type One = {
 }
 
 /** A connection, or why there is none. */
-function dialOne({ ip, to, context, clock, signal }: One): Promise<TLSSocket | string> {
-  const { promise, resolve } = Promise.withResolvers<TLSSocket | string>()
+function dialOne({ ip, to, context, clock, signal }: One): Promise<TLSSocket | PostFault> {
+  const { promise, resolve } = Promise.withResolvers<TLSSocket | PostFault>()
   const port = to.port === '' ? HTTPS_PORT : Number(to.port)
   const socket = connect({
     host: ip,
@@ -68,17 +67,17 @@ function dialOne({ ip, to, context, clock, signal }: One): Promise<TLSSocket | s
   })
   const place = `${ip} port ${port}`
   const giveUp = () =>
-    socket.destroy(new EvError('io', `${place} did not take the connection in time.`))
+    socket.destroy(new PostFault('timeout', `${place} did not take the connection in time.`))
   const cancel = clock.after(CONNECT_TIMEOUT_MS, giveUp)
   signal.addEventListener('abort', giveUp)
-  const end = (outcome: TLSSocket | string) => {
+  const end = (outcome: TLSSocket | PostFault) => {
     cancel()
     signal.removeEventListener('abort', giveUp)
     resolve(outcome)
   }
   socket.setNoDelay(true)
   // It stays, and is deaf after the first: whoever has the connection listens too.
-  socket.on('error', error => end(faultOf(error, place)))
+  socket.on('error', error => end(toFault(error, place)))
   socket.once('secureConnect', () => end(socket))
   return promise
 }

@@ -1,12 +1,11 @@
 import type { Agent } from 'undici'
 import { breathe, type Clock, SECOND } from '../../base/clock.ts'
-import { EvError } from '../../base/error.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { readDestination } from '../../hook/destination.ts'
 import { BODY_READ_MAX, readAnswer } from './answer.ts'
 import { deadlines } from './deadlines.ts'
 import { type Dial, judgedDial } from './dial.ts'
-import { faultOf } from './fault.ts'
+import { PostFault, toFault } from './fault.ts'
 import type { Answer, Letter, Post, Receipt } from './post.ts'
 import { limitReading } from './reading-limit.ts'
 
@@ -40,7 +39,8 @@ export function httpsPost(options: HttpsPostOptions): Post {
 
   async function answerTo(letter: Letter, signal: AbortSignal): Promise<Answer> {
     const url = readDestination(letter.url)
-    if (typeof url === 'string') throw new EvError('io', `Its URL cannot be used. ${url}`)
+    if (typeof url === 'string')
+      throw new PostFault('invalid_url', `Its URL cannot be used. ${url}`)
     const request = (await openedAgent()).request({
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
@@ -57,8 +57,11 @@ export function httpsPost(options: HttpsPostOptions): Post {
     async send(letter): Promise<Receipt> {
       const startedAt = clock.ticks()
       const outcome = await within(DEADLINE_MS, TOO_LATE, signal => answerTo(letter, signal)).then(
-        answer => ({ answer, fault: null }),
-        (error: unknown) => ({ answer: null, fault: faultOf(error) }),
+        answer => ({ answer, fault: null, faultCode: null }),
+        (error: unknown) => {
+          const { message: fault, faultCode } = toFault(error)
+          return { answer: null, fault, faultCode }
+        },
       )
       const durationMs = Math.round(clock.ticks() - startedAt)
       // undici frees a connection one turn after the answer's end: a letter sent before would open one more.

@@ -1,3 +1,5 @@
+import type { DeliveryError } from '../../hook/delivery-error.ts'
+
 /** Requests to webhooks, as a door to the world. */
 export interface Post {
   /** Sends a letter once. Never rejects: what went wrong is in the receipt. It takes 30 s at most, the answer's body included. */
@@ -17,6 +19,8 @@ export type Receipt = {
   readonly answer: Answer | null
   /** Why there is no answer, in a sentence; null where there is one, whatever it says. */
   readonly fault: string | null
+  /** The same for programs. */
+  readonly faultCode: DeliveryError | null
   /** From the begin of the request to its end. */
   readonly durationMs: number
 }

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { EvError } from '../../base/error.ts'
+import { PostFault } from './fault.ts'
 
 /**
  * Ends a connection by which more than so many bytes came. Limits of headers and bodies leave gaps that a receiver can
@@ -7,7 +7,7 @@ import { EvError } from '../../base/error.ts'
  */
 export function limitReading(socket: Connection, bytesMax: number): void {
   socket.on('readable', () => {
-    if (socket.bytesRead > bytesMax) socket.destroy(new EvError('io', TOO_MUCH))
+    if (socket.bytesRead > bytesMax) socket.destroy(new PostFault('invalid_response', TOO_MUCH))
   })
 }
 

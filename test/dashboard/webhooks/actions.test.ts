@@ -48,7 +48,9 @@ describe('a webhook', () => {
     const home = await endpoint()
     await home.happen()
     home.receiver.answer(410)
-    await home.attempt({ disabledReason: `It answered ${EVIL}.` })
+    await home.attempt({ disabledCode: 'gone' })
+    const disabled_reason = `It answered ${EVIL}.`
+    await home.database.db.updateTable('webhook').set({ disabled_reason }).execute()
     const { text } = await home.get(home.path)
     expect(text).toContain(`It answered ${HARMLESS}.`)
     expect(text).not.toContain('<img')

@@ -44,7 +44,7 @@ describe('every page', () => {
     const home = await endpoint()
     await home.happen()
     home.receiver.answer(410)
-    await home.attempt({ disabledReason: 'All attempts failed for 5 days.' })
+    await home.attempt({ disabledCode: 'failing' })
     expect(told((await home.get('/keys')).text)).toEqual([
       'Your webhook https://app.test/hook was switched off: All attempts failed for 5 days. Look at its deliveries.',
     ])

@@ -16,7 +16,7 @@ describe('another secret', () => {
       ...{ id, url: 'https://app.test/hook', events: ['batch.completed'], active: true },
       ...{ description: null, secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/) },
       ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:01:00.000Z' },
-      ...{ disabled_reason: null, failing_since: null },
+      ...{ disabled_reason: null, disabled_code: null, failing_since: null },
       previous_secret_expires_at: '2026-06-02T12:01:00.000Z',
     })
     expect(data.secret).not.toBe(secret)

@@ -21,7 +21,7 @@ describe('a test event', () => {
       delivery_id: expect.stringMatching(/^dlv_[a-z0-9]+$/),
       event_id: expect.stringMatching(/^evt_[a-z0-9]+$/),
       ...{ event: 'webhook.test', status: 'delivered', status_code: 200, duration_ms: 84 },
-      ...{ response_excerpt: 'ok', error: null },
+      ...{ response_excerpt: 'ok', error: null, error_code: null },
     })
     expect(post.sent.map(({ url }) => url)).toEqual(['https://app.test/hook'])
     expect(JSON.parse(post.sent[0]?.body ?? '')).toEqual({
@@ -65,15 +65,23 @@ describe('a test event', () => {
   })
 
   test.each([
-    ['an error', answered(500, {}, 'oops'), { status_code: 500, response_excerpt: 'oops' }],
-    ['a redirect', answered(301), { status_code: 301 }],
-    ['that it is gone', answered(410), { status_code: 410 }],
+    [
+      'an error',
+      answered(500, {}, 'oops'),
+      { status_code: 500, error_code: 'http_status', response_excerpt: 'oops' },
+    ],
+    ['a redirect', answered(301), { status_code: 301, error_code: 'redirect' }],
+    ['that it is gone', answered(410), { status_code: 410, error_code: 'http_status' }],
     [
       'nothing',
-      { fault: 'It did not answer within 30 s.', durationMs: 30_000 },
+      {
+        fault: 'It did not answer within 30 s.',
+        faultCode: 'timeout',
+        durationMs: 30_000,
+      } as const,
       {
         ...{ status_code: null, response_excerpt: null, duration_ms: 30_000 },
-        error: 'It did not answer within 30 s.',
+        ...{ error: 'It did not answer within 30 s.', error_code: 'timeout' },
       },
     ],
   ])(
@@ -101,7 +109,8 @@ describe('a test event', () => {
     expect(await onlyDelivery(home)).toEqual({
       ...{ id: data.delivery_id, webhook_id: home.id, event_id: data.event_id },
       ...{ event: 'webhook.test', status: 'delivered', attempt: 1, trigger: 'test' },
-      ...{ status_code: 200, duration_ms: 84, error: null, next_attempt_at: null },
+      ...{ status_code: 200, duration_ms: 84, error: null, error_code: null },
+      next_attempt_at: null,
       created_at: '2026-06-01T12:00:00.000Z',
       expires_at: '2026-06-08T12:00:00.000Z',
     })

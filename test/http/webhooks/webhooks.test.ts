@@ -21,7 +21,7 @@ describe('registering a webhook endpoint', () => {
       description: null,
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/),
       ...{ created_at: '2026-06-01T12:00:00.000Z', updated_at: '2026-06-01T12:00:00.000Z' },
-      ...{ disabled_reason: null, failing_since: null },
+      ...{ disabled_reason: null, disabled_code: null, failing_since: null },
     })
     expect(response.headers.get('Location')).toBe(`/v1/webhooks/${data.id}`)
     const { secret, ...kept } = data
@@ -169,15 +169,19 @@ describe('a webhook endpoint', () => {
 
   test('tells since when it fails, and why it was switched off, until it is switched on again', async () => {
     const { json, database, clock, created } = await withOne()
-    const trouble = { active: 0, disabled_reason: 'It failed.', failing_since: clock.now() }
-    await database.db.updateTable('webhook').set(trouble).execute()
+    const trouble = { active: 0, disabled_reason: 'It failed.', disabled_code: 'failing' } as const
+    const since = { failing_since: clock.now() }
+    await database.db
+      .updateTable('webhook')
+      .set({ ...trouble, ...since })
+      .execute()
     expect((await json(`/v1/webhooks/${created.id}`)).data).toMatchObject({
-      ...{ active: false, disabled_reason: 'It failed.' },
+      ...{ active: false, disabled_reason: 'It failed.', disabled_code: 'failing' },
       failing_since: '2026-06-01T12:00:00.000Z',
     })
     const on = { method: 'PATCH', body: { active: true } }
     expect((await json(`/v1/webhooks/${created.id}`, on)).data).toMatchObject({
-      ...{ active: true, disabled_reason: null, failing_since: null },
+      ...{ active: true, disabled_reason: null, disabled_code: null, failing_since: null },
     })
   })
 

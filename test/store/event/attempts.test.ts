@@ -40,12 +40,18 @@ describe('an attempt', () => {
     expect(await deliveryRow(database, 'dlv_a')).toEqual({
       ...{ ...before, state: 'retry_scheduled', attempt: 1, due_at: 60_000 },
       ...{ status_code: 500, duration_ms: 84, error: 'It answered 500.' },
+      error_code: 'http_status',
     })
     expect(await attemptsOf(database)).toEqual([
       {
         ...{ delivery_id: 'dlv_a', number: 1, trigger: 'scheduled', started_at: 1_000 },
         ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 500 },
-        ...{ headers: '{"server":"x"}', excerpt: 'no', error: 'It answered 500.' },
+        ...{
+          headers: '{"server":"x"}',
+          excerpt: 'no',
+          error: 'It answered 500.',
+          error_code: 'http_status',
+        },
       },
     ])
   })
@@ -139,7 +145,7 @@ describe('an attempt', () => {
     const before = await deliveryRow(database, 'dlv_b')
     await record(database, [
       attemptAt('dlv_x', FAILURE),
-      attemptAt('dlv_b', { ...FAILURE, disabledReason: 'gone' }),
+      attemptAt('dlv_b', { ...FAILURE, disabledCode: 'gone' }),
       attemptAt('dlv_a'),
     ])
     expect(await deliveryRow(database, 'dlv_b')).toEqual(before)
@@ -192,7 +198,7 @@ describe('a test', () => {
     ...{ accountId: 'acc_a', webhookId: 'wh_a', deliveryId: 'dlv_t', now: NOW },
     event: { id: 'evt_t', body: '{"event":"webhook.test"}' },
     ...{ startedAt: 4_900, url: 'https://app.example/hook', durationMs: 84, statusCode: 200 },
-    ...{ headers: {}, excerpt: 'ok', error: null },
+    ...{ headers: {}, excerpt: 'ok', error: null, errorCode: null },
     next: { state: 'delivered', expiresAt: 900_000 },
   }
 
@@ -209,13 +215,14 @@ describe('a test', () => {
     expect(await deliveryRow(database, 'dlv_t')).toEqual({
       ...{ id: 'dlv_t', event_id: 'evt_t', webhook_id: 'wh_a', kind: 'webhook.test' },
       ...{ state: 'delivered', trigger: 'test', attempt: 1, due_at: NOW, created_at: NOW },
-      ...{ status_code: 200, duration_ms: 84, error: null, expires_at: 900_000 },
+      ...{ status_code: 200, duration_ms: 84, error: null, error_code: null },
+      expires_at: 900_000,
     })
     expect(await attemptsOf(database)).toEqual([
       {
         ...{ delivery_id: 'dlv_t', number: 1, trigger: 'test', started_at: 4_900 },
         ...{ url: 'https://app.example/hook', duration_ms: 84, status_code: 200 },
-        ...{ headers: '{}', excerpt: 'ok', error: null },
+        ...{ headers: '{}', excerpt: 'ok', error: null, error_code: null },
       },
     ])
   })

@@ -62,7 +62,7 @@ describe('an event', () => {
       ...{ id: expect.stringMatching(/^dlv_[a-z0-9]{20}$/), event_id: id, webhook_id: 'wh_a' },
       ...{ kind: 'quota.warning', state: 'pending', trigger: 'scheduled', attempt: 0 },
       ...{ due_at: database.clock.now(), created_at: database.clock.now(), expires_at: null },
-      ...{ status_code: null, duration_ms: null, error: null },
+      ...{ status_code: null, duration_ms: null, error: null, error_code: null },
     })
   })
 

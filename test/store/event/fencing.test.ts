@@ -45,7 +45,7 @@ describe('an attempt that a stalled server writes down late, when another has ma
     [
       'was told that nothing is wanted, and the other was taken',
       SUCCESS,
-      { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' },
+      { ...FAILURE, statusCode: 410, disabledCode: 'gone' },
     ],
     ['was taken, as was the other', { startedAt: 2_000, ...SUCCESS }, SUCCESS],
   ])('%s: it is kept, and counts nothing twice', async (_, first, late) => {

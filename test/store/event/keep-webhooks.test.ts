@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { DISABLED_REASONS } from '../../../src/hook/delivery-error.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { type NewAttempt, retryDelivery } from '../../../src/store/event/deliveries.ts'
 import { findWebhook, updateWebhook } from '../../../src/store/event/webhooks.ts'
@@ -15,6 +16,8 @@ import {
   roundOf,
   SUCCESS,
 } from '../../support/webhook-rows.ts'
+
+const { gone: GONE, failing: FAILING } = DISABLED_REASONS
 
 describe('a webhook', () => {
   const stands = async (database: Database) => {
@@ -67,21 +70,21 @@ describe('a webhook', () => {
 
   test('is switched off with the reason that is given, keeps what waits, and its owner is told', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
-    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
+    const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
     await record(database, [attemptAt('dlv_a', gone)])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: 'It answered 410.', updatedAt: NOW },
+      ...{ active: false, disabledReason: GONE, disabledCode: 'gone', updatedAt: NOW },
     })
     expect(await deliveryRow(database, 'dlv_b')).toMatchObject({ state: 'pending', due_at: 100 })
     expect(await noticeOf(database)).toMatchObject({
-      ...{ account_id: 'acc_a', failed_events: 1, disabled_reason: 'It answered 410.' },
+      ...{ account_id: 'acc_a', failed_events: 1, disabled_reason: GONE },
     })
   })
 
   test('that somebody switched off meanwhile is not switched off again', async () => {
     const database = await createDeliveries('dlv_a')
     await database.db.updateTable('webhook').set({ active: 0, updated_at: 77 }).execute()
-    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
+    const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
     await record(database, [attemptAt('dlv_a', gone)])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
       ...{ active: false, disabledReason: null, updatedAt: 77 },
@@ -92,7 +95,7 @@ describe('a webhook', () => {
   test('that failed for long is not switched off by an attempt from before its success', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b', 'dlv_c', 'dlv_d')
     await record(database, [attemptAt('dlv_a')], 10)
-    const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
+    const judged = { startedAt: 900, disabledCode: 'failing' } as const
     const group = [attemptAt('dlv_b', SUCCESS), attemptAt('dlv_c', judged)]
     await record(database, [...group, attemptAt('dlv_d', judged)], 1_000)
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
@@ -103,13 +106,13 @@ describe('a webhook', () => {
   test('that failed for long is switched off with the failure that says so', async () => {
     const database = await createDeliveries('dlv_a', 'dlv_b')
     await record(database, [attemptAt('dlv_a')], 10)
-    const judged = { startedAt: 900, disabledReason: 'It failed for 5 days.' }
+    const judged = { startedAt: 900, disabledCode: 'failing' } as const
     await record(database, [attemptAt('dlv_b', judged)], 1_000)
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toMatchObject({
-      ...{ active: false, disabledReason: 'It failed for 5 days.', failingSince: 10 },
+      ...{ active: false, disabledReason: FAILING, disabledCode: 'failing', failingSince: 10 },
     })
     expect(await noticeOf(database)).toMatchObject({
-      ...{ failed_events: 0, disabled_reason: 'It failed for 5 days.' },
+      ...{ failed_events: 0, disabled_reason: FAILING },
     })
   })
 
@@ -119,7 +122,7 @@ describe('a webhook', () => {
       updateWebhook(trx, 'acc_a', 'wh_a', { url: 'https://moved.example/', now: 1 }),
     )
     const before = await findWebhook(database, 'acc_a', 'wh_a')
-    const gone = { ...FAILURE, statusCode: 410, disabledReason: 'It answered 410.' }
+    const gone = { ...FAILURE, statusCode: 410, disabledCode: 'gone' } as const
     await record(database, [attemptAt('dlv_a', gone)])
     expect(await findWebhook(database, 'acc_a', 'wh_a')).toEqual(before)
     expect(await deliveryRow(database, 'dlv_a')).toMatchObject({ state: 'failed' })

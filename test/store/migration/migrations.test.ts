@@ -61,7 +61,8 @@ test('what an ev that sent nothing wrote down is sent: an event that waits is of
   const database = await tempDatabase({ file })
   const rows = await database.db.selectFrom('delivery').selectAll().orderBy('id').execute()
   const waiting = { webhook_id: 'wh_a', state: 'pending', trigger: 'scheduled', attempt: 0 }
-  const nothing = { status_code: null, duration_ms: null, error: null, expires_at: null }
+  const answer = { status_code: null, duration_ms: null, error: null, error_code: null }
+  const nothing = { ...answer, expires_at: null }
   expect(rows).toEqual([
     {
       ...{ ...waiting, ...nothing, id: 'dlv_a', event_id: 'evt_a' },
@@ -98,6 +99,39 @@ test('the oldest account of an ev without a dashboard is that of whoever runs th
     ['acc_c', 0],
     ['acc_a', 0],
   ])
+})
+
+test('what failed before there were codes gets the code of its status, and a webhook that of its reason', async () => {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const earlier = await databaseAsOf('0007_retries', file)
+  await sql`
+    insert into webhook (id, account_id, url, events, active, secret, secret_hint, created_at,
+      updated_at, disabled_reason) values
+    ('wh_a', 'acc_a', 'https://a.test/', '[]', 0, '', '', 1, 1, 'It answered 410 Gone, which …'),
+    ('wh_b', 'acc_a', 'https://b.test/', '[]', 0, '', '', 1, 1, 'All attempts failed for 5 days.'),
+    ('wh_c', 'acc_a', 'https://c.test/', '[]', 1, '', '', 1, 1, null)`.execute(earlier)
+  await sql`
+    insert into delivery (id, event_id, webhook_id, state, attempt, due_at, created_at, status_code,
+      error) values
+    ('dlv_a', 'evt_a', 'wh_a', 'failed', 1, 5, 5, 500, 'It answered 500.'),
+    ('dlv_b', 'evt_a', 'wh_a', 'failed', 1, 5, 5, 302, 'It answered 302.'),
+    ('dlv_c', 'evt_a', 'wh_a', 'failed', 1, 5, 5, null, 'No answer came.'),
+    ('dlv_d', 'evt_a', 'wh_a', 'delivered', 1, 5, 5, 200, null)`.execute(earlier)
+  await sql`
+    insert into attempt (delivery_id, number, "trigger", url, started_at, duration_ms, status_code,
+      error) values ('dlv_a', 1, 'scheduled', 'https://a.test/', 5, 1, 500, 'It answered 500.')`.execute(
+    earlier,
+  )
+  await earlier.destroy()
+
+  const { db } = await tempDatabase({ file })
+  const webhooks = await db.selectFrom('webhook').select('disabled_code').orderBy('id').execute()
+  expect(webhooks.map(row => row.disabled_code)).toEqual(['gone', 'failing', null])
+  const deliveries = await db.selectFrom('delivery').select('error_code').orderBy('id').execute()
+  const codes = ['http_status', 'redirect', 'request_failed', null]
+  expect(deliveries.map(row => row.error_code)).toEqual(codes)
+  const attempts = await db.selectFrom('attempt').select('error_code').execute()
+  expect(attempts).toEqual([{ error_code: 'http_status' }])
 })
 
 /** A database as it was when a migration was the last. */

@@ -65,7 +65,7 @@ describe('an endpoint that is down', () => {
 
   test('is switched off with a line of its own', () => {
     const { tell, told } = desk()
-    tell(due(), attempt('failed', 410), 'It answered 410 Gone.')
+    tell(due(), attempt('failed', 410), 'gone')
     expect(told().map(({ message }) => message)).toEqual([
       'an event was given up',
       'a webhook was switched off',

@@ -25,6 +25,7 @@ describe('a test event', () => {
     expect(outcome).toEqual({
       ...{ deliveryId: expect.stringMatching(/^dlv_/), eventId: expect.stringMatching(/^evt_/) },
       ...{ state: 'delivered', statusCode: 200, durationMs: 84, excerpt: 'ok', error: null },
+      errorCode: null,
     })
   })
 

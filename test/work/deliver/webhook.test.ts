@@ -155,7 +155,7 @@ describe('a webhook that', () => {
       'pending',
     ])
     expect(await h.webhooks()).toMatchObject([
-      { active: 0, disabled_reason: expect.stringMatching(/410 Gone/) },
+      { active: 0, disabled_reason: expect.stringMatching(/410 Gone/), disabled_code: 'gone' },
     ])
     expect(h.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual(
       expect.arrayContaining(['a webhook was switched off', 'an event was given up']),
@@ -187,7 +187,7 @@ describe('a webhook that', () => {
     deliveries.wake()
     await waitUntil(async () => (await h.webhooks())[0]?.active === 0)
     expect(await h.webhooks()).toMatchObject([
-      { active: 0, disabled_reason: expect.stringMatching(/5 days/) },
+      { active: 0, disabled_reason: expect.stringMatching(/5 days/), disabled_code: 'failing' },
     ])
   })
 

@@ -68,7 +68,7 @@ describe('nobody is dialled', () => {
     const post = openPost({ resolver, allowed: [] })
     const url = `https://${host}:${wires.port}/`
     expect(await post.to(url)).toMatchObject({
-      answer: null,
+      ...{ answer: null, faultCode: 'address_not_public' },
       fault: expect.stringMatching(/is not public\.$/),
     })
     const mayDial = addressJudge([])
@@ -91,7 +91,11 @@ describe('nobody is dialled', () => {
   ])('for %s, though its address is allowed', async (url, says) => {
     const resolver = zone({ 'broken.example': { A: ['127.0.0.1'], AAAA: 'server' } })
     const receipt = await openPost({ resolver }).to(url)
-    expect(receipt).toMatchObject({ answer: null, fault: expect.stringMatching(says) })
+    const faultCode = url.endsWith('.example/') ? 'dns_error' : 'invalid_url'
+    expect(receipt).toMatchObject({
+      ...{ answer: null, faultCode },
+      fault: expect.stringMatching(says),
+    })
   })
 
   test('beside the addresses that are allowed', async () => {

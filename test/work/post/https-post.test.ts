@@ -19,7 +19,7 @@ describe('a letter', () => {
     const { receiver, sending } = await sendOne({ answer: { body: 'thanks' } })
     expect(await sending).toEqual({
       answer: { status: 200, headers: expect.any(Object), excerpt: 'thanks' },
-      fault: null,
+      ...{ fault: null, faultCode: null },
       durationMs: 0,
     })
     const [letter] = receiver.received
@@ -82,7 +82,7 @@ describe('time', () => {
     await clock.advance(31_000)
     expect(await sending).toEqual({
       answer: null,
-      fault: 'No answer came within 30 s.',
+      ...{ fault: 'No answer came within 30 s.', faultCode: 'timeout' },
       durationMs: 30_000,
     })
     await waitUntil(() => receiver.connections.open === 0)
@@ -178,6 +178,7 @@ describe('there is no answer', () => {
     expect(await sending).toMatchObject({
       answer: null,
       fault: expect.stringMatching(/closed the connection/),
+      faultCode: 'connection_failed',
     })
   })
 
@@ -187,6 +188,7 @@ describe('there is no answer', () => {
     expect(await openPost().to(receiver.url)).toMatchObject({
       answer: null,
       fault: `127.0.0.1 port ${receiver.port} refused the connection.`,
+      faultCode: 'connection_failed',
     })
   })
 })
@@ -273,8 +275,12 @@ describe('connections', () => {
     await Promise.all([silent.called, waitUntil(() => receiver.received.length === 1)])
     await other.close()
     const fault = 'ev was stopped before an answer came.'
-    expect(await waiting).toMatchObject({ answer: null, fault })
-    expect(await other.to(receiver.url)).toMatchObject({ answer: null, fault })
+    expect(await waiting).toMatchObject({ answer: null, fault, faultCode: 'interrupted' })
+    expect(await other.to(receiver.url)).toMatchObject({
+      answer: null,
+      fault,
+      faultCode: 'interrupted',
+    })
     await clock.advance(1_000)
     expect(await sending).toMatchObject({ answer: { status: 200 } })
     expect(clock.pending).toBe(0)

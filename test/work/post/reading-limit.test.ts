@@ -19,7 +19,8 @@ test.each<[string, Told, { status: number | null; fault: string | null }]>([
   ['the extension of a chunk', { raw: `${CHUNKED}1;`, pour: 'a' }, { status: 200, fault: null }],
 ])('a receiver that pours out %s is left after a few megabytes', async (_, answer, expected) => {
   const { receiver, sending } = await sendOne({ answer })
-  const { answer: answered, fault } = await sending
+  const { answer: answered, fault, faultCode } = await sending
+  expect(faultCode).toBe(fault === null ? null : 'invalid_response')
   expect({ status: answered?.status ?? null, fault }).toEqual(expected)
   await waitUntil(() => receiver.flooded > 0)
   // What lies in the buffers of both sides comes to it.

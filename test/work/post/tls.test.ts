@@ -13,8 +13,8 @@ describe('TLS', () => {
     'a certificate that is %s is not believed, and nothing is sent',
     async (kind, says) => {
       const { receiver, sending } = await sendOne({ certificate: kind })
-      const { answer, fault } = await sending
-      expect({ answer, fault }).toEqual({ answer: null, fault: expect.stringMatching(says) })
+      const { answer, fault, faultCode } = await sending
+      expect([answer, faultCode, fault]).toEqual([null, 'tls_error', expect.stringMatching(says)])
       expect(fault).toContain(`127.0.0.1 port ${receiver.port} `)
       expect(receiver.received).toEqual([])
     },

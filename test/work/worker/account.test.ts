@@ -29,7 +29,7 @@ const subscribe = ({ db }: Database) =>
     .values({
       ...{ id: 'wh_1', account_id: 'acc_a', url: 'https://hook.test/', active: 1 },
       events: JSON.stringify(['batch.completed', 'batch.failed', 'verification.completed']),
-      ...{ description: null, secret: '', secret_hint: '', disabled_reason: null },
+      ...{ description: null, secret: '', secret_hint: '' },
       ...{ created_at: 0, updated_at: 0 },
     })
     .execute()

@@ -12,7 +12,8 @@ export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({
   event: row.kind as SentKind,
   status: row.state,
   ...{ attempt: row.attempt, trigger: row.trigger },
-  ...{ status_code: row.status_code, duration_ms: row.duration_ms, error: row.error },
+  ...{ status_code: row.status_code, duration_ms: row.duration_ms },
+  ...{ error: row.error, error_code: row.error_code },
   // What waits at an endpoint that is off waits until somebody switches it on.
   next_attempt_at: isOpen(row) && active ? isoTime(row.due_at) : null,
   created_at: isoTime(row.created_at),
@@ -36,7 +37,7 @@ export const presentTest = (outcome: TestOutcome) => ({
   status_code: outcome.statusCode,
   duration_ms: outcome.durationMs,
   response_excerpt: outcome.excerpt,
-  error: outcome.error,
+  ...{ error: outcome.error, error_code: outcome.errorCode },
 })
 
 const isOpen = ({ state }: DeliveryTable) => state === 'pending' || state === 'retry_scheduled'
@@ -67,7 +68,7 @@ const presentAttempt = (attempt: AttemptTable) => ({
   ...{ number: attempt.number, trigger: attempt.trigger },
   started_at: isoTime(attempt.started_at),
   ...{ url: attempt.url, status_code: attempt.status_code, duration_ms: attempt.duration_ms },
-  error: attempt.error,
+  ...{ error: attempt.error, error_code: attempt.error_code },
   response_excerpt: attempt.excerpt,
   response_headers: headersOfAnswer(attempt),
 })

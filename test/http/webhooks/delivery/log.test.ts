@@ -12,7 +12,7 @@ describe('the log of an endpoint', () => {
     expect(await onlyDelivery(home)).toEqual({
       ...{ id: expect.stringMatching(/^dlv_/), webhook_id: home.id, event_id },
       ...{ event: 'batch.completed', status: 'pending', attempt: 0, trigger: 'scheduled' },
-      ...{ status_code: null, duration_ms: null, error: null },
+      ...{ status_code: null, duration_ms: null, error: null, error_code: null },
       ...{ next_attempt_at: '2026-06-01T12:00:00.000Z' },
       ...{ created_at: '2026-06-01T12:00:00.000Z', expires_at: null },
     })
@@ -32,11 +32,11 @@ describe('the log of an endpoint', () => {
 
   test('shows what was given up, and until when it is kept', async () => {
     const home = await endpoint()
-    home.post.answer({ fault: 'Nobody answered.' })
+    home.post.answer({ fault: 'Nobody answered.', faultCode: 'timeout' })
     await home.happen()
     await home.attempt({ last: true })
     expect(await onlyDelivery(home)).toMatchObject({
-      ...{ status: 'failed', status_code: null, error: 'Nobody answered.' },
+      ...{ status: 'failed', status_code: null, error: 'Nobody answered.', error_code: 'timeout' },
       ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
     })
   })
@@ -46,7 +46,7 @@ describe('the log of an endpoint', () => {
     await home.happen()
     await home.attempt()
     expect(await onlyDelivery(home)).toMatchObject({
-      ...{ status: 'delivered', attempt: 1, status_code: 200, error: null },
+      ...{ status: 'delivered', attempt: 1, status_code: 200, error: null, error_code: null },
       ...{ next_attempt_at: null, expires_at: '2026-06-08T12:00:00.000Z' },
     })
   })
@@ -170,7 +170,7 @@ describe('one delivery', () => {
       {
         ...{ number: 1, trigger: 'scheduled', started_at: '2026-06-01T12:00:30.000Z' },
         ...{ url: 'https://app.test/hook', status_code: 503, duration_ms: 84 },
-        ...{ error: row.error, response_excerpt: 'later' },
+        ...{ error: row.error, error_code: 'http_status', response_excerpt: 'later' },
         response_headers: { 'content-type': 'text/plain', 'retry-after': '7' },
       },
     ])
