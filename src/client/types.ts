@@ -360,7 +360,9 @@ export interface QueuedBatch {
   duplicates: number
   estimated_time: string
   message: string
+  /** The URL of the job. */
   status_url: string
+  /** The URL of its results, with an API key; until the job is completed it answers 409 `job_not_ready`. */
   download_url: string
 }
 
@@ -395,7 +397,9 @@ export interface QueuedFile {
   duplicates: number
   estimated_time: string
   message: string
+  /** The URL of the job. */
   status_url: string
+  /** The URL of its results, with an API key; until the job is completed it answers 409 `job_not_ready`. */
   download_url: string
   /** The name of the column of addresses. */
   column: string | null
@@ -527,6 +531,7 @@ export interface Job {
       undeliverable: number
       unknown: number
     }
+    /** The URL of the results, with an API key; null: the job is not completed. */
     download_url: string | null
   }
 }
@@ -571,6 +576,7 @@ export interface ListedJob {
       undeliverable: number
       unknown: number
     }
+    /** The URL of the results, with an API key; null: the job is not completed. */
     download_url: string | null
   }
 }

@@ -13,6 +13,10 @@ export type JobCounts = {
   readonly error: string | null
 }
 
+/** Where the results of a job are. It carries no credential: a request for it needs an API key (ASVS 14.2.1). */
+export const downloadUrl = (baseUrl: string, jobId: string): string =>
+  `${baseUrl}/v1/jobs/${jobId}/download`
+
 /**
  * The data of `batch.completed`. Here `valid` are the deliverable ones alone, beside `risky`, as in the spec's
  * example; a job's status counts both as valid: `summary.valid` = `valid` + `risky`.
@@ -26,8 +30,7 @@ export function batchCompleted(counts: JobCounts, baseUrl: string) {
     risky: counts.risky,
     unknown: counts.unknown - counts.failed,
     failed: counts.failed,
-    // It carries no credential: whoever follows it shows a key of its own (ASVS 14.2.1).
-    download_url: `${baseUrl}/v1/jobs/${counts.jobId}/download`,
+    download_url: downloadUrl(baseUrl, counts.jobId),
   }
 }
 

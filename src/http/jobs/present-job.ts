@@ -1,5 +1,5 @@
 import { isoTime } from '../../engine/result/present.ts'
-import { JOB_FAILED } from '../../hook/event-data.ts'
+import { downloadUrl, JOB_FAILED } from '../../hook/event-data.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
 import type { Service } from '../service.ts'
 import { estimatedTime, inWords } from '../verify/estimate.ts'
@@ -30,7 +30,7 @@ export function presentStatus(service: Service, job: Job) {
 export function presentJob(service: Service, job: Job) {
   const { data, ...status } = presentStatus(service, job)
   const { baseUrl } = service.settings
-  const download_url = job.state === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/download` : null
+  const download_url = job.state === 'completed' ? downloadUrl(baseUrl, job.id) : null
   const waitsFor = reasonToWait(service, job)
   return {
     ...status,

@@ -31,9 +31,7 @@ export const EVENTS: Readonly<Record<EventKind, Told>> = {
       job_id: z.string(),
       ...{ total: count, valid: count, invalid: count, risky: count },
       ...{ unknown: count, failed: count },
-      download_url: z
-        .string()
-        .openapi({ description: 'Asked for with an API key, as the job is.' }),
+      download_url: z.string().openapi({ description: 'The URL of the results, with an API key.' }),
     }),
     example: {
       ...{ job_id: 'job_xyz789', total: 10000, valid: 8400, invalid: 1200, risky: 300 },

@@ -68,7 +68,10 @@ const jobFields = {
   type: z.enum(JOB_TYPES),
   name: z.string().nullable(),
 }
-const jobData = { ...dataFields, classes, download_url: z.string().nullable() }
+const download_url = z.string().nullable().openapi({
+  description: 'The URL of the results, with an API key; null: the job is not completed.',
+})
+const jobData = { ...dataFields, classes, download_url }
 
 export const JobAnswer = z
   .object({ ...jobFields, data: z.object({ results: results.optional(), ...jobData }) })

@@ -176,8 +176,11 @@ const linked = {
   ...queued,
   duplicates: z.int().min(0).openapi({ description: 'Rows whose address stands above them too.' }),
   ...course,
-  status_url: z.string(),
-  download_url: z.string(),
+  status_url: z.string().openapi({ description: 'The URL of the job.' }),
+  download_url: z.string().openapi({
+    description:
+      'The URL of its results, with an API key; until the job is completed it answers 409 `job_not_ready`.',
+  }),
 }
 
 export const QueuedBatch = z.object(linked).openapi('QueuedBatch')

@@ -30,7 +30,7 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
   }
   return queueList(c, service, listed, job => ({
     ...presentQueued(service, job, `Batch queued. Check GET /v1/jobs/${job.id}`),
-    ...linksOf(job),
+    ...linksOf(service, job),
   }))
 }
 

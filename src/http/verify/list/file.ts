@@ -23,7 +23,7 @@ export async function verifyFile(
   const listed = { type: 'file' as const, name, deduplicate, source, rows }
   return queueList(c, service, listed, job => ({
     ...presentQueued(service, job, `File queued. Check GET /v1/jobs/${job.id}`),
-    ...linksOf(job),
+    ...linksOf(service, job),
     column: dialect.columnName,
     column_number: dialect.column + 1,
     header: dialect.header !== null,

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { downloadUrl } from '../../../hook/event-data.ts'
 import type { Job } from '../../../store/job/jobs.ts'
 import {
   dropLoading,
@@ -102,9 +103,9 @@ export function presentQueued(service: Service, job: Job, message: string) {
 }
 
 /** Where the newer paths say that a job is to be had. */
-export const linksOf = ({ id }: Job) => ({
-  status_url: `/v1/jobs/${id}`,
-  download_url: `/v1/jobs/${id}/download`,
+export const linksOf = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
+  status_url: `${baseUrl}/v1/jobs/${id}`,
+  download_url: downloadUrl(baseUrl, id),
 })
 
 async function queueIn(

@@ -86,8 +86,8 @@ const QUEUED = {
 }
 
 const LINKS = {
-  status_url: '/v1/jobs/job_xyz789',
-  download_url: '/v1/jobs/job_xyz789/download',
+  status_url: 'https://api.example.com/v1/jobs/job_xyz789',
+  download_url: 'https://api.example.com/v1/jobs/job_xyz789/download',
 }
 
 const INSTANT_EXAMPLE = {

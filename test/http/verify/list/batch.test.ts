@@ -21,8 +21,8 @@ describe('POST /v1/verify/batch', () => {
       estimated_time: '10 seconds',
       message: `Batch queued. Check GET /v1/jobs/${job_id}`,
       duplicates: 1,
-      status_url: `/v1/jobs/${job_id}`,
-      download_url: `/v1/jobs/${job_id}/download`,
+      status_url: `https://ev.test/v1/jobs/${job_id}`,
+      download_url: `https://ev.test/v1/jobs/${job_id}/download`,
     })
     expect(worker).toMatchObject({ taken: [job_id] })
   })

@@ -21,8 +21,8 @@ describe('POST /v1/verify/file', () => {
       estimated_time: '10 seconds',
       message: `File queued. Check GET /v1/jobs/${job_id}`,
       duplicates: 0,
-      status_url: `/v1/jobs/${job_id}`,
-      download_url: `/v1/jobs/${job_id}/download`,
+      status_url: `https://ev.test/v1/jobs/${job_id}`,
+      download_url: `https://ev.test/v1/jobs/${job_id}/download`,
       ...{ column: 'email', column_number: 2, header: true, encoding: 'utf-8', rows: 3 },
     })
     expect(await job()).toMatchObject({ id: job_id, type: 'file', state: 'queued' })
