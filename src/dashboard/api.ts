@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { ErrorBody } from '../client/types.ts'
-import type { DashboardParts, Env } from './parts.ts'
+import type { AskingSession, DashboardParts, Env } from './parts.ts'
 
 export type AskOptions = {
   /** GET when left out, POST where there is a body. */
@@ -39,9 +39,10 @@ export class ApiProblem extends Error {
 export function apiFor(
   c: Context<Env>,
   { app, settings }: Pick<DashboardParts, 'app' | 'settings'>,
-  session: { readonly keyId: string; readonly sessionId: string },
+  { keyId, sessionId, secretExpiresAt }: AskingSession,
 ): Api {
   // Of what came in only from where it came: whether it had a body, and how long, says nothing of what is asked here.
+  const session = { keyId, sessionId, secretExpiresAt }
   const bindings = { incoming: { socket: c.env?.incoming?.socket }, session }
   const fetch = async (path: string, init: RequestInit = {}) => {
     const headers = new Headers(init.headers)

@@ -27,10 +27,18 @@ export type ApiApp = {
   fetch(request: Request, bindings: ApiBindings): Response | Promise<Response>
 }
 
+/** A session as the API knows it. */
+export type AskingSession = {
+  readonly keyId: string
+  readonly sessionId: string
+  /** The end of the grace period of a key text that was replaced, epoch ms; null: it was not. */
+  readonly secretExpiresAt: number | null
+}
+
 /** What comes along with a request beside its text, and cannot come over the network. */
 export type ApiBindings = {
   readonly incoming?: unknown
-  readonly session: { readonly keyId: string; readonly sessionId: string }
+  readonly session: AskingSession
 }
 
 export type DashboardSettings = {

@@ -47,6 +47,8 @@ export type AskingSession = {
   readonly keyId: string
   /** `ses_…` */
   readonly sessionId: string
+  /** As of `Caller`, for the text of the key with which the session was opened. */
+  readonly secretExpiresAt: number | null
 }
 
 /** What a request with an Idempotency-Key is known again by. */

@@ -18,6 +18,7 @@ async function apiOf(house: Awaited<ReturnType<typeof createTestDashboard>>): Pr
     {
       keyId: session?.key_id ?? '',
       sessionId: session?.id ?? '',
+      secretExpiresAt: null,
     },
   )
 }
@@ -35,7 +36,8 @@ describe('what a page asks of the API', () => {
     }
     const c = { env: {}, req: { raw, header: () => undefined } }
     const settings = { baseUrl: 'https://ev.test', version: '', dataDir: '' }
-    const api = apiFor(c as never, { app, settings }, { keyId: 'key_1', sessionId: 'ses_1' })
+    const session = { keyId: 'key_1', sessionId: 'ses_1', secretExpiresAt: null }
+    const api = apiFor(c as never, { app, settings }, session)
     void api.ask('/v1/credits')
     expect(asked[0]?.signal.aborted).toBe(false)
     gone.abort()

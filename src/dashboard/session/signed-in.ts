@@ -14,6 +14,8 @@ import { sessionToken } from './cookie.ts'
 /** Who is signed in, by the key that they signed in with. */
 export type SignedIn = {
   readonly sessionId: string
+  /** The end of the grace period of the key's text that they signed in with, epoch ms; null: it was not replaced. */
+  readonly secretExpiresAt: number | null
   /** To be sent along with whatever changes something. */
   readonly csrf: string
   readonly keyId: string
@@ -61,6 +63,7 @@ export async function userOf(
   }
   return {
     ...{ sessionId: session.id, csrf: csrfOf(token) },
+    secretExpiresAt: session.secretExpiresAt,
     ...{ keyId: key.id, keyName: key.name, scopes: key.scopes },
     ...{ accountId: account.id, accountName: account.name, plan: account.plan },
     isOperator: account.operator === 1,

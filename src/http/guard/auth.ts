@@ -30,12 +30,14 @@ export async function authenticate(
  */
 export async function authenticateSession(
   service: Service,
-  { keyId }: AskingSession,
+  { keyId, secretExpiresAt }: AskingSession,
 ): Promise<Caller> {
   const found = await findKeyById(service.database, keyId)
-  if (found === null || isOver(found.key.expiresAt, service.clock.now())) throw signedOut()
+  const now = service.clock.now()
+  if (found === null || isOver(found.key.expiresAt, now)) throw signedOut()
+  if (isOver(secretExpiresAt, now)) throw signedOut()
   if (!permits(found.key.scopes, 'dashboard')) throw signedOut()
-  return callerOf(service, found)
+  return callerOf(service, { ...found, secretExpiresAt })
 }
 
 const callerOf = ({ settings }: Service, { account, ...found }: FoundKey): Caller => ({

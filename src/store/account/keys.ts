@@ -4,7 +4,7 @@ import { permits, type Scope } from '../../account/scope.ts'
 import type { Database } from '../database.ts'
 import type { Schema } from '../schema.ts'
 import { type Account, accountIn } from './accounts.ts'
-import { endSessionsOfKey } from './session-end.ts'
+import { endSessionsOfKey, endSessionsWithGrace } from './session-end.ts'
 import type { ApiKeyTable, KeySecretTable } from './tables.ts'
 
 /** A key of the API, with what may be shown of its newest text. */
@@ -208,6 +208,7 @@ export async function rotateKey(
     .execute()
   await addSecret(trx, id, secret, now)
   await endSessionsOfKey(trx, id, keepSession)
+  await endSessionsWithGrace(trx, id, end)
   return { ...key, prefix: secret.prefix, hint: secret.hint }
 }
 

@@ -19,6 +19,8 @@ export type Session = {
   readonly createdAt: number
   readonly lastSeenAt: number
   readonly expiresAt: number
+  /** The end of the grace period of the key's text with which it was opened; null: that text was not replaced. */
+  readonly secretExpiresAt: number | null
   /** From where somebody signed in, and with what, as their browser says; foreign text. */
   readonly ip: string
   readonly agent: string
@@ -42,12 +44,13 @@ export async function createSession(
 ): Promise<Session> {
   await makeRoom(trx, session.keyId)
   const expiresAt = Math.min(now + SESSION_MAX_MS, secretExpiresAt ?? Number.POSITIVE_INFINITY)
-  const made = { ...session, createdAt: now, lastSeenAt: now, expiresAt }
+  const made = { ...session, createdAt: now, lastSeenAt: now, expiresAt, secretExpiresAt }
   await trx
     .insertInto('session')
     .values({
       ...{ id: made.id, hash, key_id: made.keyId, account_id: made.accountId },
       ...{ created_at: now, last_seen_at: now, expires_at: made.expiresAt },
+      secret_expires_at: secretExpiresAt,
       ...{ ip: made.ip, agent: made.agent },
     })
     .execute()
@@ -160,6 +163,7 @@ const toSession = (row: SessionTable): Session => ({
   createdAt: row.created_at,
   lastSeenAt: row.last_seen_at,
   expiresAt: row.expires_at,
+  secretExpiresAt: row.secret_expires_at,
   ip: row.ip,
   agent: row.agent,
 })

@@ -52,6 +52,8 @@ export type SessionTable = {
   last_seen_at: number
   /** When it is over, however often it is used. */
   expires_at: number
+  /** The end of the grace period of the key's text with which it was opened; null: that text was not replaced. */
+  secret_expires_at: number | null
   /** From where somebody signed in, and with what, as their browser says. */
   ip: string
   agent: string

@@ -7,6 +7,7 @@ import { sessions } from './0005-sessions.ts'
 import { cluster } from './0006-cluster.ts'
 import { retries } from './0007-retries.ts'
 import { errorCodes } from './0008-error-codes.ts'
+import { sessionGrace } from './0009-session-grace.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
@@ -20,4 +21,5 @@ export const MIGRATIONS: Migrations = {
   '0006_cluster': { up: cluster },
   '0007_retries': { up: retries },
   '0008_error_codes': { up: errorCodes },
+  '0009_session_grace': { up: sessionGrace },
 }

@@ -89,6 +89,27 @@ describe('signing in', () => {
     expect((await house.get('/sessions')).status).toBe(200)
   })
 
+  test('with a text that another has taken the place of, it makes nothing that outlives that text', async () => {
+    const house = await createTestDashboard({ signIn: false })
+    const old = await house.addKey({ id: 'key_rotated' })
+    const body = { grace_period_seconds: 3_600 }
+    const { data } = await house.json('/v1/keys/key_rotated/rotate', { body })
+    await house.signIn(old)
+    const asked = async () => {
+      const made = await house.post('/keys', { name: 'lasting', scopes: '*' })
+      const rotated = await house.post('/keys/key_rotated/rotate', { grace: '604800' })
+      return [made, rotated]
+    }
+    for (const { status, text } of await asked()) {
+      expect(status).toBe(403)
+      expect(text).toContain('more rights than itself: expires_at')
+    }
+    expect((await house.json('/v1/keys')).data).toMatchObject({ total: 2 })
+    house.cookies.clear()
+    await house.signIn((data as { key: string }).key)
+    expect((await asked()).map(({ status }) => status)).toEqual([200, 200])
+  })
+
   test('with a text that another has taken the place of, it lasts as long as that text', async () => {
     const house = await createTestDashboard({ signIn: false })
     const old = await house.addKey({ id: 'key_rotated' })

@@ -70,7 +70,7 @@ test('the limit of a key of its own is told, and its address has limits of its o
 
 test('a session is told how often it may look, beside the limits of its key', async () => {
   const { left } = await limited({ plan: 'free' })
-  const session = { keyId: 'key_1', sessionId: 'ses_a' }
+  const session = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
   await left({ key: null, session })
   expect(await left({ key: null, session })).toEqual({
     ...{ 'ip:single': 100, 'ip:bulk': 10, 'key:plan': 10, session: 598, credits: 100 },

@@ -11,7 +11,7 @@ import { write } from '../../../src/store/database.ts'
 import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
-const SESSION = { keyId: 'key_1', sessionId: 'ses_a' }
+const SESSION = { keyId: 'key_1', sessionId: 'ses_a', secretExpiresAt: null }
 
 /** What the dashboard asks in the same process. */
 async function signedIn(o: Parameters<typeof createTestService>[0] = {}) {
@@ -49,6 +49,25 @@ describe('a session', () => {
     for (const id of ['key_short', 'key_gone', 'key_none']) {
       expect(await of(id)).toEqual([401, 'authentication_error'])
     }
+  })
+
+  test('that was opened with a replaced text of its key has the rights of that text, and ends with it', async () => {
+    const { ask, clock, addKey } = await signedIn()
+    await addKey({ id: 'key_b' })
+    const session = { ...SESSION, secretExpiresAt: clock.now() + MINUTE }
+    const keys = async (body: object) => {
+      const answer = await ask({ session, body }, '/v1/keys')
+      return [answer.status, await codeOf(answer)]
+    }
+    const lasting = { name: 'x', scopes: ['*'], expires_at: null }
+    expect(await keys(lasting)).toEqual([403, 'insufficient_scope'])
+    const made = await ask({ session, body: { name: 'x', scopes: ['*'] } }, '/v1/keys')
+    expect(await made.json()).toMatchObject({ data: { expires_at: '2026-06-01T12:01:00.000Z' } })
+    const remove = { session, method: 'DELETE', body: undefined }
+    expect((await ask(remove, '/v1/keys/key_b')).status).toBe(403)
+    expect((await ask({ session })).status).toBe(200)
+    await clock.advance(MINUTE)
+    expect(await keys(lasting)).toEqual([401, 'authentication_error'])
   })
 
   test('outlives a new text of its key', async () => {

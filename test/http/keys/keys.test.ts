@@ -366,7 +366,7 @@ describe('who is signed in with a key', () => {
     return { ...h, left }
   }
   const asking = (keyId: string, sessionId: string) => ({
-    ...{ key: null, session: { keyId, sessionId } },
+    ...{ key: null, session: { keyId, sessionId, secretExpiresAt: null } },
   })
 
   test('is signed out when it is rotated, but for the session that asks', async () => {

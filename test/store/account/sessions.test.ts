@@ -88,6 +88,19 @@ describe('a session', () => {
     expect(await find('1')).toBeNull()
   })
 
+  test('ends sooner where the text with which it was opened does, though it asks for that', async () => {
+    const { clock, database, signIn, find } = await house()
+    await signIn('1', { secretExpiresAt: clock.now() + HOUR })
+    await signIn('2')
+    const secret = newSecret(systemRandom, 'live')
+    const rotation = { secret, graceMs: 1_000, now: clock.now(), keepSession: 'ses_1' }
+    await write(database, trx => rotateKey(trx, 'acc_a', 'key_a', rotation))
+    await clock.advance(999)
+    expect([(await find('1'))?.session.id, await find('2')]).toEqual(['ses_1', null])
+    await clock.advance(1)
+    expect(await find('1')).toBeNull()
+  })
+
   test('is over with its key, when that expires', async () => {
     const { clock, database, signIn, find, listed } = await house()
     await signIn('1')

@@ -3,6 +3,7 @@ import SqliteDatabase from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
+import { DAY } from '../../../src/base/clock.ts'
 import { findAccount, listAccounts } from '../../../src/store/account/accounts.ts'
 import { dueWebhooks, nextDeliveries } from '../../../src/store/event/deliveries.ts'
 import { claimItems, nextDueAt } from '../../../src/store/job/claims.ts'
@@ -132,6 +133,21 @@ test('what failed before there were codes gets the code of its status, and a web
   expect(deliveries.map(row => row.error_code)).toEqual(codes)
   const attempts = await db.selectFrom('attempt').select('error_code').execute()
   expect(attempts).toEqual([{ error_code: 'http_status' }])
+})
+
+test('a session that was opened with a replaced text of its key keeps the end of that text', async () => {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const earlier = await databaseAsOf('0008_error_codes', file)
+  await sql`
+    insert into session (id, hash, key_id, account_id, created_at, last_seen_at, expires_at, ip,
+      agent) values
+    ('ses_a', 'a', 'key_a', 'acc_a', 1, 1, ${1 + 7 * DAY}, '', ''),
+    ('ses_b', 'b', 'key_a', 'acc_a', 1, 1, ${DAY}, '', '')`.execute(earlier)
+  await earlier.destroy()
+
+  const { db } = await tempDatabase({ file })
+  const rows = await db.selectFrom('session').select('secret_expires_at').orderBy('id').execute()
+  expect(rows.map(row => row.secret_expires_at)).toEqual([null, DAY])
 })
 
 /** A database as it was when a migration was the last. */
