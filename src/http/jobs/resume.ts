@@ -11,6 +11,7 @@ import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { quotaExceeded } from '../verify/credits.ts'
@@ -27,6 +28,7 @@ export function jobResumeRoutes(service: Service) {
       'It goes on where it stopped: what has a result keeps it, and credits for the rest are set aside as at its submission. `started_at` leaves out the time that it stood still. Its end is told by webhooks anew, also where they were told that it failed.',
     tags: ['Jobs'],
     security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
     middleware: [...guard(service, rule), idempotent(service)],
     request: { params },
     responses: {

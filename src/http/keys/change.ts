@@ -21,6 +21,7 @@ import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import {
   GRACE_S_USUAL,
   KEY_EXAMPLE,
@@ -70,6 +71,7 @@ export function keyChangeRoutes(service: Service) {
     summary: 'Give a key another text',
     description:
       'Both texts work until the end of the grace period: bring the new one everywhere meanwhile. It is shown in this answer and never again. Whoever is signed in to the dashboard with the key is signed out, but for the session that asks for this.',
+    parameters: [IDEMPOTENCY_KEY],
     middleware: [...middleware, idempotent(service)],
     request: {
       params,

@@ -8,6 +8,7 @@ import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import {
   CREATED_KEY_EXAMPLE,
   CreatedKey,
@@ -43,6 +44,7 @@ export function keyCreateRoutes(service: Service) {
       'Its text is shown in this answer and never again: the service keeps only its hash. A restriction that is left out is inherited from the key that asks; no key is given more rights than that one has.',
     tags: ['Keys'],
     security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
     middleware: [...guard(service, rule), idempotent(service)],
     request: {
       body: {

@@ -8,6 +8,7 @@ import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import {
   CREATED_WEBHOOK_EXAMPLE,
   CreatedWebhook,
@@ -42,6 +43,7 @@ export function webhookCreateRoutes(service: Service) {
       'Events are sent to it from now on, signed with a secret that is shown in this answer and never again.',
     tags: ['Webhooks'],
     security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
     middleware: [
       // It looks up a name of somebody else, and stays.
       ...guard(service, { ...rule, scope: 'webhooks:write', isReal: true }),

@@ -9,6 +9,7 @@ import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import {
   ROTATED_WEBHOOK_EXAMPLE,
   RotatedWebhook,
@@ -30,6 +31,7 @@ export function webhookSecretRoutes(service: Service) {
       'It is shown in this answer and never again. `X-EV-Signature` is made with it from now on; until the end of the grace period `webhook-signature` holds by the secret before, too.',
     tags: ['Webhooks'],
     security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
     middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],
     request: {
       params: webhookParams,

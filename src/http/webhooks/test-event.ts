@@ -8,6 +8,7 @@ import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { WEBHOOK_TEST_EXAMPLE, WebhookTest } from '../schema/delivery.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
 import { presentTest } from './delivery/present.ts'
@@ -24,6 +25,7 @@ export function webhookTestRoutes(service: Service) {
       'Sends `webhook.test` once and at once, also to an endpoint that is switched off, and answers with what the receiver said: with 200 also where it failed. It needs no subscription. With `X-EV-Sandbox: true` it has `"sandbox": true`. An account may have four of them under way.',
     tags: ['Webhooks'],
     security: SECURITY,
+    parameters: [IDEMPOTENCY_KEY],
     middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],
     request: { params: webhookParams },
     responses: {

@@ -123,6 +123,12 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
     expect(statuses).toEqual(expect.arrayContaining([...always, ...ofPath, ...ofBody, ...ofKey]))
   })
 
+  test('describes the Idempotency-Key where it takes one, with its scope', () => {
+    const header = operation.parameters?.find(({ name }) => name === 'Idempotency-Key')
+    expect(header !== undefined).toBe(idempotent(place))
+    if (header !== undefined) expect(header.description).toContain('for one API key and all paths')
+  })
+
   test('has an example of what is sent and of each answer', () => {
     const without = Object.entries(responses).filter(
       ([, { content = {} }]) =>

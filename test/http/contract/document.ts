@@ -19,7 +19,11 @@ export type Operation = {
   readonly operationId: string
   readonly summary: string
   readonly security?: readonly object[]
-  readonly parameters?: readonly { readonly name: string; readonly in: string }[]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly description?: string
+  }[]
   readonly requestBody?: { readonly content: Content }
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>
 }

@@ -105,6 +105,21 @@ describe('another request under the same key', () => {
     expect(await things()).toBe(1)
   })
 
+  test('by a new text of the API key is refused: the scope is the API key', async () => {
+    const { ask, json } = await making()
+    await ask('k')
+    const { data } = await json('/v1/keys/key_1/rotate', { body: {} })
+    const { key } = data as { key: string }
+    expect((await ask('k', { key })).headers.get('Idempotency-Replayed')).toBe('true')
+    expect((await ask('k', { key, body: { a: 2 } })).status).toBe(422)
+  })
+
+  test('may come after one that was refused', async () => {
+    const { ask } = await making()
+    expect((await ask('k', { path: '/v1/keys', body: { name: 'x' } })).status).toBe(400)
+    expect((await ask('k')).status).toBe(201)
+  })
+
   test('by another API key is independent', async () => {
     const { ask, things, addKey } = await making()
     await ask('k')

@@ -15,6 +15,7 @@ import {
   RecoveryRequest,
 } from '../../schema/delivery.ts'
 import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../../schema/error.ts'
+import { IDEMPOTENCY_KEY } from '../../schema/headers.ts'
 import type { Service } from '../../service.ts'
 import { WEBHOOK_BODY_MAX } from '../create.ts'
 import { foundWebhook, refuseOff, webhookParams } from '../found-webhook.ts'
@@ -24,7 +25,10 @@ import { presentDelivery } from './present.ts'
 /** Sending once more what was sent, or was given up. */
 export function redeliveryRoutes(service: Service) {
   const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
-  const common = { tags: ['Webhooks'], security: SECURITY, method: 'post' as const }
+  const common = {
+    ...{ tags: ['Webhooks'], security: SECURITY, method: 'post' as const },
+    parameters: [IDEMPOTENCY_KEY],
+  }
   const middleware = [...guard(service, { ...rule, isReal: true }), idempotent(service)]
   const errors = errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS)
   const retry = createRoute({
