@@ -95,9 +95,11 @@ export type DownloadBulkAnswer = DownloadRow[]
 export type DownloadJobAnswer = DownloadRow[]
 
 export interface Details {
+  /** The text is a well-formed address. */
   syntax_valid: boolean
   domain_exists: boolean
   mx_record: boolean
+  /** The mail server accepts mail for it; false also where it was not asked. */
   smtp_valid: boolean
 }
 
@@ -123,9 +125,11 @@ export interface JobProgress {
 
 export interface JobSummary {
   total: number
-  /** Deliverable and risky ones. */
+  /** Rows that are deliverable or risky. */
   valid: number
+  /** Rows that are undeliverable. */
   invalid: number
+  /** Rows that nothing was found out about. */
   unknown: number
   /** What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried. */
   failed: number
@@ -134,7 +138,9 @@ export interface JobSummary {
 export interface SingleResult {
   /** The address that was verified. */
   email: string
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean
   risk_level: RiskLevel
   /** Domain of the address; empty where it has none. */
@@ -275,7 +281,9 @@ export interface SingleRequest {
 export interface ScoredResult {
   /** The address that was verified. */
   email: string
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean
   risk_level: RiskLevel
   /** Domain of the address; empty where it has none. */
@@ -305,15 +313,16 @@ export interface InstantBulk {
   job_id: string
   status: 'completed'
   total_emails: number
-  /** Rows that are well-formed addresses. */
+  /** Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`. */
   valid_emails: number
-  /** Rows that are none. */
+  /** Rows that are no addresses. */
   invalid_format_emails: number
   results: BulkItem[]
   summary: {
     total: number
+    /** Rows that are deliverable or risky. */
     valid: number
-    /** All that are not valid, the unknown ones too. */
+    /** All other rows: undeliverable, unknown, and those that are no addresses. */
     invalid: number
   }
   message: string
@@ -322,7 +331,9 @@ export interface InstantBulk {
 export interface BulkItem {
   /** The address that was verified. */
   email: string
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean
   risk_level: RiskLevel
   reason: Reason
@@ -335,9 +346,9 @@ export interface QueuedBulk {
   job_id: string
   status: 'queued'
   total_emails: number
-  /** Rows that are well-formed addresses. */
+  /** Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`. */
   valid_emails: number
-  /** Rows that are none. */
+  /** Rows that are no addresses. */
   invalid_format_emails: number
   estimated_time: string
   message: string
@@ -352,9 +363,9 @@ export interface QueuedBatch {
   job_id: string
   status: 'queued'
   total_emails: number
-  /** Rows that are well-formed addresses. */
+  /** Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`. */
   valid_emails: number
-  /** Rows that are none. */
+  /** Rows that are no addresses. */
   invalid_format_emails: number
   /** Rows whose address stands above them too. */
   duplicates: number
@@ -389,9 +400,9 @@ export interface QueuedFile {
   job_id: string
   status: 'queued'
   total_emails: number
-  /** Rows that are well-formed addresses. */
+  /** Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`. */
   valid_emails: number
-  /** Rows that are none. */
+  /** Rows that are no addresses. */
   invalid_format_emails: number
   /** Rows whose address stands above them too. */
   duplicates: number
@@ -428,7 +439,9 @@ export interface FileDryRun {
   delimiter: ',' | ';' | '\t' | '|'
   rows: number | null
   total_emails: number | null
+  /** Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`. */
   valid_emails: number | null
+  /** Rows that are no addresses. */
   invalid_format_emails: number | null
   duplicates: number | null
   /** What the list will cost at most. */
@@ -487,7 +500,9 @@ export interface JobItem {
   id?: string
   /** The address that was verified. */
   email: string
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean
   risk_level: RiskLevel
   reason: Reason
@@ -596,7 +611,9 @@ export interface ResultRow {
   row: number
   email: string
   class: 'deliverable' | 'undeliverable' | 'risky' | 'unknown' | null
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean | null
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean | null
   risk_level: RiskLevel | null
   reason: Reason | null
@@ -652,7 +669,9 @@ export interface DownloadRow {
   id?: string
   /** The address that was verified. */
   email: string
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean
   risk_level: RiskLevel
   /** Domain of the address; empty where it has none. */
@@ -1060,7 +1079,9 @@ export interface Verification {
   id: string
   /** The address that was verified. */
   email: string
+  /** true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out. */
   valid: boolean
+  /** true: mail is expected to arrive, also at some of the risky addresses. */
   deliverable: boolean
   risk_level: RiskLevel
   reason: Reason

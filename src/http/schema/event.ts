@@ -29,7 +29,12 @@ export const EVENTS: Readonly<Record<EventKind, Told>> = {
       'A list is verified. `valid` are the deliverable ones, beside `risky`; `summary.valid` of the job counts both.',
     data: z.object({
       job_id: z.string(),
-      ...{ total: count, valid: count, invalid: count, risky: count },
+      total: count,
+      valid: count.openapi({
+        description: 'Rows that are deliverable; `summary.valid` of the job is `valid` + `risky`.',
+      }),
+      invalid: count.openapi({ description: 'Rows that are undeliverable.' }),
+      risky: count,
       ...{ unknown: count, failed: count },
       download_url: z.string().openapi({ description: 'The URL of the results, with an API key.' }),
     }),

@@ -3,14 +3,14 @@ import { REASONS } from '../../verdict/reason.ts'
 import { pageFields } from '../cursor.ts'
 import { DownloadRow } from './job.ts'
 import { namesQuery } from './names.ts'
-import { plainFields, STATUSES } from './result.ts'
+import { DELIVERABLE, plainFields, STATUSES, VALID } from './result.ts'
 
 // The rows of a job as a table shows them, and what they are in sum.
 
 const shown = {
   class: z.enum(STATUSES).nullable(),
-  valid: z.boolean().nullable(),
-  deliverable: z.boolean().nullable(),
+  valid: z.boolean().nullable().openapi({ description: VALID }),
+  deliverable: z.boolean().nullable().openapi({ description: DELIVERABLE }),
   // A named schema with `nullable` would be told as one that is never null.
   risk_level: z.union([plainFields.risk_level, z.null()]),
   reason: z.union([plainFields.reason, z.null()]),

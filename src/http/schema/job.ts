@@ -19,9 +19,9 @@ const JobItem = z.object({ id, ...BulkItem.shape, erased }).openapi('JobItem')
 const Summary = z
   .object({
     total: z.int().min(0),
-    valid: z.int().min(0).openapi({ description: 'Deliverable and risky ones.' }),
-    invalid: z.int().min(0),
-    unknown: z.int().min(0),
+    valid: z.int().min(0).openapi({ description: 'Rows that are deliverable or risky.' }),
+    invalid: z.int().min(0).openapi({ description: 'Rows that are undeliverable.' }),
+    unknown: z.int().min(0).openapi({ description: 'Rows that nothing was found out about.' }),
     failed: z.int().min(0).openapi({
       description:
         'What could not be verified by a fault of ours; in a job that was cancelled or failed also what was never tried.',

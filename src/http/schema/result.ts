@@ -17,17 +17,24 @@ const ReasonName = z.enum(REASONS).openapi('Reason', {
 
 const Details = z
   .object({
-    syntax_valid: z.boolean(),
+    syntax_valid: z.boolean().openapi({ description: 'The text is a well-formed address.' }),
     domain_exists: z.boolean(),
     mx_record: z.boolean(),
-    smtp_valid: z.boolean(),
+    smtp_valid: z.boolean().openapi({
+      description: 'The mail server accepts mail for it; false also where it was not asked.',
+    }),
   })
   .openapi('Details')
 
+/** `valid` of a result; in counts the word means other things, as docs/api.md tells. */
+export const VALID =
+  'true: the class is `deliverable` or `risky`. false: it is `undeliverable`, or `unknown`, where nothing was found out.'
+export const DELIVERABLE = 'true: mail is expected to arrive, also at some of the risky addresses.'
+
 export const plainFields = {
   email: z.string().openapi({ description: 'The address that was verified.' }),
-  valid: z.boolean(),
-  deliverable: z.boolean(),
+  valid: z.boolean().openapi({ description: VALID }),
+  deliverable: z.boolean().openapi({ description: DELIVERABLE }),
   risk_level: RiskLevel,
   provider: z.string().openapi({ description: 'Domain of the address; empty where it has none.' }),
   response_time: z.int().min(0).openapi({ description: 'Milliseconds.' }),

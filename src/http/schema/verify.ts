@@ -135,10 +135,14 @@ export const FileRequest = z
   })
   .openapi('FileRequest', { required: ['file'] })
 
+const WELL_FORMED =
+  'Rows that are well-formed addresses, whether they exist or not: `total_emails` without `invalid_format_emails`.'
+const MALFORMED = 'Rows that are no addresses.'
+
 const counts = {
   total_emails: z.int().min(0),
-  valid_emails: z.int().min(0).openapi({ description: 'Rows that are well-formed addresses.' }),
-  invalid_format_emails: z.int().min(0).openapi({ description: 'Rows that are none.' }),
+  valid_emails: z.int().min(0).openapi({ description: WELL_FORMED }),
+  invalid_format_emails: z.int().min(0).openapi({ description: MALFORMED }),
 }
 
 export const InstantBulk = z
@@ -151,8 +155,10 @@ export const InstantBulk = z
     results: z.array(BulkItem).max(INSTANT_MAX),
     summary: z.object({
       total: z.int(),
-      valid: z.int(),
-      invalid: z.int().openapi({ description: 'All that are not valid, the unknown ones too.' }),
+      valid: z.int().openapi({ description: 'Rows that are deliverable or risky.' }),
+      invalid: z.int().openapi({
+        description: 'All other rows: undeliverable, unknown, and those that are no addresses.',
+      }),
     }),
     message: z.string(),
   })
@@ -217,8 +223,8 @@ export const FileDryRun = z
     delimiter: z.enum([',', ';', '\t', '|']),
     rows: count,
     total_emails: count,
-    valid_emails: count,
-    invalid_format_emails: count,
+    valid_emails: count.openapi({ description: WELL_FORMED }),
+    invalid_format_emails: count.openapi({ description: MALFORMED }),
     duplicates: count,
     credits_needed: count.openapi({ description: 'What the list will cost at most.' }),
     credits_balance: z

@@ -77,6 +77,30 @@ describe('the OpenAPI document', () => {
   })
 })
 
+describe('what is valid', () => {
+  const NAMES = ['valid', 'valid_emails', 'syntax_valid', 'smtp_valid']
+
+  /** Every property of one of these names, wherever it stands: its place, and what is said of it. */
+  function described(value: unknown, place: string): [place: string, says: unknown][] {
+    if (typeof value !== 'object' || value === null) return []
+    const { properties } = value as { properties?: Record<string, { description?: unknown }> }
+    const own = NAMES.flatMap(name => {
+      const property = properties?.[name]
+      return property === undefined ? [] : [[`${place}.${name}`, property.description] as const]
+    })
+    const below = Object.entries(value)
+      .filter(([key]) => key !== 'example' && key !== 'examples')
+      .flatMap(([key, one]) => described(one, `${place}.${key}`))
+    return [...own.map(([at, says]): [string, unknown] => [at, says]), ...below]
+  }
+
+  test('is described wherever it stands, as the word means different things', () => {
+    const found = described(document, '')
+    expect(found.length).toBeGreaterThan(10)
+    expect(found.filter(([, says]) => typeof says !== 'string')).toEqual([])
+  })
+})
+
 describe('an event in the document', () => {
   const { webhooks } = document as unknown as {
     webhooks: Record<string, { post: Place['operation'] }>
