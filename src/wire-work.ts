@@ -7,7 +7,7 @@ import type { Engine } from './engine/engine.ts'
 import type { Lists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
 import { nearMemory } from './engine/near-memory.ts'
-import { bossQueue } from './queue/boss-queue.ts'
+import { bossQueue, QUEUE_CONNECTIONS } from './queue/boss-queue.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
 import type { Queue } from './queue/queue.ts'
 import { openCatchAll } from './store/cluster/catch-all.ts'
@@ -70,7 +70,10 @@ export async function wireWork(config: Config, doors: Doors, parts: OwnParts): P
   const { timings = DEFAULT_TIMINGS } = parts
   checkTimings(timings)
   const clock = doors.clock ?? systemClock
-  const database = await openDatabase(parts.databaseUrl, clock, timings.pool)
+  const database = await openDatabase(parts.databaseUrl, clock, {
+    timings: timings.pool,
+    connections: config.databaseConnections - QUEUE_CONNECTIONS,
+  })
   let shared: Shared | null = null
   try {
     // A file is worked on by one process, which has nothing in common with others.

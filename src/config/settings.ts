@@ -40,6 +40,8 @@ export type Config = Settings & {
 export type Settings = ServeSettings & {
   readonly dataDir: string
   readonly database: string
+  /** To PostgreSQL, of this process at the most. */
+  readonly databaseConnections: number
   readonly dns: readonly string[]
   /** Names with MX records to check the DNS servers by; empty: no check; null: the built-in names. */
   readonly dnsCheckNames: readonly string[] | null
@@ -214,6 +216,14 @@ export const ENGINE_SETTINGS: readonly Setting[] = [
     'sqlite:FILE or postgres://… (default: a file in the data directory)',
     databaseUrl,
     '',
+  ),
+  setting(
+    'databaseConnections',
+    '--database-connections N',
+    'connections to PostgreSQL at once',
+    // One for each purpose: writes, reads, what need not be on the disk, and three of the queue.
+    integer(6, 1_000),
+    17,
   ),
   setting('keepResultsMs', '--keep-results D', 'days that finished lists are kept', days, 30 * DAY),
   setting('log', '--log LEVEL', LOG_LEVELS.join(', '), oneOf(LOG_LEVELS), 'info'),

@@ -20,8 +20,10 @@ export type BossQueueParts = {
   readonly timings?: QueueTimings
 }
 
-/** Beside them one listens for what others put: three connections in all. */
+/** For statements. */
 const CONNECTIONS = 2
+/** One more listens for what others put. */
+export const QUEUE_CONNECTIONS = CONNECTIONS + 1
 /** Longer than anything waits here: what pg-boss gives up after a while is never given up. */
 const FOR_EVER_SECONDS = 10 * 365 * 24 * 3_600
 const INT_MAX = 2 ** 31 - 1

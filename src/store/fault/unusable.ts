@@ -1,5 +1,6 @@
 import { EvError, messageOf } from '../../base/error.ts'
 import { withoutPassword } from '../../config/password.ts'
+import { NotUtf8 } from '../postgres/encoding.ts'
 import { isOutage } from '../postgres/faults.ts'
 import { codeOf } from './code.ts'
 
@@ -43,6 +44,9 @@ function serverRemedy(cause: unknown): string {
   // SQLSTATE: a table that is there already.
   if (codeOf(cause) === '42P07') {
     return 'Another program uses it: name a database of its own with --database.'
+  }
+  if (cause instanceof NotUtf8) {
+    return "Make another one with: create database NAME encoding 'UTF8' template template0; and name it with --database."
   }
   if (codeOf(cause) === NO_RIGHT) {
     return 'ev makes tables, and the schema ev_boss for its queue. Let the owner of the database run: grant create on database NAME to USER; grant create on schema public to USER.'
