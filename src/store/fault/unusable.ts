@@ -17,9 +17,8 @@ export const unusableServer = (url: string, cause: unknown) =>
   )
 
 function unusable(place: string, cause: unknown, remedy: string): EvError {
-  // What several addresses of a host said together has a code, but no words.
-  const why = messageOf(cause) || codeOf(cause)
-  return new EvError('io', `The database ${place} cannot be used: ${why}. ${remedy}`, { cause })
+  const sentence = `The database ${place} cannot be used: ${messageOf(cause)}. ${remedy}`
+  return new EvError('io', sentence, { cause })
 }
 
 const isNewer = (cause: unknown) => /previously executed migration/.test(messageOf(cause))

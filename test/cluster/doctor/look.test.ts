@@ -59,7 +59,8 @@ test('connections are counted for the limit that is reached first: of the role, 
   const bob = await tempRole(url)
   const limitOf = async (one: string) => {
     const found = await look(one)
-    return found.kind === 'reached' ? found.limit : found
+    if (found.kind !== 'reached') throw new Error(found.why)
+    return found.limit
   }
   const open = async (one: string) => {
     const client = new pg.Client(one)
