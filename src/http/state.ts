@@ -23,7 +23,10 @@ export function stateOf(service: Service): State {
   const known = states.get(service)
   if (known !== undefined) return known
   const state: State = {
-    metrics: createMetrics(service),
+    metrics: createMetrics(service, {
+      deliveries: service.deliveries,
+      verifying: () => state.verifying,
+    }),
     verifying: 0,
     answering: new Set(),
     streams: new Streams(),
