@@ -221,8 +221,8 @@ export const ENGINE_SETTINGS: readonly Setting[] = [
     'databaseConnections',
     '--database-connections N',
     'connections to PostgreSQL at once',
-    // One for each purpose: writes, reads, what need not be on the disk, and three of the queue.
-    integer(6, 1_000),
+    // Three of the queue, and five of the store, the least by which others go on beside one that waits.
+    integer(8, 1_000),
     17,
   ),
   setting('keepResultsMs', '--keep-results D', 'days that finished lists are kept', days, 30 * DAY),

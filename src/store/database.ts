@@ -37,7 +37,7 @@ const JOURNAL_PATIENCE_MS = 2_000
 /** For a server alone. */
 export type DatabaseOptions = {
   readonly timings?: PoolTimings
-  /** Connections at once, 3 at least. */
+  /** Connections at once, 5 at least. */
   readonly connections?: number
 }
 
@@ -103,11 +103,11 @@ async function openServer(
   }
 }
 
-/** Half of them write; at least one for each purpose. */
+/** Half of them write; 5 leave two for writing and two for reading, so that others go on beside one that waits. */
 function shareConnections(connections: number) {
   const loosely = Math.max(1, Math.floor(connections / 7))
-  const reading = Math.max(1, Math.floor((connections * 2) / 7))
-  return { loosely, reading, writing: Math.max(1, connections - loosely - reading) }
+  const reading = Math.ceil((connections * 2) / 7)
+  return { loosely, reading, writing: connections - loosely - reading }
 }
 
 async function upToDate(database: Database, migrating: Database): Promise<Database> {

@@ -291,12 +291,12 @@ const ROWS: Readonly<Record<Key, Row>> = {
   secretFile: { good: [['secret', 'secret']], bad: SOME_TEXT, fallback: null },
   databaseConnections: {
     good: [
-      ['6', 6],
+      ['8', 8],
       ['1000', 1_000],
     ],
     bad: [
-      ['5', /a whole number from 6 to 1000/],
-      ['1001', /a whole number from 6 to 1000/],
+      ['7', /a whole number from 8 to 1000/],
+      ['1001', /a whole number from 8 to 1000/],
     ],
     fallback: 17,
   },

@@ -11,7 +11,7 @@ import { emptyDatabase, onPostgres } from '../../support/database.ts'
 import { tempRole } from '../../support/postgres-role.ts'
 import { ask } from '../../support/postgres-server.ts'
 
-const MANY = Array.from({ length: 20 }, (_, n) => n)
+const MANY = Array.from({ length: 30 }, (_, n) => n)
 
 /** A PostgreSQL without a connection left: it counts the startup messages that it refuses with SQLSTATE 53300. */
 async function fullServer() {
@@ -86,7 +86,7 @@ describe.runIf(onPostgres)('connections to a server', () => {
     }
   })
 
-  test.each([3, 6, 14])('are no more than %i where that is set', async connections => {
+  test.each([5, 14, 40])('are no more than %i where that is set', async connections => {
     const url = await emptyDatabase()
     const database = await openDatabase(url, systemClock, { connections })
     onTestFinished(() => database.close())
