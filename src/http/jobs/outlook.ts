@@ -42,8 +42,11 @@ export function createOutlooks(doors: EstimateDoors & { readonly clock: Clock })
   return {
     async of(job) {
       if (job.finished_at !== null || job.sandbox === 1) return null
-      const outlook = known.get(job.id) ?? outlookOf(doors, job)
+      const counted = known.get(job.id)
+      if (counted !== undefined) return counted
+      const outlook = outlookOf(doors, job)
       known.set(job.id, outlook, KEPT_MS)
+      outlook.catch(() => known.delete(job.id))
       return outlook
     },
   }

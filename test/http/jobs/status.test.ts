@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR, MINUTE } from '../../../src/base/clock.ts'
+import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
 import { failJob, startJob } from '../../../src/store/job/course.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
@@ -319,6 +319,25 @@ describe('what a job waits for', () => {
     expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
       estimated_time: '60 minutes',
     })
+  })
+
+  test('is counted anew every five seconds, however often it is asked for', async () => {
+    const { database, json, clock } = await createTestService()
+    await seedFiledJob(database, 'job_a', ['a.test'])
+    await startJob(database, 'job_a')
+    const reasonNow = async () => {
+      const { waiting_for } = await json('/v1/jobs/job_a')
+      return (waiting_for as { reason: string }[])[0]?.reason
+    }
+    expect(await reasonNow()).toBe('pace')
+    await database.db
+      .updateTable('item')
+      .set({ due_at: clock.now() + HOUR })
+      .execute()
+    await clock.advance(3 * SECOND)
+    expect(await reasonNow()).toBe('pace')
+    await clock.advance(3 * SECOND)
+    expect(await reasonNow()).toBe('asked_again_later')
   })
 
   test('is told of an operator that refuses us', async () => {
