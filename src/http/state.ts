@@ -1,5 +1,6 @@
 import { createTouches, type Touches } from './guard/touches.ts'
 import { type Breakdowns, createBreakdowns } from './jobs/breakdowns.ts'
+import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
 import type { Service } from './service.ts'
 import { Streams } from './streams.ts'
 import { createMetrics, type Metrics } from './watch/metrics.ts'
@@ -15,6 +16,7 @@ export type State = {
   /** When keys were last used. */
   readonly touches: Touches
   readonly breakdowns: Breakdowns
+  readonly outlooks: Outlooks
 }
 
 const states = new WeakMap<Service, State>()
@@ -32,6 +34,7 @@ export function stateOf(service: Service): State {
     streams: new Streams(),
     touches: createTouches(service),
     breakdowns: createBreakdowns(service),
+    outlooks: createOutlooks(service),
   }
   states.set(service, state)
   return state
