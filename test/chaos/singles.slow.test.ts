@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient } from '../../src/client/client.ts'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
 import { emptyFolder, towards } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'
 import { beginService, postWhole } from '../support/service-process.ts'
@@ -19,9 +19,7 @@ const LIFE_MS_MAX = 500
 
 let world: WorldProcess
 beforeAll(async () => {
-  const file = join(emptyFolder(), 'world.json')
-  writeFileSync(file, JSON.stringify(SCENARIO))
-  world = await startWorldProcess(file)
+  world = await startScenarioProcess(SCENARIO)
 })
 afterAll(() => world.close())
 

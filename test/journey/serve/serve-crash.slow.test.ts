@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EvClient } from '../../../src/client/client.ts'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import { startScenarioProcess, type WorldProcess } from '../../../src/world/world-process.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
 import { xorshift } from '../../support/random.ts'
 import { beginService, postWhole, type ServiceProcess } from '../../support/service-process.ts'
@@ -22,9 +22,7 @@ const LIFE_MS_MAX = 2_500
 
 let world: WorldProcess
 beforeAll(async () => {
-  const file = join(emptyFolder(), 'world.json')
-  writeFileSync(file, JSON.stringify(scenario()))
-  world = await startWorldProcess(file)
+  world = await startScenarioProcess(scenario())
 })
 afterAll(() => world.close())
 
