@@ -14,7 +14,10 @@ type Call = {
   readonly to: number
 }
 
-/** The calls of a log of `STRACE`, in the order in which they were over. Calls that failed are left out. */
+/**
+ * The calls of a log of `STRACE`, without those that failed. A file is changed when its call is over; bytes leave to a
+ * socket when theirs begins.
+ */
 export function readTrace(file: string): Call[] {
   const begun = new Map<string, { readonly text: string; readonly from: number }>()
   const calls: Call[] = []
@@ -30,13 +33,16 @@ export function readTrace(file: string): Call[] {
     const call = parseCall((before?.text ?? '') + (resumed ?? rest))
     if (call !== null) calls.push({ ...call, from: before?.from ?? to, to })
   }
-  return calls
+  const happenedAt = ({ target, from, to }: Call) => (isSocket(target) ? from : to)
+  return calls.toSorted((a, b) => happenedAt(a) - happenedAt(b))
 }
+
+export const isSocket = (target: string) => target.startsWith('socket:')
 
 /** How to run a program so that its log can be read here; `-D` leaves it the direct child. */
 export const STRACE = [
   ...['-D', '-f', '--seccomp-bpf', '-y', '-xx', '-s', '10000000'],
-  ...['-e', 'trace=pwrite64,ftruncate,fsync,fdatasync,write,writev', '-e', 'signal=none'],
+  ...['-e', 'trace=pwrite64,ftruncate,fsync,fdatasync,write,writev', '-e', 'signal=kill'],
 ]
 
 function parseCall(text: string): Omit<Call, 'from' | 'to'> | null {

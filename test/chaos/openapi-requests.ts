@@ -65,7 +65,7 @@ export class RequestFuzzer {
       name === 'delivery_id' ? 'dlv_' : (PREFIXES.find(([of]) => path.includes(of))?.[1] ?? '')
     const known = [...this.#ids].filter(id => id.startsWith(prefix))
     if (known.length > 0 && this.#chance(0.8)) return this.#pick(known)
-    return encodeURIComponent(this.#pick(JUNK_TEXTS)) || '-'
+    return encodeURIComponent(this.#pick(JUNK_TEXTS).toWellFormed()) || '-'
   }
 
   #body(content: Content, headers: Record<string, string>): string | FormData {
