@@ -22,7 +22,7 @@ export type Workload = {
   readonly refusals: ReadonlyMap<number, number>
   /** Resolves with the next acknowledgement. */
   next(): Promise<void>
-  /** Resolves when there is an acknowledgement of each kind. */
+  /** Resolves when there is one more acknowledgement of each kind. */
   everyKind(): Promise<void>
   /** Resolves when all that was asked for under a key is acknowledged. */
   stop(): Promise<void>
@@ -138,7 +138,8 @@ export function startWorkload(target: () => Target, key: string): Workload {
     ...{ acknowledged, refusals },
     next: () => Promise.race([next.promise, failed]),
     async everyKind() {
-      while (kinds.some(({ size }) => size === 0)) await this.next()
+      const before = kinds.map(({ size }) => size)
+      while (kinds.some(({ size }, n) => size === before[n])) await this.next()
     },
     async stop() {
       isStopped = true
@@ -194,5 +195,8 @@ export const WORKLOAD_WORLD: Scenario = {
 /** The config file of a service that holds no client of the workload to a rate. */
 export const WORKLOAD_CONFIG = {
   'ip-limits': { 'single-per-minute': 1_000_000, 'bulk-per-hour': 1_000_000 },
-  plans: { team: { requests: 10_000, per: 'second', 'credits-per-day': 1_000_000 } },
+  plans: {
+    team: { requests: 10_000, per: 'second', 'credits-per-day': 1_000_000 },
+    flooded: { requests: 20, per: 'minute', 'credits-per-day': 1_000_000 },
+  },
 }
