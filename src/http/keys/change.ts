@@ -97,7 +97,7 @@ export function keyChangeRoutes(service: Service) {
     request: { params, query: KeyDeletionQuery },
     responses: {
       204: { description: 'It is gone' },
-      ...errorResponses('invalid_request', 'not_found', 'last_key'),
+      ...errorResponses('invalid_request', 'not_found', 'last_key', ...BODY_FAULTS),
     },
   })
   return newRouter()
