@@ -101,7 +101,7 @@ export class Engine {
 
   /**
    * The remembered answer while it is fresh, which costs no question to a mail server; null: there is none. Never
-   * rejects. A refusal of `verify` for want of credits or time can fall back to it.
+   * rejects.
    */
   async recall(text: string, options: Pick<VerifyOptions, 'onStep'> = {}): Promise<Result | null> {
     const { clock, deadlineMs } = this.#world

@@ -203,6 +203,37 @@ describe('asking anew on demand', () => {
   })
 })
 
+describe('recall', () => {
+  test('gives the remembered answer while it is fresh, and asks nobody', async () => {
+    const { engine, verify, clock, recipients } = createTestEngine({ script: fickle(YES).script })
+    expect(await engine.recall('ann@a.test')).toBeNull()
+    expect(recipients()).toEqual([])
+    const first = await verify('ann@a.test')
+    const asked = recipients().length
+    const steps: string[] = []
+    const onStep = ({ kind }: { kind: string }) => void steps.push(kind)
+    expect(await engine.recall('ann@a.test', { onStep })).toMatchObject({
+      ...{ email: 'ann@a.test', verdict: first.verdict, cached: true, checkedAt: first.checkedAt },
+    })
+    expect(steps).toEqual(['syntax', 'domain', 'cached'])
+    await clock.advance(DAY + 1)
+    expect(await engine.recall('ann@a.test')).toBeNull()
+    await drainEventLoop()
+    expect(recipients()).toHaveLength(asked)
+    await engine.close()
+  })
+
+  test('gives no answer to what is no address, nor once the DNS says that the domain is gone', async () => {
+    const { engine, verify, zone, clock } = createTestEngine({ script: fickle(YES).script })
+    await verify('ann@a.test')
+    expect(await engine.recall('nonsense')).toBeNull()
+    zone.set('a.test', 'no-name')
+    await clock.advance(HOUR)
+    expect(await engine.recall('ann@a.test')).toBeNull()
+    await engine.close()
+  })
+})
+
 test('a server’s opinion of one mailbox is none of another', async () => {
   const { many } = createTestEngine({ script: knows('ann') })
   const results = await many(['ann@a.test', 'bob@a.test'])
