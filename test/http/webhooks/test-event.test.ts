@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { createSeal } from '../../../src/base/seal.ts'
-import { codeOf, limitOf } from '../../support/guarded-route.ts'
+import { codeOf } from '../../support/guarded-route.ts'
 import { countedRandom } from '../../support/random.ts'
 import { waitUntil } from '../../support/wait.ts'
 import { endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
@@ -57,8 +57,7 @@ describe('a test event', () => {
     const { request, path, addKey, post } = await endpoint()
     const key = await addKey({ rateLimitPerMinute: 2 })
     const ask = () => request(`${path}/test`, { ...POST, key, headers: SANDBOX })
-    expect(limitOf(await ask())).toMatchObject({ limit: 2, remaining: 1 })
-    await ask()
+    for (let n = 0; n < 2; n++) expect((await ask()).status).toBe(200)
     const refused = await ask()
     expect([refused.status, await codeOf(refused)]).toEqual([429, 'rate_limit'])
     expect(post.sent).toHaveLength(2)
