@@ -726,6 +726,10 @@ describe('plans and limits of the config file', () => {
     expect(given({ plans: { free: { 'credits-per-day': null } } }).plans).toEqual({
       free: { creditsPerDay: null },
     })
+    const rooms = { 'concurrent-jobs': 4, 'stored-rows': null }
+    expect(given({ plans: { free: rooms } }).plans).toEqual({
+      free: { concurrentJobs: 4, storedRows: null },
+    })
   })
 
   test('limits of a client address are said by their names', () => {
@@ -739,7 +743,10 @@ describe('plans and limits of the config file', () => {
     [{ plans: [] }, /"plans" in .* takes an object such as/],
     [{ plans: { free: { requests: 0 } } }, /for "free" in "requests" a whole number from 1/],
     [{ plans: { free: { per: 'day' } } }, /in "per" second, minute, not "day"/],
-    [{ plans: { free: { credits: 1 } } }, /only requests, per, credits-per-day/],
+    [
+      { plans: { free: { credits: 1 } } },
+      /only requests, per, credits-per-day, concurrent-jobs, stored-rows/,
+    ],
     [{ plans: { 'a b': {} } }, /a short name/],
     [{ 'ip-limits': { single: 1 } }, /only single-per-minute, bulk-per-hour/],
     [{ 'ip-limits': { 'bulk-per-hour': 'ten' } }, /in "bulk-per-hour" a whole number/],

@@ -15,7 +15,7 @@ export interface Metrics {
   /** A request that was answered; `route` is a template, never what was asked for. */
   answered(o: { method: string; route: string; status: number; tookMs: number }): void
   /** A request that a limit refused. */
-  refused(limit: LimitKind | 'credits' | 'crowd'): void
+  refused(limit: LimitKind | 'credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows'): void
   /** All of it in the text format of Prometheus. */
   text(): Promise<string>
   readonly contentType: string

@@ -1,5 +1,6 @@
 import { breathe } from '../../base/clock.ts'
 import { releaseHold } from '../account/credits.ts'
+import { subtractStoredRows } from '../account/stored-rows.ts'
 import { type Database, type Trx, writeBeside } from '../database.ts'
 import { listLock, lockJob } from '../lock.ts'
 import { type Job, lockedJob } from './jobs.ts'
@@ -79,6 +80,8 @@ async function hideJob(trx: Trx, jobId: string, isMeant: (job: Job) => boolean):
     .where('id', '=', jobId)
     .where('account_id', 'is not', null)
     .execute()
+  // What was never queued was never counted.
+  if (job.state !== 'loading') await subtractStoredRows(trx, job)
   return true
 }
 

@@ -64,6 +64,7 @@ const ALL_LISTS: readonly ApiCode[] = [
   ...(['emails_required', 'empty_list', 'too_many_emails', 'payload_too_large'] as const),
   ...(['invalid_json', 'unsupported_media_type', 'idempotency_in_progress'] as const),
   ...(['idempotency_mismatch', 'quota_exceeded', 'request_timeout'] as const),
+  ...(['concurrent_jobs_exceeded', 'stored_rows_exceeded'] as const),
 ]
 
 const COMMON = {
