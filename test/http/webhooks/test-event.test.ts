@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
+import { DAY } from '../../../src/base/clock.ts'
 import { createSeal } from '../../../src/base/seal.ts'
 import { codeOf } from '../../support/guarded-route.ts'
 import { countedRandom } from '../../support/random.ts'
@@ -51,6 +52,14 @@ describe('a test event', () => {
     const bodies = post.sent.map(({ body }) => JSON.parse(body) as object)
     expect(bodies[0]).toMatchObject({ event: 'webhook.test', sandbox: true })
     expect(bodies[1]).not.toHaveProperty('sandbox')
+  })
+
+  test('of the sandbox is kept for a day, and another one for seven', async () => {
+    const { request, path, database, clock } = await endpoint()
+    for (const headers of [SANDBOX, {}]) await request(`${path}/test`, { ...POST, headers })
+    const kept = await database.db.selectFrom('delivery').select('expires_at').execute()
+    const days = kept.map(({ expires_at }) => ((expires_at ?? 0) - clock.now()) / DAY)
+    expect(days.sort()).toEqual([1, 7])
   })
 
   test('of the sandbox is a real request: the limits hold for it', async () => {
