@@ -79,6 +79,11 @@ export type VerifyStep =
       text: string
     }
 
+export type Ready = Ok & {
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
+}
+
 /** Of: Verify one address */
 export type VerifySingleAnswer = SingleResult | AsyncAccepted
 
@@ -212,6 +217,7 @@ export interface Problem {
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   status: number
   detail: string
   success: false
@@ -252,6 +258,7 @@ export interface Problem {
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 
@@ -1255,6 +1262,8 @@ export interface Health {
   database: 'ok' | 'failing'
   /** Whether the DNS server passed its last check */
   dns: 'ok' | 'failing'
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
   /** Jobs that are worked on */
   jobs: number
 }
@@ -1298,6 +1307,7 @@ export interface ErrorBody {
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 

@@ -283,6 +283,17 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [['-1', /a number from 0 to 3650/]],
     fallback: 90 * 86_400_000,
   },
+  minFreeDisk: {
+    good: [
+      ['250', 250_000_000],
+      ['0', 0],
+    ],
+    bad: [
+      ['-1', /a whole number from 0 to 1000000000/],
+      ['1 GB', /a whole number/],
+    ],
+    fallback: 500_000_000,
+  },
   secret: {
     good: [['0123456789abcdef', '0123456789abcdef']],
     bad: [['short', /at least 16 letters/]],
@@ -598,6 +609,7 @@ describe('the names that are fixed', () => {
     ['--metrics-token', 'EV_METRICS_TOKEN'],
     ['--keep-results', 'EV_KEEP_RESULTS'],
     ['--keep-history', 'EV_KEEP_HISTORY'],
+    ['--min-free-disk', 'EV_MIN_FREE_DISK'],
     ['--secret', 'EV_SECRET'],
     ['--secret-file', 'EV_SECRET_FILE'],
     ['--log', 'EV_LOG'],

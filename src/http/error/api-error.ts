@@ -33,6 +33,7 @@ export const STATUS = {
   server_error: 500,
   service_unavailable: 503,
   timeout: 504,
+  insufficient_storage: 507,
 } as const
 
 export type ApiCode = keyof typeof STATUS

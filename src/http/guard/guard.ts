@@ -81,7 +81,7 @@ const refusing = (admitted: Admitted) => (error: unknown) => {
 
 /** Who asks wrongly may ask again; whose client went away had mail servers asked all the same (408). */
 function isRefused({ res: { status } }: Context<Env>): boolean {
-  return status >= 400 && status < 500 && status !== 408
+  return (status >= 400 && status < 500 && status !== 408) || status === 507
 }
 
 /** Keys are not simulated. */

@@ -115,4 +115,6 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
     'The account stores 95,000 rows of lists, this list has 10,000, and the plan free allows 100,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
   server_error: 'Something inside the service failed: try again later',
   service_unavailable: 'The service is stopping: try again',
+  insufficient_storage:
+    'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
 }

@@ -1,12 +1,30 @@
-import type { Context } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import { HOUR, MINUTE, SECOND } from '../../../base/clock.ts'
 import { accountLoad } from '../../../store/account/stored-rows.ts'
 import type { Trx } from '../../../store/database.ts'
 import type { Row } from '../../../work/submit.ts'
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
+import { isAnswered } from '../../guard/idempotent.ts'
 import type { Service } from '../../service.ts'
 import { stateOf } from '../../state.ts'
+
+/**
+ * Refuses lists while the disk is low: what is left is for the results of lists that were taken. An answer that is kept
+ * for an Idempotency-Key is given all the same.
+ */
+export function roomOnDisk(service: Service): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const { isLow } = await service.disk()
+    if (!isLow || (await isAnswered(c, service))) return next()
+    stateOf(service).metrics.refused('disk')
+    throw new ApiError(
+      'insufficient_storage',
+      'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
+      { retryAfterS: MINUTE / SECOND },
+    )
+  }
+}
 
 /** What a request adds to what its account has. */
 export type Added = {
