@@ -29,8 +29,8 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
     rowCount: all.length,
     rows: portions(all),
   }
-  return queueList(c, service, listed, job => ({
-    ...presentQueued(service, job, `Batch queued. Check GET /v1/jobs/${job.id}`),
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
     ...linksOf(job),
   }))
 }

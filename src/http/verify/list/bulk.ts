@@ -16,7 +16,7 @@ export function verifyBulk(
   const rows = portions(emails.map(text => ({ text })))
   const rowCount = emails.length
   const listed = { type: 'bulk' as const, name: null, deduplicate: true, rowCount, rows }
-  return queueList(c, service, listed, job =>
-    presentQueued(service, job, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
+  return queueList(c, service, listed, (job, estimated) =>
+    presentQueued(job, estimated, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
   )
 }

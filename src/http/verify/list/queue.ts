@@ -33,7 +33,7 @@ export async function queueList(
   c: Context<Env>,
   service: Service,
   { rows, rowCount, source = '{}', ...listed }: Listed,
-  present: (job: Job) => object,
+  present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -49,9 +49,11 @@ export async function queueList(
   }
   try {
     if (loaded.total === 0) throw emptyList('The list has no rows.')
+    const { jobId, domains } = loaded
+    const estimated = await estimatedTime(service, { jobId, domains, sandbox: owner.sandbox })
     const response = await commit(c, service, async trx => ({
       status: 200,
-      body: present(await queueIn(c, service, trx, { loaded, openLists })),
+      body: present(await queueIn(c, service, trx, { loaded, openLists }), estimated),
     }))
     service.worker.take(loaded.jobId)
     return response
@@ -88,9 +90,8 @@ export function* portions(rows: readonly Row[]): Generator<readonly Row[]> {
 const PORTION_ROWS = 500
 
 /** The queued form of the interface (2.4); the newer paths count duplicates as well. */
-export function presentQueued(service: Service, job: Job, message: string) {
-  const { id, type, total, malformed, duplicates, sandbox } = job
-  const addresses = total - malformed - duplicates
+export function presentQueued(job: Job, estimated: string, message: string) {
+  const { id, type, total, malformed, duplicates } = job
   return {
     success: true,
     job_id: id,
@@ -99,7 +100,7 @@ export function presentQueued(service: Service, job: Job, message: string) {
     valid_emails: total - malformed,
     invalid_format_emails: malformed,
     ...(type !== 'bulk' && { duplicates }),
-    estimated_time: estimatedTime(service.engine, { addresses, sandbox: sandbox === 1 }),
+    estimated_time: estimated,
     message,
   }
 }
