@@ -271,7 +271,12 @@ describe('a list', () => {
       return `${to.host} ${count}`
     })
     // A random recipient takes the place of one while the domain is not tested.
-    expect(lengths.toSorted()).toEqual(['mx.a.test 2', 'mx.a.test 4', 'mx.a.test 4', 'mx.b.test 10'])
+    expect(lengths.toSorted()).toEqual([
+      'mx.a.test 2',
+      'mx.a.test 4',
+      'mx.a.test 4',
+      'mx.b.test 10',
+    ])
   })
 })
 
