@@ -79,6 +79,11 @@ export type VerifyStep =
       text: string
     }
 
+export type Ready = Ok & {
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
+}
+
 /** Of: Verify one address */
 export type VerifySingleAnswer = SingleResult | AsyncAccepted
 
@@ -213,10 +218,13 @@ export interface Problem {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   status: number
   detail: string
   success: false
@@ -252,10 +260,13 @@ export interface Problem {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 
@@ -1364,6 +1375,8 @@ export interface Health {
   database: 'ok' | 'failing'
   /** Whether the DNS server passed its last check */
   dns: 'ok' | 'failing'
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
   /** Jobs that are worked on */
   jobs: number
 }
@@ -1402,10 +1415,13 @@ export interface ErrorBody {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 

@@ -44,11 +44,7 @@ export function webhookCreateRoutes(service: Service) {
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [
-      // It looks up a name of somebody else, and stays.
-      ...guard(service, { ...rule, scope: 'webhooks:write', isReal: true }),
-      idempotent(service),
-    ],
+    middleware: [...guard(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
     request: {
       body: {
         content: {

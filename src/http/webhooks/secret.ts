@@ -32,7 +32,7 @@ export function webhookSecretRoutes(service: Service) {
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],
+    middleware: [...guard(service, rule), idempotent(service)],
     request: {
       params: webhookParams,
       body: {

@@ -26,7 +26,7 @@ export function webhookTestRoutes(service: Service) {
     tags: ['Webhooks'],
     security: SECURITY,
     parameters: [IDEMPOTENCY_KEY],
-    middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],
+    middleware: [...guard(service, rule), idempotent(service)],
     request: { params: webhookParams },
     responses: {
       200: json(WebhookTest, 'What came of it', WEBHOOK_TEST_EXAMPLE),

@@ -6,8 +6,9 @@ import { deliveries } from './0004-deliveries.ts'
 import { sessions } from './0005-sessions.ts'
 import { cluster } from './0006-cluster.ts'
 import { retries } from './0007-retries.ts'
-import { errorCodes } from './0008-error-codes.ts'
-import { sessionGrace } from './0009-session-grace.ts'
+import { storedRows } from './0008-stored-rows.ts'
+import { errorCodes } from './0009-error-codes.ts'
+import { sessionGrace } from './0010-session-grace.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
@@ -20,6 +21,7 @@ export const MIGRATIONS: Migrations = {
   '0005_sessions': { up: sessions },
   '0006_cluster': { up: cluster },
   '0007_retries': { up: retries },
-  '0008_error_codes': { up: errorCodes },
-  '0009_session_grace': { up: sessionGrace },
+  '0008_stored_rows': { up: storedRows },
+  '0009_error_codes': { up: errorCodes },
+  '0010_session_grace': { up: sessionGrace },
 }

@@ -5,6 +5,7 @@ import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
 import { DAY } from '../../../src/base/clock.ts'
 import { findAccount, listAccounts } from '../../../src/store/account/accounts.ts'
+import { accountLoad } from '../../../src/store/account/stored-rows.ts'
 import { dueWebhooks, nextDeliveries } from '../../../src/store/event/deliveries.ts'
 import { claimItems, nextDueAt } from '../../../src/store/job/claims.ts'
 import { startJob } from '../../../src/store/job/course.ts'
@@ -102,9 +103,29 @@ test('the oldest account of an ev without a dashboard is that of whoever runs th
   ])
 })
 
-test('what failed before there were codes gets the code of its status, and a webhook that of its reason', async () => {
+test('rows that an ev without a limit of them stored are counted for their accounts', async () => {
   const file = join(tempFolder(), 'ev.sqlite')
   const earlier = await databaseAsOf('0007_retries', file)
+  await sql`
+    insert into account (id, name, plan, created_at) values
+    ('acc_a', 'A', 'free', 1), ('acc_b', 'B', 'free', 2)`.execute(earlier)
+  await sql`
+    insert into job (id, account_id, state, type, source_key, source, total, done, duplicates,
+      deliverable, risky, undeliverable, unknown, created_at)
+    values ('job_a', 'acc_a', 'queued', 'batch', 'a', '{}', 30, 0, 0, 0, 0, 0, 0, 0),
+      ('job_b', 'acc_a', 'processing', 'single', 'b', '{}', 1, 0, 0, 0, 0, 0, 0, 0),
+      ('job_c', 'acc_a', 'loading', 'batch', 'c', '{}', 7, 0, 0, 0, 0, 0, 0, 0),
+      ('job_d', null, 'queued', 'list', 'd', '{}', 5, 0, 0, 0, 0, 0, 0, 0)`.execute(earlier)
+  await earlier.destroy()
+
+  const { db } = await tempDatabase({ file })
+  expect(await accountLoad(db, 'acc_a')).toEqual({ storedRows: 31, openLists: 1 })
+  expect(await accountLoad(db, 'acc_b')).toEqual({ storedRows: 0, openLists: 0 })
+})
+
+test('what failed before there were codes gets the code of its status, and a webhook that of its reason', async () => {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const earlier = await databaseAsOf('0008_stored_rows', file)
   await sql`
     insert into webhook (id, account_id, url, events, active, secret, secret_hint, created_at,
       updated_at, disabled_reason) values
@@ -137,7 +158,7 @@ test('what failed before there were codes gets the code of its status, and a web
 
 test('a session that was opened with a replaced text of its key keeps the end of that text', async () => {
   const file = join(tempFolder(), 'ev.sqlite')
-  const earlier = await databaseAsOf('0008_error_codes', file)
+  const earlier = await databaseAsOf('0009_error_codes', file)
   await sql`
     insert into session (id, hash, key_id, account_id, created_at, last_seen_at, expires_at, ip,
       agent) values

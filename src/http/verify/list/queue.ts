@@ -17,11 +17,14 @@ import type { Service } from '../../service.ts'
 import { quotaExceeded } from '../credits.ts'
 import { estimatedTime } from '../estimate.ts'
 import { emptyList } from './emails.ts'
+import { type Added, checkRoom, rowsThatFit } from './room.ts'
 
 /** What a path knows of the list that it was given. */
 export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
   /** Left out: nothing need be known of how its rows were written. */
   readonly source?: string
+  /** Left out: that is known when they were read. */
+  readonly rowCount?: number
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
 }
 
@@ -29,7 +32,7 @@ export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
 export async function queueList(
   c: Context<Env>,
   service: Service,
-  { rows, source = '{}', ...listed }: Listed,
+  { rows, rowCount, source = '{}', ...listed }: Listed,
   present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
@@ -40,8 +43,11 @@ export async function queueList(
     await tellRefused(c, service)
     throw outOfCredits(service, credits)
   }
+  const openLists = listed.type === 'single' ? 0 : 1
+  const rowsMax = await checkRoom(c, service, { openLists, rows: rowCount ?? 1 })
+  const fitting = rowCount === undefined ? rowsThatFit(c, service, rows, rowsMax) : rows
   const askedMax = credits?.remaining ?? null
-  const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
+  const loaded = await loadJob(service, { ...listed, ...owner, source }, fitting, askedMax)
   if (loaded === null) {
     await tellRefused(c, service)
     throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
@@ -52,7 +58,7 @@ export async function queueList(
     const estimated = await estimatedTime(service, { jobId, domains, sandbox: owner.sandbox })
     const response = await commit(c, service, async trx => ({
       status: 200,
-      body: present(await queueIn(c, service, trx, loaded), estimated),
+      body: present(await queueIn(c, service, trx, { loaded, openLists }), estimated),
     }))
     service.worker.take(loaded.jobId)
     return response
@@ -70,6 +76,7 @@ export function queueOne(c: Context<Env>, service: Service, email: string): Prom
     type: 'single' as const,
     name: null,
     deduplicate: true,
+    rowCount: 1,
     rows: [[{ text: email }]],
   }
   return queueList(c, service, listed, ({ id }) => ({
@@ -113,11 +120,14 @@ async function queueIn(
   c: Context<Env>,
   service: Service,
   trx: Parameters<typeof queueLoaded>[0],
-  loaded: Loaded,
+  { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
 ): Promise<Job> {
   const { creditsPerDay } = c.get('caller').plan
   const queued = await queueLoaded(trx, loaded, { now: service.clock.now(), creditsPerDay })
-  if ('job' in queued) return queued.job
+  if ('job' in queued) {
+    await checkRoom(c, service, { openLists, rows: loaded.total }, trx)
+    return queued.job
+  }
   throw notEnough(c, service, { left: queued.creditsLeft, needed: loaded.asked })
 }
 

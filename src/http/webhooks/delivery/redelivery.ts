@@ -29,7 +29,7 @@ export function redeliveryRoutes(service: Service) {
     ...{ tags: ['Webhooks'], security: SECURITY, method: 'post' as const },
     parameters: [IDEMPOTENCY_KEY],
   }
-  const middleware = [...guard(service, { ...rule, isReal: true }), idempotent(service)]
+  const middleware = [...guard(service, rule), idempotent(service)]
   const errors = errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS)
   const retry = createRoute({
     ...{ ...common, path: '/v1/webhooks/{id}/deliveries/{delivery_id}/retry' },
