@@ -31,6 +31,9 @@ export type Reason =
   | 'smtp_skipped'
   | 'unexpected_error'
 
+/** One of four; jobs are counted by it, and downloads and the history are filtered by it. */
+export type Class = 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
+
 export type VerifyStep =
   | {
       step: 'syntax'
@@ -147,12 +150,13 @@ export interface SingleResult {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
   /** After how many seconds it is worth asking again, where that is known. */
   retry_after?: number
-  class?: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
   flags?: {
     is_disposable: boolean
     is_role: boolean
+    /** null: the domain was not tested. */
     is_catch_all: boolean | null
     is_free: boolean
     is_relay: boolean
@@ -286,15 +290,44 @@ export interface ScoredResult {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
+  /** The class. The sandbox has no `unknown` here: it answers `risky`, and `class` and `reason` tell what it simulates. */
   status: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
   /** How likely mail is welcome. */
   score: number
-  is_disposable?: boolean
-  is_role?: boolean
-  is_catch_all?: boolean
-  is_free?: boolean
-  /** The result is simulated. */
-  sandbox?: true
+  is_disposable: boolean
+  is_role: boolean
+  /** null: the domain was not tested. */
+  is_catch_all: boolean | null
+  is_free: boolean
+  /** After how many seconds it is worth asking again, where that is known. */
+  retry_after?: number
+  flags?: {
+    is_disposable: boolean
+    is_role: boolean
+    /** null: the domain was not tested. */
+    is_catch_all: boolean | null
+    is_free: boolean
+    is_relay: boolean
+  }
+  did_you_mean?: string | null
+  mx_host?: string | null
+  checked_at?: string
+  /** `?include=evidence`: what DNS and mail servers said. For people; its fields may change. */
+  evidence?: {
+    [k: string]: unknown
+  }
+  /** Whether the result is simulated. */
+  sandbox: boolean
+}
+
+export interface ScoredRequest {
+  /** The address, at most 254 octets. */
+  email: string
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: boolean
 }
 
 export interface InstantBulk {
@@ -326,6 +359,7 @@ export interface BulkItem {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
 }
 
 export interface QueuedBulk {
@@ -487,6 +521,7 @@ export interface JobItem {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
   /** The address was erased; of its result only the class is left. */
   erased?: true
 }
@@ -657,12 +692,13 @@ export interface DownloadRow {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
   /** After how many seconds it is worth asking again, where that is known. */
   retry_after?: number
-  class?: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
   flags?: {
     is_disposable: boolean
     is_role: boolean
+    /** null: the domain was not tested. */
     is_catch_all: boolean | null
     is_free: boolean
     is_relay: boolean
@@ -1297,6 +1333,12 @@ export interface ErrorBody {
 
 /** Of: Verify one address */
 export interface VerifySingleQuery {
+  /** What to tell beside the plain result: `flags`, `evidence`, or both with a comma. */
+  include?: string
+}
+
+/** Of: Verify one address, with a status and a score */
+export interface VerifyQuery {
   /** What to tell beside the plain result: `flags`, `evidence`, or both with a comma. */
   include?: string
 }

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../verify/list/emails.ts'
-import { BulkItem, plainFields, STATUSES } from './result.ts'
+import { BulkItem } from './result.ts'
 
 // What is asked of the paths that verify. Addresses and lists are checked by the rooms themselves, which say more than
 // a schema can; here they are only described.
@@ -27,6 +27,11 @@ export const SingleRequest = z
   })
   .openapi('SingleRequest', { required: ['email'] })
 
+/** Its answer has a score, so there is none to be sent later. */
+export const ScoredRequest = SingleRequest.omit({ async: true }).openapi('ScoredRequest', {
+  required: ['email'],
+})
+
 export const SingleQuery = z.object({
   include: z.string().optional().openapi({
     description: 'What to tell beside the plain result: `flags`, `evidence`, or both with a comma.',
@@ -41,20 +46,6 @@ export const AsyncAccepted = z
     status: z.literal('queued'),
   })
   .openapi('AsyncAccepted')
-
-/** The result of `POST /v1/verify`: the plain one and the fields of the sandbox. */
-export const ScoredResult = z
-  .object({
-    ...plainFields,
-    status: z.enum(STATUSES),
-    score: z.int().min(0).max(100).openapi({ description: 'How likely mail is welcome.' }),
-    is_disposable: z.boolean().optional(),
-    is_role: z.boolean().optional(),
-    is_catch_all: z.boolean().optional(),
-    is_free: z.boolean().optional(),
-    sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
-  })
-  .openapi('ScoredResult')
 
 const name = z
   .unknown()

@@ -3,12 +3,12 @@ import { OPINIONS } from '../../../verdict/reason.ts'
 import { type Class, PLAINEST_REASONS } from '../../../verdict/verdict.ts'
 import type { JobRow } from './job-row.ts'
 
-/** A row of `data.results` (spec 2.2), with the ID that it came with. */
+/** A row of `data.results` (spec 2.2) with its class, and with the ID that it came with. */
 export function presentItem(row: JobRow) {
   const { email, valid, deliverable, risk_level, reason, cached } = plainRow(row)
   return {
     ...(row.id === null ? {} : { id: row.id }),
-    ...{ email, valid, deliverable, risk_level, reason, cached },
+    ...{ email, valid, deliverable, risk_level, reason, cached, class: row.class },
     ...erasedMark(row),
   }
 }
@@ -61,6 +61,6 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
       mx_record: details.mxRecord,
       smtp_valid: details.smtpValid ?? false,
     },
-    ...{ reason, cached: false },
+    ...{ reason, cached: false, class: klass },
   }
 }
