@@ -12,7 +12,7 @@ const email = z.unknown().optional().openapi({
 })
 
 export const SingleRequest = z
-  .object({
+  .strictObject({
     email,
     check_smtp: z.boolean().optional().openapi({
       description: 'false: everything but the mail server (reason `smtp_skipped`).',
@@ -69,11 +69,11 @@ const list = (max: number) =>
     })
 
 export const BulkRequest = z
-  .object({ emails: list(BULK_MAX) })
+  .strictObject({ emails: list(BULK_MAX) })
   .openapi('BulkRequest', { required: ['emails'] })
 
 export const BatchRequest = z
-  .object({
+  .strictObject({
     emails: list(BATCH_MAX),
     items: z
       .unknown()
@@ -87,6 +87,7 @@ export const BatchRequest = z
         items: {
           type: 'object',
           required: ['email'],
+          additionalProperties: false,
           properties: { email: { type: 'string' }, id: { type: 'string', maxLength: 256 } },
         },
       }),
@@ -101,7 +102,7 @@ export const BatchRequest = z
   .openapi('BatchRequest', { required: [] })
 
 export const FileRequest = z
-  .object({
+  .strictObject({
     file: z.unknown().optional().openapi({
       type: 'string',
       format: 'binary',

@@ -85,10 +85,8 @@ describe('POST /v1/verify/single', () => {
     },
   )
 
-  test('fields that there are not are ignored, and those there are take their kind alone', async () => {
-    const { json, request } = await createTestService()
-    const unknown = { email: 'ann@a.test', timeout: 5, smtp_check: 'yes', constructor: 1 }
-    expect(await json(PATH, { body: unknown })).toMatchObject({ reason: 'accepted_email' })
+  test('fields take their kind alone', async () => {
+    const { request } = await createTestService()
     const response = await request(PATH, { body: { email: 'ann@a.test', check_smtp: 'no' } })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
