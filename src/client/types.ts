@@ -377,6 +377,15 @@ export interface QueuedBulk {
 
 export interface BulkRequest {
   emails: string[]
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: boolean
+  /**
+   * @deprecated
+   * Refused: endpoints are registered once, with `POST /v1/webhooks`.
+   */
+  webhook_url?: string
 }
 
 export interface QueuedBatch {
@@ -407,6 +416,10 @@ export interface BatchRequest {
   name?: string
   /** false: an address that comes again is asked again, and charged again. */
   deduplicate?: boolean
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: boolean
   /**
    * @deprecated
    * Refused: endpoints are registered once, with `POST /v1/webhooks`.
@@ -480,6 +493,15 @@ export interface FileRequest {
   encoding?: string
   name?: string
   deduplicate?: 'true' | 'false'
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: 'true' | 'false'
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: 'true' | 'false'
+  /**
+   * @deprecated
+   * Refused: endpoints are registered once, with `POST /v1/webhooks`.
+   */
+  webhook_url?: string
   /** true: says what would come of it; nothing is stored, charged or asked. */
   dry_run?: 'true' | 'false'
 }

@@ -19,12 +19,12 @@ export function newRouter(): OpenAPIHono<Env> {
     },
   })
   const { openapi } = router
-  router.openapi = ((route, ...rest) => openapi(withKnownNames(route), ...rest)) as typeof openapi
+  router.openapi = ((route, ...rest) => openapi(addNameCheck(route), ...rest)) as typeof openapi
   return router
 }
 
 /** Behind the guard of the route. Monitors may add parameters of their own to the health paths, which have no version. */
-function withKnownNames<R extends RouteConfig>(route: R): R {
+function addNameCheck<R extends RouteConfig>(route: R): R {
   if (!route.path.startsWith('/v1/')) return route
   return { ...route, middleware: [...[route.middleware ?? []].flat(), refuseUnknown(route)] }
 }

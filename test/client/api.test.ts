@@ -55,9 +55,11 @@ test('the options of each method are known to the API', async () => {
   await client.verify.single(how, { include })
   await client.verify.single(how, { onStep: () => {} })
   const { job_id } = await client.bulk(['valid@example.com'])
+  const asked = { check_smtp: false, force_refresh: true }
+  await client.bulk({ emails: ['valid@example.com'], ...asked })
   const items = [{ email: 'valid@example.com', id: '1' }]
-  await client.batch({ items, name: 'March', deduplicate: false })
-  const file = { column: 'email', header: true, name: 'March', deduplicate: false }
+  await client.batch({ items, name: 'March', deduplicate: false, ...asked })
+  const file = { column: 'email', header: true, name: 'March', deduplicate: false, ...asked }
   await client.file('email\nvalid@example.com\n', file)
   await client.preview('email\nvalid@example.com\n', file)
   await client.bulkStatus(job_id, { partial: true, wait: 0 })

@@ -5,7 +5,7 @@ import { type FirstKeys, firstKeys } from '../../src/dashboard/session/welcome.t
 import { createApp } from '../../src/http/app.ts'
 import type { Env } from '../../src/http/context.ts'
 import { idleHealth } from './idle-health.ts'
-import { checksNames } from './known-names.ts'
+import { failOnUnknownNames } from './known-names.ts'
 import { createTestService } from './service.ts'
 
 type Options = Parameters<typeof createTestService>[0] & {
@@ -36,7 +36,7 @@ export async function createTestDashboard({
     ...{ clock: service.clock, random: service.random, log: service.log, firstKeys: keys },
     database: service.database,
     app: {
-      fetch: checksNames((request: Request, bindings: ApiBindings) =>
+      fetch: failOnUnknownNames((request: Request, bindings: ApiBindings) =>
         api.fetch(request, bindings as Env['Bindings']),
       ),
     },

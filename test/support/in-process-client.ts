@@ -1,5 +1,5 @@
 import { type ClientOptions, EvClient, type Seen } from '../../src/client/client.ts'
-import { checksNames } from './known-names.ts'
+import { failOnUnknownNames } from './known-names.ts'
 import type { createTestService } from './service.ts'
 
 type House = Awaited<ReturnType<typeof createTestService>>
@@ -12,7 +12,7 @@ export function createInProcessClient(
   const { lose = 0, ...given } = options
   const seen: Seen[] = []
   let asked = 0
-  const ask = checksNames((url: string | URL, init?: RequestInit) =>
+  const ask = failOnUnknownNames((url: string | URL, init?: RequestInit) =>
     app.request(url, init, { incoming: { socket: { remoteAddress: '192.0.2.1' } } }),
   )
   const client = new EvClient({

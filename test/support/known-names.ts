@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 
 /** Fails the test if the API refuses a field or a parameter that it does not know: our own callers must not send one. */
-export function checksNames<Args extends unknown[]>(
+export function failOnUnknownNames<Args extends unknown[]>(
   ask: (...args: Args) => Response | Promise<Response>,
 ): (...args: Args) => Promise<Response> {
   const refused: string[] = []

@@ -45,7 +45,7 @@ export function plainResult(result: Result) {
 }
 
 /** What is known of an address beside its verdict; `is_catch_all` is null where the domain was not tested. */
-export const addressFlags = (evidence: Evidence) => ({
+export const presentAddressFlags = (evidence: Evidence) => ({
   is_disposable: isDisposable(evidence),
   is_role: evidence.traits?.role ?? false,
   is_catch_all: evidence.catchAll,
@@ -55,7 +55,7 @@ export const addressFlags = (evidence: Evidence) => ({
 
 function presentFlags({ evidence, checkedAt }: Result) {
   return {
-    flags: addressFlags(evidence),
+    flags: presentAddressFlags(evidence),
     did_you_mean: evidence.suggestion,
     mx_host: mxHost(evidence),
     checked_at: isoTime(checkedAt),

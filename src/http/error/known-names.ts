@@ -27,8 +27,8 @@ export function checkNames(
   const name = given.find(one => !known.includes(one))
   if (name === undefined) return
   const { whole, one } = PARTS[part]
-  const shown = cleanText(JSON.stringify(within(place, name)), SHOWN_LENGTH_MAX)
-  const nearest = nearestName(name, known)
+  const shown = cleanText(JSON.stringify(joinPath(place, name)), SHOWN_LENGTH_MAX)
+  const nearest = findNearestName(name, known)
   const meant = nearest === null ? '' : ` Did you mean "${nearest}"?`
   const owner = place === '' ? whole : `"${place}"`
   const taken = known.length === 0 ? `no ${one}s` : known.join(', ')
@@ -37,7 +37,7 @@ export function checkNames(
 }
 
 /** The name of a field with those that it stands in. */
-export const within = (place: string, name: string) => (place === '' ? name : `${place}.${name}`)
+export const joinPath = (place: string, name: string) => (place === '' ? name : `${place}.${name}`)
 
 /** If more than a third of its letters differ, a name is more likely another word than a slip. */
 const DISTANCE_SHARE_MAX = 1 / 3
@@ -45,14 +45,14 @@ const DISTANCE_SHARE_MAX = 1 / 3
 const NAME_LENGTH_MAX = 64
 
 /** The known name that a misspelt one most likely means; null: none is near. */
-export function nearestName(given: string, known: readonly string[]): string | null {
+export function findNearestName(given: string, known: readonly string[]): string | null {
   if (given.length > NAME_LENGTH_MAX) return null
   const limit = Math.max(1, given.length * DISTANCE_SHARE_MAX)
   const [best] = known
-    .map(name => ({ name, distance: slips(letters(given), letters(name), limit) }))
+    .map(name => ({ name, distance: slips(normalizeName(given), normalizeName(name), limit) }))
     .toSorted((a, b) => a.distance - b.distance)
   return best === undefined || best.distance > limit ? null : best.name
 }
 
 /** `webhookUrl` and `Webhook-URL` mean `webhook_url`. */
-const letters = (name: string) => name.toLowerCase().replace(/[_-]/g, '')
+const normalizeName = (name: string) => name.toLowerCase().replace(/[_-]/g, '')

@@ -1,7 +1,7 @@
 import type { RouteConfig, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { Env } from '../context.ts'
-import { checkNames, type Part, within } from '../error/known-names.ts'
+import { checkNames, joinPath, type Part } from '../error/known-names.ts'
 
 /**
  * Refuses query parameters and JSON fields that the schemas of a route do not name: a misspelt option that is ignored
@@ -10,9 +10,9 @@ import { checkNames, type Part, within } from '../error/known-names.ts'
 export function refuseUnknown({
   request = {},
 }: Pick<RouteConfig, 'request'>): MiddlewareHandler<Env> {
-  const query = shapeOf(request.query as z.ZodType | undefined)
+  const query = toShape(request.query as z.ZodType | undefined)
   const json = request.body?.content['application/json'] as { schema?: z.ZodType } | undefined
-  const body = shapeOf(json?.schema)
+  const body = toShape(json?.schema)
   return async (c, next) => {
     checkWithin('query', c.req.query(), query)
     // Not set where there is no body, or where the handler reads it.
@@ -37,16 +37,16 @@ type SchemaDef = {
 }
 
 /** A part without a schema takes no names. */
-function shapeOf(schema: z.ZodType | undefined): Shape {
+function toShape(schema: z.ZodType | undefined): Shape {
   if (schema === undefined) return { kind: 'object', fields: new Map() }
   const { type, shape, element, innerType, in: input } = schema.def as SchemaDef
   if (type === 'object' && shape !== undefined) {
-    const fields = Object.entries(shape).map(([name, one]) => [name, shapeOf(one)] as const)
+    const fields = Object.entries(shape).map(([name, one]) => [name, toShape(one)] as const)
     return { kind: 'object', fields: new Map(fields) }
   }
-  if (type === 'array') return { kind: 'array', items: shapeOf(element) }
+  if (type === 'array') return { kind: 'array', items: toShape(element) }
   const inner = innerType ?? input
-  return inner === undefined ? null : shapeOf(inner)
+  return inner === undefined ? null : toShape(inner)
 }
 
 /** Values of another kind are left to the schema. */
@@ -60,7 +60,7 @@ function checkWithin(part: Part, value: unknown, shape: Shape, place = ''): void
   } else if (shape.kind === 'object') {
     checkNames(part, Object.keys(value), [...shape.fields.keys()], place)
     for (const [name, field] of shape.fields) {
-      checkWithin(part, value[name as keyof typeof value], field, within(place, name))
+      checkWithin(part, value[name as keyof typeof value], field, joinPath(place, name))
     }
   }
 }

@@ -1,6 +1,7 @@
 import { isoTime } from '../../engine/result/present.ts'
 import { JOB_FAILED } from '../../hook/event-data.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
+import { parseJobOptions } from '../../store/job/options.ts'
 import type { Service } from '../service.ts'
 import { estimatedTime, inWords } from '../verify/estimate.ts'
 
@@ -75,7 +76,8 @@ function timeLeft({ clock, engine }: Service, job: Job): string | null {
   if (job.finished_at !== null) return null
   const left = job.total - job.done
   if (job.started_at === null || job.done === 0) {
-    return estimatedTime(engine, { addresses: left, sandbox: job.sandbox === 1 })
+    const { checkSmtp } = parseJobOptions(job)
+    return estimatedTime(engine, { addresses: left, sandbox: job.sandbox === 1, checkSmtp })
   }
   const tookMs = Math.max(0, clock.now() - job.started_at)
   return inWords((tookMs * left) / job.done)

@@ -11,15 +11,18 @@ const email = z.unknown().optional().openapi({
   example: 'user@example.com',
 })
 
+const CHECK_SMTP = 'false: everything but the mail server (reason `smtp_skipped`).'
+const FORCE_REFRESH = 'true: the mail server is asked even if its answer is known.'
+
+const optionFields = {
+  check_smtp: z.boolean().optional().openapi({ description: CHECK_SMTP }),
+  force_refresh: z.boolean().optional().openapi({ description: FORCE_REFRESH }),
+}
+
 export const SingleRequest = z
   .strictObject({
     email,
-    check_smtp: z.boolean().optional().openapi({
-      description: 'false: everything but the mail server (reason `smtp_skipped`).',
-    }),
-    force_refresh: z.boolean().optional().openapi({
-      description: 'true: the mail server is asked even if its answer is known.',
-    }),
+    ...optionFields,
     async: z.boolean().optional().openapi({
       description:
         'true: answered at once; the result comes by the event `verification.completed`.',
@@ -68,8 +71,14 @@ const list = (max: number) =>
       example: ['user@example.com', 'info@example.com'],
     })
 
+const webhook_url = z.unknown().optional().openapi({
+  type: 'string',
+  description: 'Refused: endpoints are registered once, with `POST /v1/webhooks`.',
+  deprecated: true,
+})
+
 export const BulkRequest = z
-  .strictObject({ emails: list(BULK_MAX) })
+  .strictObject({ emails: list(BULK_MAX), ...optionFields, webhook_url })
   .openapi('BulkRequest', { required: ['emails'] })
 
 export const BatchRequest = z
@@ -93,11 +102,8 @@ export const BatchRequest = z
       }),
     name,
     deduplicate,
-    webhook_url: z.unknown().optional().openapi({
-      type: 'string',
-      description: 'Refused: endpoints are registered once, with `POST /v1/webhooks`.',
-      deprecated: true,
-    }),
+    ...optionFields,
+    webhook_url,
   })
   .openapi('BatchRequest', { required: [] })
 
@@ -121,6 +127,9 @@ export const FileRequest = z
     }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
+    check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
+    force_refresh: z.enum(['true', 'false']).optional().openapi({ description: FORCE_REFRESH }),
+    webhook_url,
     dry_run: z.enum(['true', 'false']).optional().openapi({
       description: 'true: says what would come of it; nothing is stored, charged or asked.',
     }),

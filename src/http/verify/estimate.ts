@@ -7,9 +7,10 @@ import type { Engine } from '../../engine/engine.ts'
  */
 export function estimatedTime(
   engine: Engine,
-  o: { readonly addresses: number; readonly sandbox: boolean },
+  o: { readonly addresses: number; readonly sandbox: boolean; readonly checkSmtp: boolean },
 ): string {
   if (o.sandbox) return inWords((o.addresses / SIMULATED_PER_SECOND) * SECOND)
+  if (!o.checkSmtp) return inWords(BEGINNING_MS + (o.addresses / LOOKED_UP_PER_SECOND) * SECOND)
   const { sessionsPerSecond, recipientsPerSession } = engine.pace(USUAL_OPERATOR).row
   const perSecond = sessionsPerSecond * recipientsPerSession
   const askingMs = ((o.addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
@@ -18,6 +19,8 @@ export function estimatedTime(
 
 /** Nobody is asked, but each result is written down. */
 const SIMULATED_PER_SECOND = 5_000
+/** A list has up to 1,000 DNS lookups in flight (`work/route/route-items.ts`), and a slow one takes a second. */
+const LOOKED_UP_PER_SECOND = 1_000
 const SHARE_OF_LARGEST = 0.5
 /** An operator without a row of its own in the table of paces. */
 const USUAL_OPERATOR = 'example.com'

@@ -2,9 +2,9 @@ import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../address/address.ts'
 import { cleanText } from '../../base/text.ts'
 import {
-  addressFlags,
   type Include,
   plainResult,
+  presentAddressFlags,
   presentResult,
 } from '../../engine/result/present.ts'
 import type { Result } from '../../verdict/verdict.ts'
@@ -38,7 +38,7 @@ export async function verifySingle(
   if (body.async === true) return queueOne(c, service, readAsync(request))
   const mark = c.get('sandbox') ? { sandbox: true } : {}
   return answerOne(c, service, request, result => ({
-    ...withIncluded(result, request.include),
+    ...presentIncluded(result, request.include),
     ...mark,
   }))
 }
@@ -112,27 +112,22 @@ function readInclude(given: string | undefined): readonly Include[] {
     })
 }
 
-/** What is asked later is asked as lists are: of the mail server, unless its answer is known. */
-function readAsync(request: Asked & { readonly include: readonly Include[] }): string {
-  if (request.checkSmtp && !request.forceRefresh && request.include.length === 0) {
-    return request.email
-  }
-  throw new ApiError(
-    'invalid_request',
-    'With "async": true neither check_smtp, force_refresh nor include can be given.',
-  )
+/** Its result is sent by an event, which has the plain one. */
+function readAsync({ include, ...asked }: Asked & { readonly include: readonly Include[] }): Asked {
+  if (include.length === 0) return asked
+  throw new ApiError('invalid_request', 'With "async": true no include can be given.')
 }
 
 /** The plain result, with what is asked for beside it. */
-const withIncluded = (result: Result, include: readonly Include[]) =>
+const presentIncluded = (result: Result, include: readonly Include[]) =>
   include.length === 0 ? plainResult(result) : presentResult(result, include)
 
 type ScoredOptions = { readonly include: readonly Include[]; readonly sandbox: boolean }
 
 /** The same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
 function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
-  const { email, ...rest } = withIncluded(result, include)
-  const { is_disposable, is_role, is_catch_all, is_free } = addressFlags(result.evidence)
+  const { email, ...rest } = presentIncluded(result, include)
+  const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
   const status = sandbox && rest.class === 'unknown' ? 'risky' : rest.class
   return {
     ...{ email, status, score: SCORES[rest.reason] },

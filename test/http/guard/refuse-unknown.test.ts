@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 import { answerError } from '../../../src/http/error/errors.ts'
-import { nearestName } from '../../../src/http/error/known-names.ts'
+import { findNearestName } from '../../../src/http/error/known-names.ts'
 import { refuseUnknown } from '../../../src/http/guard/refuse-unknown.ts'
 import { fileHouse, form } from '../../support/list-form.ts'
 import { recordingLog } from '../../support/log.ts'
@@ -167,6 +167,6 @@ describe('the nearest name', () => {
     ['', null],
     ['x'.repeat(100_000), null],
   ])('of %j is %j', (given, meant) => {
-    expect(nearestName(given, known)).toBe(meant)
+    expect(findNearestName(given, known)).toBe(meant)
   })
 })

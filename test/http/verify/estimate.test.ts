@@ -6,8 +6,8 @@ import { createTestEngine } from '../../support/engine.ts'
 
 describe('the estimated time', () => {
   const { engine } = createTestEngine({ engine: { sessionsPerSecond: 1 } })
-  const estimate = (addresses: number, sandbox = false) =>
-    estimatedTime(engine, { addresses, sandbox })
+  const estimate = (addresses: number, sandbox = false, checkSmtp = true) =>
+    estimatedTime(engine, { addresses, sandbox, checkSmtp })
 
   // Half of a list at one operator: 20 addresses a second, and 5 seconds to begin.
   test.each([
@@ -24,7 +24,13 @@ describe('the estimated time', () => {
 
   test('follows the pace of the settings', () => {
     const quick = createTestEngine({ engine: { sessionsPerSecond: 10 } }).engine
-    expect(estimatedTime(quick, { addresses: 10_000, sandbox: false })).toBe('30 seconds')
+    expect(estimatedTime(quick, { addresses: 10_000, sandbox: false, checkSmtp: true })).toBe(
+      '30 seconds',
+    )
+  })
+
+  test('is short where no mail server is asked', () => {
+    expect(estimate(10_000, false, false)).toBe('20 seconds')
   })
 
   test('of what is simulated is short', () => {

@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import { periodStart } from '../../../account/plan.ts'
 import { creditsLeft } from '../../../store/account/credits.ts'
 import type { Job } from '../../../store/job/jobs.ts'
+import { type JobOptions, parseJobOptions, toSourceFields } from '../../../store/job/options.ts'
 import {
   dropLoading,
   type Loaded,
@@ -21,7 +22,8 @@ import { emptyList } from './emails.ts'
 /** What a path knows of the list that it was given. */
 export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
   /** Left out: nothing need be known of how its rows were written. */
-  readonly source?: string
+  readonly source?: object
+  readonly options: JobOptions
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
 }
 
@@ -29,11 +31,12 @@ export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
 export async function queueList(
   c: Context<Env>,
   service: Service,
-  { rows, source = '{}', ...listed }: Listed,
+  { rows, source: written = {}, options, ...listed }: Listed,
   present: (job: Job) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const source = JSON.stringify({ ...written, ...toSourceFields(options) })
   // A list that needs more is refused before all of it is stored.
   const askedMax = owner.sandbox ? null : await creditsLeftOf(c, service)
   const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
@@ -58,10 +61,15 @@ export async function queueList(
 }
 
 /** One address that nobody waits for, strictly as it is written: a job of one row. */
-export function queueOne(c: Context<Env>, service: Service, email: string): Promise<Response> {
+export function queueOne(
+  c: Context<Env>,
+  service: Service,
+  { email, ...options }: JobOptions & { readonly email: string },
+): Promise<Response> {
   const listed = {
     type: 'single' as const,
     name: null,
+    options,
     deduplicate: true,
     rows: [[{ text: email }]],
   }
@@ -92,7 +100,9 @@ export function presentQueued(service: Service, job: Job, message: string) {
     valid_emails: total - malformed,
     invalid_format_emails: malformed,
     ...(type !== 'bulk' && { duplicates }),
-    estimated_time: estimatedTime(service.engine, { addresses, sandbox: sandbox === 1 }),
+    estimated_time: estimatedTime(service.engine, {
+      ...{ addresses, sandbox: sandbox === 1, checkSmtp: parseJobOptions(job).checkSmtp },
+    }),
     message,
   }
 }
