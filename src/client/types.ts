@@ -162,6 +162,7 @@ export interface SingleResult {
     is_relay: boolean
   }
   did_you_mean?: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host?: string | null
   checked_at?: string
   /** `?include=evidence`: what DNS and mail servers said. For people; its fields may change. */
@@ -311,6 +312,7 @@ export interface ScoredResult {
     is_relay: boolean
   }
   did_you_mean?: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host?: string | null
   checked_at?: string
   /** `?include=evidence`: what DNS and mail servers said. For people; its fields may change. */
@@ -654,6 +656,7 @@ export interface ResultRow {
   did_you_mean: string | null
   /** Who runs the mail of the domain. */
   operator: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host: string | null
   smtp_code: number | null
   /** What the mail server said; of one that said nothing, what was seen of it. */
@@ -726,8 +729,14 @@ export interface DownloadRow {
     is_relay: boolean
   }
   did_you_mean?: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host?: string | null
   checked_at?: string
+  /** Who runs the mail of the domain. */
+  operator?: string | null
+  smtp_code?: number | null
+  /** What the mail server said; of one that said nothing, what was seen of it. */
+  smtp_text?: string | null
   /** The address was erased; of its result only the class is left. */
   erased?: true
   /** The cells of an uploaded file, by the names of their columns. */

@@ -53,6 +53,18 @@ const addressFlagFields = {
   is_relay: z.boolean(),
 }
 
+/** Who was asked about the address, and what was said. */
+export const hostFields = {
+  operator: z.string().nullable().openapi({ description: 'Who runs the mail of the domain.' }),
+  mx_host: z.string().nullable().openapi({
+    description: 'The mail server that was asked; if none was, the first one of the domain.',
+  }),
+  smtp_code: z.int().nullable(),
+  smtp_text: z.string().nullable().openapi({
+    description: 'What the mail server said; of one that said nothing, what was seen of it.',
+  }),
+}
+
 /** `?include=flags`. */
 const flagFields = {
   retry_after: z.int().optional().openapi({
@@ -60,7 +72,7 @@ const flagFields = {
   }),
   flags: z.object(addressFlagFields).optional(),
   did_you_mean: z.string().nullable().optional(),
-  mx_host: z.string().nullable().optional(),
+  mx_host: hostFields.mx_host.optional(),
   checked_at: z.string().optional().openapi({ format: 'date-time' }),
 }
 

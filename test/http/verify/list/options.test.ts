@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '../../../../src/base/log.ts'
-import type { Job } from '../../../../src/store/job/jobs.ts'
-import { startWorker } from '../../../../src/work/start-worker.ts'
+import { finishJob } from '../../../support/late-worker.ts'
 import { fileHouse, form } from '../../../support/list-form.ts'
 
 /** Of a domain with a mail server, of one without, of none, and no address. */
@@ -15,7 +13,7 @@ type Ask = (options: Options) => Promise<Response>
 /** A service whose jobs are worked on by a later process: the one that takes them does nothing. */
 async function house(plan = 'enterprise') {
   const home = await fileHouse({ plan, engine: { engine: { sessionsPerSecond: 1 } } })
-  const { request, send, settled, service, database, books, random } = home
+  const { request, send, settled } = home
   const texts = (options: Options) => Object.entries(options).map(([k, v]) => [k, `${v}`] as const)
   const asks: Readonly<Record<string, Ask>> = {
     bulk: options => request('/v1/verify/bulk', { body: { emails: MANY, ...options } }),
@@ -31,17 +29,7 @@ async function house(plan = 'enterprise') {
 
   /** Works on a job as a process does that starts now. */
   async function work(jobId: string): Promise<Result[]> {
-    const { promise, resolve } = Promise.withResolvers<Job>()
-    const { engine } = service
-    const worker = startWorker({
-      ...{ database, log: silentLog, random, books, baseUrl: 'https://ev.test' },
-      ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
-      ...{ greylistDelayMs: null, wait: () => true },
-      onProgress: job => job.finished_at !== null && resolve(job),
-    })
-    worker.take(jobId)
-    await settled(promise)
-    await settled(worker.stop())
+    await finishJob(home, jobId)
     const { data } = (await home.json(`/v1/jobs/${jobId}?include=results`)) as unknown as {
       data: { results: Result[] }
     }
