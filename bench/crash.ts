@@ -6,7 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import { startWorldProcess, type WorldProcess } from '../src/world/world-process.ts'
+import type { Scenario } from '../src/world/scenario/scenario.ts'
+import { startScenarioProcess, type WorldProcess } from '../src/world/world-process.ts'
 
 const [rows = 20_000, kills = 10, seed = 1] = process.argv.slice(2).map(Number)
 const ev = join(import.meta.dirname, '../bin/ev.js')
@@ -23,9 +24,8 @@ const chance = () => {
   return (state >>> 0) / 2 ** 32
 }
 
-writeFileSync(join(dir, 'world.json'), JSON.stringify(scenario()))
 writeFileSync(list, csv())
-const world = await startWorldProcess(join(dir, 'world.json'))
+const world = await startScenarioProcess(scenario())
 const quiet = await run('quiet', 0)
 await world.reset()
 const killed = await run('killed', kills)
@@ -64,9 +64,9 @@ function ALLOWED() {
 }
 
 /** Polite hosts, some that take everything, some whose servers are shared. */
-function scenario() {
-  const plan: Record<string, unknown> = {}
-  const hosts: Record<string, unknown> = {}
+function scenario(): Scenario {
+  const plan: Scenario['domains'] = {}
+  const hosts: Scenario['hosts'] = {}
   for (let n = 0; n < domains; n++) {
     plan[`d${n}.test`] = { mx: [[10, `mx.d${n}.test`]] }
     hosts[`mx.d${n}.test`] = { temper: n % 20 === 7 ? 'catch-all' : 'polite' }

@@ -13,8 +13,9 @@ import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
 import type { Service } from './http/service.ts'
+import { stateOf } from './http/state.ts'
 import { clearUploads } from './http/verify/list/upload.ts'
-import { metricsApp } from './http/watch/metrics-app.ts'
+import { watchApp } from './http/watch/watch-app.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
 import { write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
@@ -37,8 +38,8 @@ export interface ServiceHouse {
   readonly service: Service
   /** Answers requests. */
   readonly app: Pick<Hono<Env>, 'fetch'>
-  /** Answers /metrics alone. */
-  readonly metrics: Pick<Hono<Env>, 'fetch'>
+  /** Answers health and metrics alone. */
+  readonly watch: Pick<Hono<Env>, 'fetch'>
   /** What every answer has, for a client of that address. */
   headers(ip: string): Record<string, string>
   /** Offers a key on a page, once; gives the path of that page. */
@@ -133,7 +134,7 @@ function serviceOn(
   return {
     service,
     app,
-    metrics: metricsApp(service),
+    watch: watchApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
     offerKey: key => welcome.offer(key),
     stopSoon() {

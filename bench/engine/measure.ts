@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { WorldCounters } from '../../src/world/counters.ts'
-import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
 import type { Errand, Run, Way } from './errand.ts'
 import { addressesOf, type Shape, worldOf } from './scenario.ts'
 
@@ -29,14 +28,7 @@ export class Track {
   }
 
   static async open(shape: Shape, roundTripMs: number): Promise<Track> {
-    const folder = mkdtempSync(join(tmpdir(), 'ev-bench-'))
-    try {
-      const file = join(folder, 'world.json')
-      writeFileSync(file, JSON.stringify(worldOf(shape, roundTripMs)))
-      return new Track(shape, await startWorldProcess(file))
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    return new Track(shape, await startScenarioProcess(worldOf(shape, roundTripMs)))
   }
 
   /** Measures the way in a process of its own, over `count` addresses of the list. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorldProcess } from '../../src/world/world-process.ts'
+import { startScenarioProcess } from '../../src/world/world-process.ts'
 
 /** A service in a process of its own, beside the mail world that it asks. */
 export type Served = {
@@ -32,7 +32,7 @@ export async function startService(scenario: Scenario): Promise<Served> {
     writeFileSync(join(folder, name), JSON.stringify(content))
     return join(folder, name)
   }
-  const world = await startWorldProcess(file('world.json', scenario))
+  const world = await startScenarioProcess(scenario)
   const port = await freePort()
   const child = spawn(
     process.execPath,

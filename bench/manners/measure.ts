@@ -1,10 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createEngine } from '../../src/index.ts'
 import type { SessionCounters } from '../../src/world/attendance.ts'
 import type { WorldCounters } from '../../src/world/counters.ts'
-import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { startScenarioProcess } from '../../src/world/world-process.ts'
 import type { List } from './scenario.ts'
 
 /** Connections: the most at once, and the most that were opened within one second. */
@@ -22,7 +19,7 @@ export type Measured = {
 
 /** Verifies a list by the engine with its default settings; what would be asked again later ends as it is. */
 export async function measure(list: List): Promise<Measured> {
-  const world = await startWorldFor(list)
+  const world = await startScenarioProcess(list.scenario)
   const engine = createEngine({
     dns: [world.dnsAddress],
     smtpPort: world.smtpPort,
@@ -45,17 +42,6 @@ export async function measure(list: List): Promise<Measured> {
   } finally {
     await engine.close()
     await world.close()
-  }
-}
-
-async function startWorldFor({ scenario }: List): Promise<WorldProcess> {
-  const folder = mkdtempSync(join(tmpdir(), 'ev-bench-'))
-  try {
-    const file = join(folder, 'world.json')
-    writeFileSync(file, JSON.stringify(scenario))
-    return await startWorldProcess(file)
-  } finally {
-    rmSync(folder, { recursive: true })
   }
 }
 

@@ -568,8 +568,17 @@ export interface Job {
   } | null
   /** Its results are simulated. */
   sandbox?: true
-  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  /** Why most rows wait, such as a DNS server that fails its check or an operator that wants a pause; only while they do. */
   status_detail?: string
+  /** Where most rows wait, by operator; while the job is not finished. */
+  waiting_for?: {
+    operator: string
+    emails: number
+    /** `refused`: the operator refuses us. `throttled`: it asked us to slow down. `unknown_users`: it knew none of many recipients in a row. `asked_again_later`: mail servers asked us to come back, or other domains at the same address come first. `pace`: they are asked at the pace that the operator accepts. */
+    reason: 'refused' | 'throttled' | 'unknown_users' | 'asked_again_later' | 'pace'
+    /** Until when at least; null: in turn. */
+    until: string | null
+  }[]
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -614,8 +623,17 @@ export interface ListedJob {
   } | null
   /** Its results are simulated. */
   sandbox?: true
-  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  /** Why most rows wait, such as a DNS server that fails its check or an operator that wants a pause; only while they do. */
   status_detail?: string
+  /** Where most rows wait, by operator; while the job is not finished. */
+  waiting_for?: {
+    operator: string
+    emails: number
+    /** `refused`: the operator refuses us. `throttled`: it asked us to slow down. `unknown_users`: it knew none of many recipients in a row. `asked_again_later`: mail servers asked us to come back, or other domains at the same address come first. `pace`: they are asked at the pace that the operator accepts. */
+    reason: 'refused' | 'throttled' | 'unknown_users' | 'asked_again_later' | 'pace'
+    /** Until when at least; null: in turn. */
+    until: string | null
+  }[]
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {

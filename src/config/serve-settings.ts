@@ -39,7 +39,7 @@ export type ServeSettings = {
   readonly notifyFrom: string | null
   /** Who is told where an account has no address of its own. */
   readonly notifyTo: string | null
-  /** HOST:PORT of a door of its own for metrics. */
+  /** HOST:PORT of a port of their own for health and metrics. */
   readonly metricsListen: string | null
   readonly metricsToken: string | null
   /** How long a verification stays in the history. */
@@ -101,7 +101,13 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     mailbox,
     null,
   ),
-  setting('metricsListen', '--metrics-listen HOST:PORT', 'own door for /metrics', endpoint, null),
+  setting(
+    'metricsListen',
+    '--metrics-listen HOST:PORT',
+    'own port for health and metrics, plain HTTP',
+    endpoint,
+    null,
+  ),
   secretSetting(
     'metricsToken',
     '--metrics-token T',

@@ -1,9 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { EvError } from '../base/error.ts'
 import { countersFromJson, type WorldCounters } from './counters.ts'
+import type { Scenario } from './scenario/scenario.ts'
 
 /** A mail world in a process of its own, so that its work is not counted as ours. */
 export type WorldProcess = {
@@ -34,6 +38,19 @@ export async function startWorldProcess(scenarioFile: string): Promise<WorldProc
       child.stdin?.end()
       await ended
     },
+  }
+}
+
+/** Starts a world from a scenario; throws as `startWorldProcess` does. */
+export async function startScenarioProcess(scenario: Scenario): Promise<WorldProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'ev-world-'))
+  try {
+    const file = join(folder, 'world.json')
+    writeFileSync(file, JSON.stringify(scenario))
+    return await startWorldProcess(file)
+  } finally {
+    // The child has read it.
+    rmSync(folder, { recursive: true })
   }
 }
 

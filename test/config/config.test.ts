@@ -289,6 +289,17 @@ const ROWS: Readonly<Record<Key, Row>> = {
     fallback: null,
   },
   secretFile: { good: [['secret', 'secret']], bad: SOME_TEXT, fallback: null },
+  databaseConnections: {
+    good: [
+      ['8', 8],
+      ['1000', 1_000],
+    ],
+    bad: [
+      ['7', /a whole number from 8 to 1000/],
+      ['1001', /a whole number from 8 to 1000/],
+    ],
+    fallback: 17,
+  },
   keepResultsMs: {
     good: [
       ['7', 7 * 86_400_000],
@@ -563,6 +574,7 @@ describe('the names that are fixed', () => {
   test.each([
     ['--data-dir', 'EV_DATA_DIR'],
     ['--database', 'EV_DATABASE'],
+    ['--database-connections', 'EV_DATABASE_CONNECTIONS'],
     ['--dns', 'EV_DNS'],
     ['--smtp-port', 'EV_SMTP_PORT'],
     ['--helo', 'EV_HELO'],

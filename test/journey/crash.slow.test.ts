@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
 import { rowsOf, withoutTimes } from '../support/csv.ts'
 import { emptyFolder, runEv, startEv, towards } from '../support/ev-process.ts'
 import { xorshift } from '../support/random.ts'
@@ -23,9 +23,7 @@ const ALLOWED = new Set(['EHLO', 'HELO', 'STARTTLS', 'MAIL', 'RCPT', 'RSET', 'QU
 
 let world: WorldProcess
 beforeAll(async () => {
-  const file = join(emptyFolder(), 'world.json')
-  writeFileSync(file, JSON.stringify(scenario()))
-  world = await startWorldProcess(file)
+  world = await startScenarioProcess(scenario())
 })
 afterAll(() => world.close())
 

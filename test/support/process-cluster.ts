@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EvClient } from '../../src/client/client.ts'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../src/world/world-process.ts'
+import { startScenarioProcess, type WorldProcess } from '../../src/world/world-process.ts'
 import { ask } from './postgres-server.ts'
 
 /** While somebody works on it, EV_SOURCES=1 runs what is in src/, built or not. */
@@ -65,10 +65,8 @@ export class ProcessCluster {
   static async open(databaseUrl: string, options: ProcessClusterOptions): Promise<ProcessCluster> {
     const { scenario, config = {} } = options
     const home = mkdtempSync(join(tmpdir(), 'ev-cluster-'))
-    const file = join(home, 'world.json')
-    writeFileSync(file, JSON.stringify(scenario))
     writeFileSync(join(home, 'ev.config.json'), JSON.stringify(config))
-    return new ProcessCluster(databaseUrl, await startWorldProcess(file), home, options)
+    return new ProcessCluster(databaseUrl, await startScenarioProcess(scenario), home, options)
   }
 
   /** The first key of the service: that of the server which started first. */

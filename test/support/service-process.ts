@@ -1,4 +1,4 @@
-import { type Ran, type Running, startEv } from './ev-process.ts'
+import { type EvOptions, type Ran, type Running, startEv } from './ev-process.ts'
 
 /** `ev serve` in a process of its own. */
 export type ServiceProcess = Pick<Running, 'child' | 'ended'> & {
@@ -24,9 +24,11 @@ export async function startService(
 export function beginService(
   home: string,
   args: readonly string[] = [],
+  options: Omit<EvOptions, 'home'> = {},
 ): ServiceProcess & { readonly isUp: Promise<void> } {
-  const all = ['serve', '--data-dir', 'data', '--listen', '127.0.0.1:0', ...args]
-  const running = startEv(all, { home })
+  const dataDir = args.includes('--data-dir') ? [] : ['--data-dir', 'data']
+  const all = ['serve', ...dataDir, '--listen', '127.0.0.1:0', ...args]
+  const running = startEv(all, { ...options, home })
   const heard = { out: '', log: '' }
   running.child.stdout?.on('data', text => {
     heard.out += text

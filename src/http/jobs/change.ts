@@ -9,7 +9,7 @@ import { ApiError } from '../error/api-error.ts'
 import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import { CANCELLED_EXAMPLE, JobAnswer } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { foundJob } from './found-job.ts'
@@ -29,7 +29,7 @@ export function jobChangeRoutes(service: Service) {
     request: { params },
     responses: {
       200: json(JobAnswer, 'The job, cancelled', CANCELLED_EXAMPLE),
-      ...errorResponses('invalid_request', 'not_found', 'job_not_cancellable'),
+      ...errorResponses('invalid_request', 'not_found', 'job_not_cancellable', ...BODY_FAULTS),
     },
   } as const)
   const remove = createRoute({
@@ -43,7 +43,7 @@ export function jobChangeRoutes(service: Service) {
     request: { params },
     responses: {
       204: { description: 'It is gone' },
-      ...errorResponses('invalid_request', 'not_found'),
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
     },
   } as const)
   return newRouter()

@@ -10,7 +10,7 @@ import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
-import { errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
+import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/error.ts'
 import { JobAnswer, RESUMED_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { quotaExceeded } from '../verify/credits.ts'
@@ -33,6 +33,7 @@ export function jobResumeRoutes(service: Service) {
       200: json(JobAnswer, 'The job, which goes on', RESUMED_EXAMPLE),
       ...errorResponses(
         ...(['invalid_request', 'not_found', 'job_not_resumable', 'quota_exceeded'] as const),
+        ...BODY_FAULTS,
         ...REPLAY_FAULTS,
       ),
     },

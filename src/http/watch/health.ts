@@ -5,11 +5,11 @@ import { ping } from '../../store/care/ping.ts'
 import { ApiError } from '../error/api-error.ts'
 import { newRouter } from '../router.ts'
 import { ErrorBody, json } from '../schema/answers.ts'
-import type { Service } from '../service.ts'
 import { inTime } from './in-time.ts'
+import type { Watched } from './watched.ts'
 
 /** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
-export function healthRoutes(service: Service) {
+export function healthRoutes(service: Watched) {
   const { settings, isStopping, worker } = service
   const checkStore = storeCheck(service)
   return newRouter()
@@ -37,7 +37,7 @@ export function healthRoutes(service: Service) {
 }
 
 /** Throws where the database does not answer in time. One question at a time, however many look. */
-function storeCheck({ database, clock, log }: Service): () => Promise<void> {
+function storeCheck({ database, clock, log }: Watched): () => Promise<void> {
   let asking: Promise<unknown> | null = null
   return async () => {
     asking ??= ping(database).finally(() => {
@@ -54,7 +54,7 @@ function storeCheck({ database, clock, log }: Service): () => Promise<void> {
 }
 
 /** Throws while the DNS check fails. */
-function checkDns(service: Service): void {
+function checkDns(service: Watched): void {
   const failure = dnsFailure(service)
   if (failure === null) return
   const sentence = `The DNS check fails: ${failure.detail}`
@@ -68,7 +68,7 @@ const DNS_RETRY_AFTER_S = 30
  * Why the DNS check fails. A call starts a check that is due and does not wait for it: without
  * requests nothing else would ask the DNS, and the service would stay unready.
  */
-function dnsFailure({ engine }: Service): CheckFailure | null {
+function dnsFailure({ engine }: Watched): CheckFailure | null {
   const { resolverCheck } = engine
   resolverCheck?.startIfDue()
   return resolverCheck?.failure ?? null

@@ -66,7 +66,7 @@ export function webhookChangeRoutes(service: Service) {
     request: { params },
     responses: {
       204: { description: 'It is gone' },
-      ...errorResponses('invalid_request', 'not_found'),
+      ...errorResponses('invalid_request', 'not_found', ...BODY_FAULTS),
     },
   })
   return newRouter()

@@ -1,10 +1,14 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import {
+  startScenarioProcess,
+  startWorldProcess,
+  type WorldProcess,
+} from '../../../src/world/world-process.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
 import { type ServiceProcess, startService } from '../../support/service-process.ts'
 import { startChromium } from './chromium.ts'
@@ -62,9 +66,9 @@ export function stage({ scenario, args = [] }: StageOptions = {}): Stage {
   let service: ServiceProcess
 
   beforeAll(async () => {
-    const file = join(home, 'world.json')
-    writeFileSync(file, scenario === undefined ? readFileSync(EXAMPLE) : JSON.stringify(scenario))
-    world = await startWorldProcess(file)
+    world = await (scenario === undefined
+      ? startWorldProcess(EXAMPLE)
+      : startScenarioProcess(scenario))
     service = await startService(home, [...towards(world), '--limits', 'off', ...args])
     browser = await startChromium()
   }, 120_000)

@@ -1,6 +1,6 @@
 import type { createApp } from '../../../src/http/app.ts'
 import type { Service } from '../../../src/http/service.ts'
-import { documentOf, type Operation, templatesOf } from './document.ts'
+import { type Document, documentOf, type Operation, templatesOf } from './document.ts'
 import { schemaChecks } from './schemas.ts'
 
 type App = ReturnType<typeof createApp>
@@ -13,7 +13,7 @@ export function underContract(app: App, service: Service): void {
     const given = input instanceof Request ? input : undefined
     const url = given?.url ?? (input instanceof URL ? input.href : String(input))
     const method = init?.method ?? given?.method ?? 'GET'
-    contract ??= contractOf(service, app)
+    contract ??= contractOf(documentOf(service, app))
     const { pathname } = new URL(url, 'https://ev.test')
     await contract(method.toUpperCase(), pathname, response)
     return response
@@ -25,8 +25,8 @@ type Contract = (method: string, pathname: string, response: Response) => Promis
 /** The same in all houses of a file: only its `servers` differ. */
 let contract: Contract | undefined
 
-function contractOf(service: Service, app: App): Contract {
-  const document = documentOf(service, app)
+/** Throws for an answer whose status, type or fields are not in the document. */
+export function contractOf(document: Document): Contract {
   const templates = templatesOf(document)
   const { answer } = schemaChecks(document)
   return async (method, pathname, response) => {

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startWorldProcess, type WorldProcess } from '../../../src/world/world-process.ts'
+import type { Scenario } from '../../../src/world/scenario/scenario.ts'
+import { startScenarioProcess, type WorldProcess } from '../../../src/world/world-process.ts'
 import { bareApi, templatesOf } from '../../http/contract/document.ts'
 import { schemaChecks } from '../../http/contract/schemas.ts'
 import { emptyFolder, towards } from '../../support/ev-process.ts'
@@ -18,8 +19,7 @@ let service: ServiceProcess
 const home = emptyFolder()
 
 beforeAll(async () => {
-  writeFileSync(join(home, 'world.json'), JSON.stringify(SCENARIO))
-  world = await startWorldProcess(join(home, 'world.json'))
+  world = await startScenarioProcess(SCENARIO)
   service = await startService(home, [...towards(world), '--webhook-allow-ranges', '127.0.0.0/8'])
 })
 
@@ -28,7 +28,7 @@ afterAll(async () => {
   await world.close()
 })
 
-const SCENARIO = {
+const SCENARIO: Scenario = {
   mailboxes: ['user'],
   domains: { 'example.com': { mx: [[10, 'mx.example.com']], a: ['127.20.0.9'] } },
   hosts: { 'mx.example.com': { temper: 'polite' } },

@@ -23,8 +23,8 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
   const source = { ids: body.items !== undefined }
   const deduplicate = body.deduplicate ?? true
   const listed = { type: 'batch' as const, name, source, options, deduplicate, rows }
-  return queueList(c, service, listed, job => ({
-    ...presentQueued(service, job, `Batch queued. Check GET /v1/jobs/${job.id}`),
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
     ...linksOf(job),
   }))
 }

@@ -17,7 +17,7 @@ export function verifyBulk(
   if (emails.length <= INSTANT_MAX) return answerInstant(c, service, emails, options)
   const rows = portions(emails.map(text => ({ text })))
   const listed = { type: 'bulk' as const, name: null, options, deduplicate: true, rows }
-  return queueList(c, service, listed, job =>
-    presentQueued(service, job, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
+  return queueList(c, service, listed, (job, estimated) =>
+    presentQueued(job, estimated, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
   )
 }

@@ -42,7 +42,7 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),
     credits_balance: await creditsLeftOf(c, service),
-    estimated_time: tally && timeFor(c, service, tally, checkSmtp),
+    estimated_time: tally && (await timeFor(c, service, tally, checkSmtp)),
     preview,
   })
 }
@@ -50,12 +50,11 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
 /** As the job would say. */
 function timeFor(
   c: Context<Env>,
-  { engine }: Service,
-  tally: RowTally,
+  service: Service,
+  { domains }: RowTally,
   checkSmtp: boolean,
-): string {
-  const addresses = tally.total - tally.malformed - tally.duplicates
-  return estimatedTime(engine, { addresses, sandbox: c.get('sandbox'), checkSmtp })
+): Promise<string> {
+  return estimatedTime(service, { jobId: null, domains, sandbox: c.get('sandbox'), checkSmtp })
 }
 
 const PREVIEW_ROWS = 5

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { periodStart } from '../../../account/plan.ts'
 import { creditsLeft } from '../../../store/account/credits.ts'
 import type { Job } from '../../../store/job/jobs.ts'
-import { type JobOptions, parseJobOptions, toSourceFields } from '../../../store/job/options.ts'
+import { type JobOptions, toSourceFields } from '../../../store/job/options.ts'
 import {
   dropLoading,
   type Loaded,
@@ -32,7 +32,7 @@ export async function queueList(
   c: Context<Env>,
   service: Service,
   { rows, source: written = {}, options, ...listed }: Listed,
-  present: (job: Job) => object,
+  present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
@@ -46,9 +46,13 @@ export async function queueList(
   }
   try {
     if (loaded.total === 0) throw emptyList('The list has no rows.')
+    const { jobId, domains } = loaded
+    const estimated = await estimatedTime(service, {
+      ...{ jobId, domains, sandbox: owner.sandbox, checkSmtp: options.checkSmtp },
+    })
     const response = await commit(c, service, async trx => ({
       status: 200,
-      body: present(await queueIn(c, service, trx, loaded)),
+      body: present(await queueIn(c, service, trx, loaded), estimated),
     }))
     service.worker.take(loaded.jobId)
     return response
@@ -89,9 +93,8 @@ export function* portions(rows: readonly Row[]): Generator<readonly Row[]> {
 const PORTION_ROWS = 500
 
 /** The queued form of the interface (2.4); the newer paths count duplicates as well. */
-export function presentQueued(service: Service, job: Job, message: string) {
-  const { id, type, total, malformed, duplicates, sandbox } = job
-  const addresses = total - malformed - duplicates
+export function presentQueued(job: Job, estimated: string, message: string) {
+  const { id, type, total, malformed, duplicates } = job
   return {
     success: true,
     job_id: id,
@@ -100,9 +103,7 @@ export function presentQueued(service: Service, job: Job, message: string) {
     valid_emails: total - malformed,
     invalid_format_emails: malformed,
     ...(type !== 'bulk' && { duplicates }),
-    estimated_time: estimatedTime(service.engine, {
-      ...{ addresses, sandbox: sandbox === 1, checkSmtp: parseJobOptions(job).checkSmtp },
-    }),
+    estimated_time: estimated,
     message,
   }
 }

@@ -1,0 +1,36 @@
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { DAY, HOUR, SECOND } from '../../src/base/clock.ts'
+import { emptyFolder } from '../support/ev-process.ts'
+import { chaosService } from './service.ts'
+
+/** Where the wall clock is after each jump, from the true time. What was 40 days ahead is set right at the end. */
+const AHEAD_MS = [HOUR, -HOUR, DAY, -2 * DAY, 40 * DAY, 0]
+
+const CLOCK = join(import.meta.dirname, '../support/jumping-clock.mjs')
+
+test('a wall clock that jumps to and fro loses nothing, does nothing twice and locks nobody out', async () => {
+  const folder = emptyFolder()
+  const file = join(folder, 'clock')
+  /** A reader sees the old or the new number, whole. */
+  const setAhead = (ms: number) => {
+    writeFileSync(`${file}.new`, String(ms))
+    renameSync(`${file}.new`, file)
+  }
+  setAhead(0)
+  const environment = { NODE_OPTIONS: `--import ${CLOCK}`, EV_TEST_CLOCK: file }
+  const chaos = await chaosService({ process: { environment } })
+  const workload = chaos.startWorkload()
+  for (const aheadMs of AHEAD_MS) {
+    await workload.everyKind()
+    setAhead(aheadMs)
+    const { headers } = await fetch(`${chaos.service.url}/livez`)
+    const nowMs = Number(headers.get('X-RateLimit-Reset')) * SECOND
+    expect(Math.abs(nowMs - Date.now() - aheadMs)).toBeLessThan(HOUR / 2)
+  }
+  await workload.everyKind()
+  await workload.stop()
+  expect([...workload.refusals.keys()].filter(status => status !== 409)).toEqual([])
+  await chaos.expectLedger(workload)
+})

@@ -1,0 +1,97 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+
+/** A system call that changes a file, or bytes that go to a socket. */
+type Call = {
+  readonly name: string
+  /** Path of a file, or `socket:[n]`. */
+  readonly target: string
+  readonly bytes: Buffer
+  /** Where in the file; of `ftruncate` its new length. */
+  readonly offset: number
+  /** Line at which it began, and at which it was over. */
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * The calls of a log of `STRACE`, without those that failed. A file is changed when its call is over; bytes leave to a
+ * socket when theirs begins.
+ */
+export function readTrace(file: string): Call[] {
+  const begun = new Map<string, { readonly text: string; readonly from: number }>()
+  const calls: Call[] = []
+  for (const [to, line] of readFileSync(file, 'latin1').split('\n').entries()) {
+    const [, pid = '', rest = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
+    const cutOff = /^(.*) <unfinished \.\.\.>$/.exec(rest)?.[1]
+    if (cutOff !== undefined) {
+      begun.set(pid, { text: cutOff, from: to })
+      continue
+    }
+    const resumed = /^<\.\.\. \w+ resumed>(.*)$/.exec(rest)?.[1]
+    const before = resumed === undefined ? undefined : begun.get(pid)
+    const call = parseCall((before?.text ?? '') + (resumed ?? rest))
+    if (call !== null) calls.push({ ...call, from: before?.from ?? to, to })
+  }
+  const happenedAt = ({ target, from, to }: Call) => (isSocket(target) ? from : to)
+  return calls.toSorted((a, b) => happenedAt(a) - happenedAt(b))
+}
+
+export const isSocket = (target: string) => target.startsWith('socket:')
+
+/** How to run a program so that its log can be read here; `-D` leaves it the direct child. */
+export const STRACE = [
+  ...['-D', '-f', '--seccomp-bpf', '-y', '-xx', '-s', '10000000'],
+  ...['-e', 'trace=pwrite64,ftruncate,fsync,fdatasync,write,writev', '-e', 'signal=kill'],
+]
+
+function parseCall(text: string): Omit<Call, 'from' | 'to'> | null {
+  const [, name = '', target = '', rest = '', result = ''] =
+    /^(\w+)\(\d+<([^>]*)>(.*)\)\s+= (-?\d+)/.exec(text) ?? []
+  if (name === '' || result.startsWith('-')) return null
+  const parts = [...rest.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) =>
+    Buffer.from(hex.replaceAll('\\x', ''), 'hex'),
+  )
+  // `-xx` writes paths so, too.
+  const path = target.replace(/\\x([0-9a-f]{2})/g, (_, hex) =>
+    String.fromCharCode(parseInt(hex, 16)),
+  )
+  return {
+    name,
+    target: path,
+    bytes: Buffer.concat(parts),
+    offset: Number(/(\d+)$/.exec(rest)?.[1]),
+  }
+}
+
+/** What a disk has of the files of a folder for certain, and what was written to it since. */
+export class Disk {
+  readonly #durable = new Map<string, Buffer>()
+  #pending: Call[] = []
+
+  apply(call: Call): void {
+    const { name, target, from } = call
+    if (name === 'pwrite64' || name === 'ftruncate') this.#pending.push(call)
+    if (name !== 'fsync' && name !== 'fdatasync') return
+    // What is written while it runs may be missed by it.
+    const isDurable = (one: Call) => one.target === target && one.to < from
+    for (const one of this.#pending.filter(isDurable)) change(this.#durable, one)
+    this.#pending = this.#pending.filter(one => !isDurable(one))
+  }
+
+  /** Writes the files as a power cut may leave them now: with those pending writes that `survives` says. */
+  writeTo(folder: string, survives: () => boolean): void {
+    const files = new Map([...this.#durable].map(([path, bytes]) => [path, Buffer.from(bytes)]))
+    for (const call of this.#pending) if (survives()) change(files, call)
+    for (const [path, bytes] of files) writeFileSync(join(folder, basename(path)), bytes)
+  }
+}
+
+function change(files: Map<string, Buffer>, { name, target, bytes, offset }: Call): void {
+  const before = files.get(target) ?? Buffer.alloc(0)
+  const length = name === 'ftruncate' ? offset : Math.max(before.length, offset + bytes.length)
+  const after = length === before.length ? before : Buffer.alloc(length)
+  if (after !== before) before.copy(after, 0, 0, Math.min(length, before.length))
+  if (name === 'pwrite64') bytes.copy(after, offset)
+  files.set(target, after)
+}

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { contractOf } from '../http/contract/contract.ts'
+import type { Document } from '../http/contract/document.ts'
+import { xorshift } from '../support/random.ts'
+import { type FuzzRequest, RequestFuzzer } from './openapi-requests.ts'
+import { chaosService } from './service.ts'
+
+/** EV_FUZZ_REQUESTS=20000 is for releases. */
+const REQUESTS = Number(process.env.EV_FUZZ_REQUESTS ?? 2_000)
+const SEED = Number(process.env.EV_SEED ?? 20_261_123)
+/** Requests at once. */
+const CLIENTS = 8
+
+test('no request brings a 5xx, or an answer whose status, type or fields are not in the OpenAPI document', async () => {
+  const { service, key, receiver } = await chaosService({ args: ['--limits', 'off'] })
+  const headers = { Authorization: `Bearer ${key}` }
+  const get = async (path: string) => (await fetch(`${service.url}${path}`, { headers })).json()
+  const document = (await get('/openapi.json')) as Document
+  const { data } = (await get('/v1/keys')) as { data: { keys: { id: string }[] } }
+  const ownKey = data.keys[0]?.id ?? ''
+  const fuzzer = new RequestFuzzer(document, {
+    random: xorshift(SEED),
+    texts: [
+      ...ADDRESSES,
+      receiver.url,
+      'https://hook.d0.test/',
+      'batch.completed',
+      'verify:single',
+    ],
+  })
+  const holdAgainst = contractOf(document)
+  const statuses = new Map<number, number>()
+
+  async function send(request: FuzzRequest): Promise<void> {
+    const { method, path, body } = request
+    const all = { ...headers, ...request.headers }
+    const response = await fetch(`${service.url}${path}`, { method, headers: all, body })
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+    const [, isEvents] = [0, response.headers.get('Content-Type')?.startsWith('text/event-stream')]
+    await holdAgainst(method, new URL(response.url).pathname, response)
+    for (const name of ALWAYS) expect(response.headers.has(name), name).toBe(true)
+    if (isEvents) return response.body?.cancel()
+    const text = await response.text()
+    if (response.status >= 500) expect(SIMULATED.test(text), text).toBe(true)
+    fuzzer.learn(text, ownKey)
+  }
+  let left = REQUESTS
+  const client = async () => {
+    while (left-- > 0) {
+      const request = fuzzer.next()
+      await send(request).catch(cause => {
+        throw new Error(`seed ${SEED}: ${JSON.stringify(request)}`, { cause })
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, client))
+  console.log(`answers by status: ${JSON.stringify(Object.fromEntries(statuses))}`)
+  // Much of it means something to the service.
+  for (const status of [200, 201, 204, 400, 401, 404])
+    expect(statuses.get(status)).toBeGreaterThan(0)
+  expect((await service.end('SIGTERM')).code).toBe(0)
+})
+
+const ALWAYS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id']
+
+/** What the sandbox answers for addresses that ask for it (section 7 of the specification). */
+const SIMULATED = /^\{"error":"(server_error|timeout)"/
+
+const ADDRESSES = [
+  ...['user1@d0.test', 'gone1@d1.test', 'user2@d7.test', 'user@nowhere.test', 'no address', '@'],
+  ...['valid@x.example', 'error-server@x.example', 'error-timeout@x.example', 'risky@x.example'],
+  ...['error-ratelimit@x.example', `${'a'.repeat(64)}@${'b'.repeat(63)}.test`, 'ü@ü.test'],
+]

@@ -1,0 +1,68 @@
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { runEv } from '../support/ev-process.ts'
+import { chaosService } from './service.ts'
+
+/** EV_OVERLOAD_SECONDS=60 is for releases. */
+const SECONDS = Number(process.env.EV_OVERLOAD_SECONDS ?? 5)
+/** Requests that the account which floods may send; see `flooded` in the config of the workload. */
+const ALLOWED_PER_MINUTE = 20
+/** Requests that it has in flight. */
+const CONNECTIONS = 50
+const OVERLOAD = 10
+
+test('an account that asks ten times as much as it may is refused with 429, and others are served as before', async () => {
+  const chaos = await chaosService()
+  const { service, home, dataDir } = chaos
+  const cli = async (...args: string[]) => {
+    const ran = await runEv([...args, '--data-dir', dataDir, '--json'], { home })
+    expect(ran.code, ran.stderr).toBe(0)
+    return JSON.parse(ran.stdout)
+  }
+  const account = await cli('accounts', 'create', '--name', 'flood', '--plan', 'flooded')
+  const { key } = await cli('keys', 'create', '--name', 'flood', '--account', account.id)
+  const workload = chaos.startWorkload()
+  await workload.everyKind()
+
+  const statuses = new Map<number, number>()
+  const faults: string[] = []
+  const [begunAt, count] = [performance.now(), (status: number) => statuses.get(status) ?? 0]
+  const isOver = () =>
+    performance.now() > begunAt + SECONDS * 1_000 && count(429) >= OVERLOAD * count(200)
+  const flood = async (client: number) => {
+    for (let n = 0; !isOver(); n++) {
+      const email = `user.unkeyed.flood.${client}.${n}@d${client % 20}.test`
+      const response = await fetch(`${service.url}/v1/verify/single`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ email }),
+      })
+      const { status, headers } = response
+      const { reason } = (await response.json()) as { reason: string }
+      statuses.set(status, count(status) + 1)
+      if (status === 200) workload.acknowledged.singlesWithoutKey.set(email, reason)
+      else if (status !== 429 || !(Number(headers.get('Retry-After')) >= 1))
+        faults.push(`${status}`)
+    }
+  }
+  const livez: number[] = []
+  const watch = async () => {
+    while (!isOver()) {
+      livez.push((await fetch(`${service.url}/livez`)).status)
+      await setTimeout(100)
+    }
+  }
+  await Promise.all([watch(), ...Array.from({ length: CONNECTIONS }, (_, client) => flood(client))])
+  const minutes = (performance.now() - begunAt) / 60_000
+  await workload.everyKind()
+  await workload.stop()
+
+  console.log(`served: ${count(200)}, refused: ${count(429)}, in ${minutes * 60} s`)
+  expect(faults).toEqual([])
+  expect(new Set(livez)).toEqual(new Set([200]))
+  expect(count(200)).toBeGreaterThan(0)
+  // One window may end at the beginning, and another begin at the end.
+  expect(count(200)).toBeLessThanOrEqual((Math.ceil(minutes) + 1) * ALLOWED_PER_MINUTE)
+  expect([...workload.refusals.keys()].filter(status => status !== 409)).toEqual([])
+  await chaos.expectLedger(workload)
+})
