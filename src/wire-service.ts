@@ -9,6 +9,7 @@ import { createDashboard } from './dashboard/dashboard.ts'
 import { createHealth } from './dashboard/health/create-health.ts'
 import { firstKeys } from './dashboard/session/welcome.ts'
 import { titleReader } from './dns/own-operators.ts'
+import { thisMachine } from './doctor/machine/machine.ts'
 import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
@@ -32,6 +33,7 @@ import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
 import { startNotices } from './work/notify/notices.ts'
+import { diskReader } from './work/upload/disk.ts'
 
 /** The service without a port. */
 export interface ServiceHouse {
@@ -90,6 +92,10 @@ function serviceOn(
       : openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const { resolver, close: closeResolver } = wireResolver(config, doors.resolver, clock)
   const post = doors.post ?? wirePost(config, { clock, resolver, ca })
+  const disk = diskReader({
+    ...{ dataDir, log, minBytes: config.minFreeDisk },
+    freeBytes: doors.freeBytes ?? thisMachine.freeBytes,
+  })
   let isStopping = false
   const deliveries = startDeliveries({
     ...{ database, queue: work.queue, post, seal, clock, log },
@@ -98,7 +104,7 @@ function serviceOn(
   })
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, books, limits, seal, resolver },
-    ...{ post, deliveries },
+    ...{ post, deliveries, disk },
     settings: {
       ...{ baseUrl: parts.baseUrl, version: parts.version, plans, dataDir },
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },
@@ -118,14 +124,14 @@ function serviceOn(
   const welcome = firstKeys(clock, random)
   const { databaseUrl, version } = parts
   const health = createHealth({
-    ...{ clock, log, database, worker, deliveries, fleet: engine.fleet },
+    ...{ clock, log, database, worker, deliveries, disk, fleet: engine.fleet },
     ...{ smtpPort: config.smtpPort, titleOf: titleReader(config.operators) },
     doctor: () => wireDoctor(config, { databaseUrl, exchangers: null }, doors),
     memoryBytes: () => process.memoryUsage.rss(),
-    settings: { version, databaseUrl, dataDir, concurrency: config.concurrency },
+    settings: { version, databaseUrl, concurrency: config.concurrency },
   })
   const pages = createDashboard({
-    ...{ clock, random, log, database, firstKeys: welcome },
+    ...{ clock, random, log, database, disk, firstKeys: welcome },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: parts.baseUrl, version: parts.version, dataDir },
     health,

@@ -82,6 +82,8 @@ export async function wireWorker(
   const watched: Watched = {
     ...{ clock, random, log, database: work.database, engine: work.engine, worker: work.worker },
     settings: { baseUrl: parts.baseUrl, version: parts.version, trustProxy, metricsToken },
+    // It takes no lists.
+    disk: async () => ({ freeBytes: null, isLow: false }),
     isStopping: () => isStopping,
   }
   return {

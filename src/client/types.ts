@@ -82,6 +82,11 @@ export type VerifyStep =
       text: string
     }
 
+export type Ready = Ok & {
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
+}
+
 /** Of: Verify one address */
 export type VerifySingleAnswer = SingleResult | AsyncAccepted
 
@@ -211,10 +216,13 @@ export interface Problem {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   status: number
   detail: string
   success: false
@@ -249,10 +257,13 @@ export interface Problem {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 
@@ -1336,6 +1347,8 @@ export interface Health {
   database: 'ok' | 'failing'
   /** Whether the DNS server passed its last check */
   dns: 'ok' | 'failing'
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
   /** Jobs that are worked on */
   jobs: number
 }
@@ -1373,10 +1386,13 @@ export interface ErrorBody {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 

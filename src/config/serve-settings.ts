@@ -5,6 +5,7 @@ import {
   days,
   endpoint,
   mailbox,
+  megabytes,
   onOff,
   ranges,
   secret,
@@ -44,6 +45,8 @@ export type ServeSettings = {
   readonly metricsToken: string | null
   /** How long a verification stays in the history. */
   readonly keepHistoryMs: number
+  /** Free bytes on the disk of the data directory below which no new list is taken; 0: any will do. */
+  readonly minFreeDisk: number
   /** Seals what must be read again; null: made in the data directory. */
   readonly secret: string | null
   readonly secretFile: string | null
@@ -116,6 +119,14 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     null,
   ),
   setting('keepHistoryMs', '--keep-history D', 'days that the history is kept', days, 90 * DAY),
+  // A list of a million rows takes about as much before its results: those of accepted lists still have room.
+  setting(
+    'minFreeDisk',
+    '--min-free-disk MB',
+    'with less free disk no new list is taken',
+    megabytes,
+    500_000_000,
+  ),
   secretSetting('secret', '--secret S', 'seals what must be read again', secret, null),
   setting(
     'secretFile',

@@ -5,8 +5,10 @@ import { DAY, HOUR, SECOND } from '../../src/base/clock.ts'
 import { emptyFolder } from '../support/ev-process.ts'
 import { chaosService } from './service.ts'
 
-/** Where the wall clock is after each jump, from the true time. What was 40 days ahead is set right at the end. */
-const AHEAD_MS = [HOUR, -HOUR, DAY, -2 * DAY, 40 * DAY, 0]
+/** Where the wall clock is after each jump, from the true time. */
+const AHEAD_MS = [HOUR, -HOUR, DAY, -2 * DAY, 0]
+/** Longer than anything is kept. */
+const YEARS_MS = 800 * DAY
 
 const CLOCK = join(import.meta.dirname, '../support/jumping-clock.mjs')
 
@@ -22,15 +24,24 @@ test('a wall clock that jumps to and fro loses nothing, does nothing twice and l
   const environment = { NODE_OPTIONS: `--import ${CLOCK}`, EV_TEST_CLOCK: file }
   const chaos = await chaosService({ process: { environment } })
   const workload = chaos.startWorkload()
-  for (const aheadMs of AHEAD_MS) {
+  const jump = async (aheadMs: number) => {
     await workload.everyKind()
     setAhead(aheadMs)
     const { headers } = await fetch(`${chaos.service.url}/livez`)
     const nowMs = Number(headers.get('X-RateLimit-Reset')) * SECOND
     expect(Math.abs(nowMs - Date.now() - aheadMs)).toBeLessThan(HOUR / 2)
   }
+  for (const aheadMs of AHEAD_MS) await jump(aheadMs)
+  await workload.everyKind()
+  expect([...workload.refusals.keys()].filter(status => status !== 409)).toEqual([])
+
+  // What was kept long enough is removed at the start.
+  await jump(YEARS_MS)
+  expect((await chaos.service.end('SIGTERM')).code).toBe(0)
+  await chaos.start().isUp
+  await workload.everyKind()
+  await jump(0)
   await workload.everyKind()
   await workload.stop()
-  expect([...workload.refusals.keys()].filter(status => status !== 409)).toEqual([])
   await chaos.expectLedger(workload)
 })

@@ -28,5 +28,7 @@ test('a service that is killed with -9 again and again loses nothing that it too
   }
   await workload.everyKind()
   await workload.stop()
+  const counts = Object.entries(workload.acknowledged).map(([kind, { size }]) => `${kind} ${size}`)
+  console.log(`${KILLS} kills; acknowledged: ${counts.join(', ')}`)
   await chaos.expectLedger(workload)
 })

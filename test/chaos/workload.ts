@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Scenario } from '../../src/world/scenario/scenario.ts'
-import { postWhole } from '../support/service-process.ts'
+import { wholeAnswer } from '../support/service-process.ts'
 
 /** What clients were told with 200. A promise of the service is anything in here. */
 export type Acknowledged = {
@@ -55,7 +55,8 @@ export function startWorkload(target: () => Target, key: string): Workload {
       ...(idempotencyKey === null ? {} : { 'Idempotency-Key': idempotencyKey }),
     }
     const text = JSON.stringify(body)
-    const answer = await postWhole(`${target().url}${path}`, { headers, body: text })
+    const init = { method: 'POST', headers, body: text }
+    const answer = await wholeAnswer(`${target().url}${path}`, init)
     if (answer === null) return null
     if (answer.status === 200) {
       // Once the client has noted it.
@@ -116,13 +117,10 @@ export function startWorkload(target: () => Target, key: string): Workload {
       while (!isStopped && !(await isCompleted(job_id))) await setTimeout(PAUSE_MS)
     })
   async function isCompleted(jobId: string): Promise<boolean> {
-    try {
-      const headers = { Authorization: `Bearer ${key}` }
-      const response = await fetch(`${target().url}/v1/jobs/${jobId}`, { headers })
-      return ((await response.json()) as { status?: string }).status === 'completed'
-    } catch {
-      return false
-    }
+    const headers = { Authorization: `Bearer ${key}` }
+    const answer = await wholeAnswer(`${target().url}/v1/jobs/${jobId}`, { headers })
+    if (answer?.status === 404) throw new Error(`${jobId} was acknowledged and is gone`)
+    return answer?.status === 200 && JSON.parse(answer.text).status === 'completed'
   }
   const clients = Promise.all([
     ...[0, 1, 2].map(single),

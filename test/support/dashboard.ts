@@ -41,6 +41,7 @@ export async function createTestDashboard({
       ),
     },
     settings: service.settings,
+    disk: service.disk,
     health: { ...idleHealth(), ...health },
   })
   const app = createApp(service, pages)

@@ -57,13 +57,13 @@ export function beginService(
   }
 }
 
-/** A POST to a service that may be killed meanwhile. Null: no whole answer came. */
-export async function postWhole(
+/** Asks a service that may be killed meanwhile. Null: no whole answer came. */
+export async function wholeAnswer(
   url: string,
-  init: Pick<RequestInit, 'headers' | 'body'>,
+  init: Pick<RequestInit, 'method' | 'headers' | 'body'>,
 ): Promise<{ readonly status: number; readonly text: string } | null> {
   try {
-    const response = await fetch(url, { method: 'POST', ...init })
+    const response = await fetch(url, init)
     return { status: response.status, text: await response.text() }
   } catch {
     return null

@@ -21,7 +21,7 @@ export function healthRoutes(service: Watched) {
       }
       await checkStore()
       checkDns(service)
-      return c.json({ status: 'ok' as const }, 200)
+      return c.json({ status: 'ok' as const, disk: await diskWord(service) }, 200)
     })
     .openapi(health, async c => {
       const store = await checkStore().then(
@@ -29,12 +29,18 @@ export function healthRoutes(service: Watched) {
         () => 'failing' as const,
       )
       const dns = dnsFailure(service) === null ? ('ok' as const) : ('failing' as const)
-      const working = store === 'ok' ? dns : store
+      const disk = await diskWord(service)
+      const isWell = store === 'ok' && dns === 'ok' && disk === 'ok'
+      const working = isWell ? ('ok' as const) : ('failing' as const)
       const status = isStopping() ? 'stopping' : working
       const { jobs } = worker.status()
-      return c.json({ status, version: settings.version, database: store, dns, jobs })
+      return c.json({ status, version: settings.version, database: store, dns, disk, jobs })
     })
 }
+
+/** A low disk refuses new lists alone. The service stays ready: all else works, and deleting lists makes room. */
+const diskWord = async ({ disk }: Watched) =>
+  (await disk()).isLow ? ('low' as const) : ('ok' as const)
 
 /** Throws where the database does not answer in time. One question at a time, however many look. */
 function storeCheck({ database, clock, log }: Watched): () => Promise<void> {
@@ -75,6 +81,11 @@ function dnsFailure({ engine }: Watched): CheckFailure | null {
 }
 
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
+const diskSchema = z.enum(['ok', 'low']).openapi({
+  description:
+    '`low`: the disk of the data directory is almost full, and new lists are refused with 507',
+})
+const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
   .object({
     status: z.enum(['ok', 'stopping', 'failing']),
@@ -83,6 +94,7 @@ const healthSchema = z
     dns: z.enum(['ok', 'failing']).openapi({
       description: 'Whether the DNS server passed its last check',
     }),
+    disk: diskSchema,
     jobs: z.number().int().openapi({ description: 'Jobs that are worked on' }),
   })
   .openapi('Health')
@@ -112,7 +124,7 @@ const readyz = createRoute({
   tags: ['Service'],
   summary: 'Whether requests should be sent here',
   responses: {
-    ...ok,
+    200: json(readySchema, 'Yes', { status: 'ok', disk: 'ok' }),
     503: json(
       ErrorBody,
       'Not now: it is stopping, its database fails, or its DNS server fails the check',
@@ -132,7 +144,14 @@ const health = createRoute({
       content: {
         'application/json': {
           schema: healthSchema,
-          example: { status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', jobs: 0 },
+          example: {
+            status: 'ok',
+            version: '0.1.0',
+            database: 'ok',
+            dns: 'ok',
+            disk: 'ok',
+            jobs: 0,
+          },
         },
       },
     },

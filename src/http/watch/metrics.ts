@@ -15,7 +15,7 @@ export interface Metrics {
   /** A request that was answered; `route` is a template, never what was asked for. */
   answered(o: { method: string; route: string; status: number; tookMs: number }): void
   /** A request that a limit refused. */
-  refused(limit: LimitKind | 'credits' | 'crowd'): void
+  refused(limit: LimitKind | 'credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows' | 'disk'): void
   /** All of it in the text format of Prometheus. */
   text(): Promise<string>
   readonly contentType: string
@@ -53,6 +53,7 @@ export function createMetrics(watched: Watched, service: ServiceCounts | null = 
   dnsMetrics(watched, registers)
   if (service !== null) {
     verifyingGauge(service, registers)
+    diskMetrics(watched, registers)
     webhookMetrics(watched, service, registers)
   }
   /** Built at the first look: it watches the event loop from then on. */
@@ -147,6 +148,17 @@ function dnsMetrics({ engine }: Watched, registers: Registry[]): void {
     registers,
     collect() {
       this.set(engine.resolverCheck?.failure == null ? 0 : 1)
+    },
+  })
+}
+
+function diskMetrics({ disk }: Watched, registers: Registry[]): void {
+  new Gauge({
+    name: 'ev_disk_low',
+    help: '1 while the disk of the data directory is almost full and new lists are refused, else 0',
+    registers,
+    async collect() {
+      this.set((await disk()).isLow ? 1 : 0)
     },
   })
 }

@@ -76,6 +76,6 @@ async function countRows(
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*) as count
-    from (select 1 from item where ${where} limit ${max}) as some`.execute(reader)
+    from (select 1 from item where ${where} limit ${max}) as counted`.execute(reader)
   return Number(rows[0]?.count ?? 0)
 }

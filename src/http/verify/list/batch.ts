@@ -18,11 +18,14 @@ export type BatchBody = ListOptionFields & {
 export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
   const options = readListOptions(body)
   const name = readName(body.name)
-  const rows = portions(readBatch(body))
+  const all = readBatch(body)
   // A download has a column for ids where there are any.
   const source = { ids: body.items !== undefined }
   const deduplicate = body.deduplicate ?? true
-  const listed = { type: 'batch' as const, name, source, options, deduplicate, rows }
+  const listed = {
+    ...{ type: 'batch' as const, name, source, options, deduplicate },
+    ...{ rowCount: all.length, rows: portions(all) },
+  }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
     ...linksOf(job),

@@ -16,7 +16,10 @@ export function verifyBulk(
   const emails = readEmails(body.emails, BULK_MAX)
   if (emails.length <= INSTANT_MAX) return answerInstant(c, service, emails, options)
   const rows = portions(emails.map(text => ({ text })))
-  const listed = { type: 'bulk' as const, name: null, options, deduplicate: true, rows }
+  const listed = {
+    ...{ type: 'bulk' as const, name: null, options, deduplicate: true },
+    ...{ rowCount: emails.length, rows },
+  }
   return queueList(c, service, listed, (job, estimated) =>
     presentQueued(job, estimated, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
   )

@@ -18,12 +18,15 @@ import type { Service } from '../../service.ts'
 import { quotaExceeded } from '../credits.ts'
 import { estimatedTime } from '../estimate.ts'
 import { emptyList } from './emails.ts'
+import { type Added, checkRoom, rowsThatFit } from './room.ts'
 
 /** What a path knows of the list that it was given. */
 export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
   /** Left out: nothing need be known of how its rows were written. */
   readonly source?: object
   readonly options: JobOptions
+  /** Left out: that is known when they were read. */
+  readonly rowCount?: number
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
 }
 
@@ -31,15 +34,18 @@ export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
 export async function queueList(
   c: Context<Env>,
   service: Service,
-  { rows, source: written = {}, options, ...listed }: Listed,
+  { rows, rowCount, source: written = {}, options, ...listed }: Listed,
   present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
   const source = JSON.stringify({ ...written, ...toSourceFields(options) })
   // A list that needs more is refused before all of it is stored.
+  const openLists = listed.type === 'single' ? 0 : 1
+  const rowsMax = await checkRoom(c, service, { openLists, rows: rowCount ?? 1 })
+  const fitting = rowCount === undefined ? rowsThatFit(c, service, rows, rowsMax) : rows
   const askedMax = owner.sandbox ? null : await creditsLeftOf(c, service)
-  const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
+  const loaded = await loadJob(service, { ...listed, ...owner, source }, fitting, askedMax)
   if (loaded === null) {
     await tellRefused(c, service)
     throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
@@ -52,7 +58,7 @@ export async function queueList(
     })
     const response = await commit(c, service, async trx => ({
       status: 200,
-      body: present(await queueIn(c, service, trx, loaded), estimated),
+      body: present(await queueIn(c, service, trx, { loaded, openLists }), estimated),
     }))
     service.worker.take(loaded.jobId)
     return response
@@ -75,6 +81,7 @@ export function queueOne(
     name: null,
     options,
     deduplicate: true,
+    rowCount: 1,
     rows: [[{ text: email }]],
   }
   return queueList(c, service, listed, ({ id }) => ({
@@ -129,11 +136,14 @@ async function queueIn(
   c: Context<Env>,
   service: Service,
   trx: Parameters<typeof queueLoaded>[0],
-  loaded: Loaded,
+  { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
 ): Promise<Job> {
   const { creditsPerDay } = c.get('caller').plan
   const queued = await queueLoaded(trx, loaded, { now: service.clock.now(), creditsPerDay })
-  if ('job' in queued) return queued.job
+  if ('job' in queued) {
+    await checkRoom(c, service, { openLists, rows: loaded.total }, trx)
+    return queued.job
+  }
   throw notEnough(c, service, { left: queued.creditsLeft, needed: loaded.asked })
 }
 

@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import type { Scenario } from '../../../src/world/scenario/scenario.ts'
-import { handIn, type Ledger, ledgerOf, untilFinished } from '../../support/chaos.ts'
-import { cutProxy } from '../../support/cut-proxy.ts'
-import { tempPostgres } from '../../support/database.ts'
-import { type List, worldOf } from '../../support/list-world.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres-server.ts'
-import { ProcessCluster, type ProcessClusterOptions } from '../../support/process-cluster.ts'
+import type { Scenario } from '../../src/world/scenario/scenario.ts'
+import { handIn, type Ledger, ledgerOf, untilFinished } from '../support/chaos.ts'
+import { cutProxy } from '../support/cut-proxy.ts'
+import { tempPostgres } from '../support/database.ts'
+import { type List, worldOf } from '../support/list-world.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+import { ProcessCluster, type ProcessClusterOptions } from '../support/process-cluster.ts'
 
 // Each of these is one trouble that the chaos test does not have.
 

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { EvClient, type NewWebhook, verifyWebhook } from '../../../src/client/client.ts'
-import { emptyFolder } from '../../support/ev-process.ts'
-import { type Received, type Receiver, startReceiver } from '../../support/http-receiver.ts'
-import { xorshift } from '../../support/random.ts'
-import { beginService, postWhole } from '../../support/service-process.ts'
+import { EvClient, type NewWebhook, verifyWebhook } from '../../src/client/client.ts'
+import { emptyFolder } from '../support/ev-process.ts'
+import { type Received, type Receiver, startReceiver } from '../support/http-receiver.ts'
+import { xorshift } from '../support/random.ts'
+import { beginService, wholeAnswer } from '../support/service-process.ts'
 
 // What is simulated has events as what is not, and is over at once: its end is easily hit.
 
@@ -137,7 +137,9 @@ async function submit(siege: Siege, path: string, idempotencyKey: string, what: 
     ...{ 'X-EV-Sandbox': 'true', 'Idempotency-Key': idempotencyKey },
   }
   for (;;) {
-    const answer = await postWhole(`${siege.service.url}${path}`, { headers, body })
+    const answer = await wholeAnswer(`${siege.service.url}${path}`, {
+      ...{ method: 'POST', headers, body },
+    })
     if (answer?.status === 200) {
       siege.taken++
       return JSON.parse(answer.text) as Taken

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { runChaos } from '../../support/chaos.ts'
-import { tempPostgres } from '../../support/database.ts'
-import { worldOf } from '../../support/list-world.ts'
-import { ProcessCluster } from '../../support/process-cluster.ts'
+import { runChaos } from '../support/chaos.ts'
+import { tempPostgres } from '../support/database.ts'
+import { worldOf } from '../support/list-world.ts'
+import { ProcessCluster } from '../support/process-cluster.ts'
 
 /** More show more, and take longer. */
 const KILLS = Number(process.env.EV_KILLS ?? 4)
