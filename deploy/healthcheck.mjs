@@ -1,11 +1,14 @@
-// Exits with 0 when the service beside it is alive: for images without curl.
+// Exits with 0 when the ev beside it is alive: for images without curl. A worker is asked at its --metrics-listen, which
+// is given as an argument.
 import { get } from 'node:http'
 import { get as getByTls } from 'node:https'
 
 const { EV_LISTEN = '127.0.0.1:8080', EV_TLS_CERT = '' } = process.env
-const port = EV_LISTEN.slice(EV_LISTEN.lastIndexOf(':') + 1)
-const host = EV_LISTEN.startsWith('[') ? '::1' : '127.0.0.1'
-const ask = EV_TLS_CERT === '' ? get : getByTls
+const watched = process.argv[2]
+const listen = watched ?? EV_LISTEN
+const port = listen.slice(listen.lastIndexOf(':') + 1)
+const host = listen.startsWith('[') ? '::1' : '127.0.0.1'
+const ask = watched !== undefined || EV_TLS_CERT === '' ? get : getByTls
 // The certificate is for the name that clients know, not for this address.
 const options = { host, port, path: '/livez', timeout: 4_000, rejectUnauthorized: false }
 const end = isAlive => process.exit(isAlive ? 0 : 1)

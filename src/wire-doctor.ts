@@ -55,6 +55,7 @@ export function wireDoctor(
     concurrency: config.concurrency,
     dataDir: config.dataDir,
     databaseUrl: parts.databaseUrl,
+    databaseConnections: config.databaseConnections,
   }
 }
 

@@ -9,12 +9,14 @@ import { createDashboard } from './dashboard/dashboard.ts'
 import { createHealth } from './dashboard/health/create-health.ts'
 import { firstKeys } from './dashboard/session/welcome.ts'
 import { titleReader } from './dns/own-operators.ts'
+import { thisMachine } from './doctor/machine/machine.ts'
 import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
 import type { Service } from './http/service.ts'
+import { stateOf } from './http/state.ts'
 import { clearUploads } from './http/verify/list/upload.ts'
-import { metricsApp } from './http/watch/metrics-app.ts'
+import { watchApp } from './http/watch/watch-app.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
 import { write } from './store/database.ts'
 import { openJobs } from './store/job/account-jobs.ts'
@@ -31,14 +33,15 @@ import { startDeliveries } from './work/deliver/start-deliveries.ts'
 import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
 import { startNotices } from './work/notify/notices.ts'
+import { diskReader } from './work/upload/disk.ts'
 
 /** The service without a port. */
 export interface ServiceHouse {
   readonly service: Service
   /** Answers requests. */
   readonly app: Pick<Hono<Env>, 'fetch'>
-  /** Answers /metrics alone. */
-  readonly metrics: Pick<Hono<Env>, 'fetch'>
+  /** Answers health and metrics alone. */
+  readonly watch: Pick<Hono<Env>, 'fetch'>
   /** What every answer has, for a client of that address. */
   headers(ip: string): Record<string, string>
   /** Offers a key on a page, once; gives the path of that page. */
@@ -89,6 +92,10 @@ function serviceOn(
       : openLimits(join(dataDir, 'limits.sqlite'), { clock, log })
   const { resolver, close: closeResolver } = wireResolver(config, doors.resolver, clock)
   const post = doors.post ?? wirePost(config, { clock, resolver, ca })
+  const disk = diskReader({
+    ...{ dataDir, log, minBytes: config.minFreeDisk },
+    freeBytes: doors.freeBytes ?? thisMachine.freeBytes,
+  })
   let isStopping = false
   const deliveries = startDeliveries({
     ...{ database, queue: work.queue, post, seal, clock, log },
@@ -97,7 +104,7 @@ function serviceOn(
   })
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, books, limits, seal, resolver },
-    ...{ post, deliveries },
+    ...{ post, deliveries, disk },
     settings: {
       ...{ baseUrl: parts.baseUrl, version: parts.version, plans, dataDir },
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },
@@ -117,14 +124,14 @@ function serviceOn(
   const welcome = firstKeys(clock, random)
   const { databaseUrl, version } = parts
   const health = createHealth({
-    ...{ clock, log, database, worker, deliveries, fleet: engine.fleet },
+    ...{ clock, log, database, worker, deliveries, disk, fleet: engine.fleet },
     ...{ smtpPort: config.smtpPort, titleOf: titleReader(config.operators) },
     doctor: () => wireDoctor(config, { databaseUrl, exchangers: null }, doors),
     memoryBytes: () => process.memoryUsage.rss(),
-    settings: { version, databaseUrl, dataDir, concurrency: config.concurrency },
+    settings: { version, databaseUrl, concurrency: config.concurrency },
   })
   const pages = createDashboard({
-    ...{ clock, random, log, database, firstKeys: welcome },
+    ...{ clock, random, log, database, disk, firstKeys: welcome },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: { baseUrl: parts.baseUrl, version: parts.version, dataDir },
     health,
@@ -133,7 +140,7 @@ function serviceOn(
   return {
     service,
     app,
-    metrics: metricsApp(service),
+    watch: watchApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
     offerKey: key => welcome.offer(key),
     stopSoon() {

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { Hono } from 'hono'
 import { type Plan, plansWith } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
 import { systemRandom } from './base/random.ts'
@@ -7,7 +8,11 @@ import type { Engine } from './engine/engine.ts'
 import type { Lists } from './engine/lists.ts'
 import type { ResultMemory } from './engine/memory.ts'
 import { nearMemory } from './engine/near-memory.ts'
-import { bossQueue } from './queue/boss-queue.ts'
+import type { Env } from './http/context.ts'
+import { createMetrics } from './http/watch/metrics.ts'
+import { watchApp } from './http/watch/watch-app.ts'
+import type { Watched } from './http/watch/watched.ts'
+import { bossQueue, QUEUE_CONNECTIONS } from './queue/boss-queue.ts'
 import { memoryQueue } from './queue/memory-queue.ts'
 import type { Queue } from './queue/queue.ts'
 import { openCatchAll } from './store/cluster/catch-all.ts'
@@ -58,9 +63,37 @@ export interface WorkHouse extends WorkerHouse {
   readonly queue: Queue
 }
 
-/** `ev worker`: works on the jobs of accounts, and answers nobody. */
-export function wireWorker(config: Config, doors: Doors, parts: WorkParts): Promise<WorkerHouse> {
-  return wireWork({ ...config, work: true }, doors, { ...parts, role: 'worker' })
+/** `ev worker`: what works on jobs, with what tells how it is. */
+export interface WatchedWorker extends WorkerHouse {
+  /** Answers health and metrics alone. */
+  readonly watch: Pick<Hono<Env>, 'fetch'>
+}
+
+/** `ev worker`: works on the jobs of accounts, and has no API. */
+export async function wireWorker(
+  config: Config,
+  doors: Doors,
+  parts: WorkParts,
+): Promise<WatchedWorker> {
+  const work = await wireWork({ ...config, work: true }, doors, { ...parts, role: 'worker' })
+  const { clock = systemClock, random = systemRandom, log } = doors
+  const { trustProxy, metricsToken } = config
+  let isStopping = false
+  const watched: Watched = {
+    ...{ clock, random, log, database: work.database, engine: work.engine, worker: work.worker },
+    settings: { baseUrl: parts.baseUrl, version: parts.version, trustProxy, metricsToken },
+    // It takes no lists.
+    disk: async () => ({ freeBytes: null, isLow: false }),
+    isStopping: () => isStopping,
+  }
+  return {
+    ...work,
+    watch: watchApp(watched, createMetrics(watched)),
+    stopSoon() {
+      isStopping = true
+      work.stopSoon()
+    },
+  }
 }
 
 type OwnParts = WorkParts & { readonly role: MemberRole }
@@ -70,7 +103,10 @@ export async function wireWork(config: Config, doors: Doors, parts: OwnParts): P
   const { timings = DEFAULT_TIMINGS } = parts
   checkTimings(timings)
   const clock = doors.clock ?? systemClock
-  const database = await openDatabase(parts.databaseUrl, clock, timings.pool)
+  const database = await openDatabase(parts.databaseUrl, clock, {
+    timings: timings.pool,
+    connections: config.databaseConnections - QUEUE_CONNECTIONS,
+  })
   let shared: Shared | null = null
   try {
     // A file is worked on by one process, which has nothing in common with others.

@@ -37,6 +37,8 @@ export type Doors = {
   readonly dial?: Dial | ((egress: EgressConfig) => Dial)
   readonly post?: Post
   readonly notify?: Notify
+  /** Bytes that may still be written on the disk of a folder. */
+  readonly freeBytes?: (folder: string) => Promise<number>
   readonly log: Log
 }
 

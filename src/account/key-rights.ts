@@ -15,7 +15,7 @@ export type KeyRights = {
   readonly expiresAt: number | null
 }
 
-/** The rights in which `key` has more than `limit`; none: it may do nothing that `limit` may not. */
+/** The rights of `key` that go beyond those of `limit`. Empty: `key` may do no more than `limit`. */
 export function rightsBeyond(key: KeyRights, limit: KeyRights): (keyof KeyRights)[] {
   const isWithin: Record<keyof KeyRights, boolean> = {
     scopes: key.scopes.every(scope => permits(limit.scopes, scope)),

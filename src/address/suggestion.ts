@@ -6,7 +6,7 @@ import { hasRealEnding, meantEnding, meantPair } from './typo/ending.ts'
 import { repairAddress } from './typo/repair.ts'
 import { guessedTypo, isLargeProvider, listedTypo } from './typo/typo.ts'
 
-/** What was probably meant. */
+/** The domain that the sender of the address most likely meant. */
 export type Suggestion = {
   readonly domain: string
   /** The typo is a listed one, else a guess. */

@@ -21,6 +21,14 @@ export class EvError extends Error {
   }
 }
 
-/** The text of anything thrown. */
-export const messageOf = (thrown: unknown) =>
-  thrown instanceof Error ? thrown.message : String(thrown)
+/**
+ * The text of anything thrown. Libraries also hand out plain objects with a message, and errors with a code alone, such
+ * as that of several addresses that refuse a connection.
+ */
+export function messageOf(thrown: unknown): string {
+  if (typeof thrown !== 'object' || thrown === null) return String(thrown)
+  const { message, code } = thrown as { readonly message?: unknown; readonly code?: unknown }
+  if (typeof message === 'string' && message !== '') return message
+  if (typeof code === 'string') return code
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

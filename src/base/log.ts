@@ -21,36 +21,55 @@ const SAID_MAX = 500
 
 type Said = { toldAt: number; at: number; untold: number }
 
+/** Tells trouble that goes on once, then once a minute. */
+export class Reminders {
+  readonly #clock: Clock
+  readonly #said = new Map<string, Said>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Call each time there is that trouble: null where it is not to be told now, else how often it was not told since. */
+  due(trouble: string): number | null {
+    const now = this.#clock.ticks()
+    const before = this.#said.get(trouble)
+    const isSame = before !== undefined && now - before.at <= SAME_MS
+    if (isSame && now - before.toldAt < REMIND_MS) {
+      before.at = now
+      before.untold++
+      return null
+    }
+    this.#note(trouble, { toldAt: now, at: now, untold: 0 })
+    return isSame ? before.untold : 0
+  }
+
+  /** It is over: when it comes again, it is told at once. */
+  forget(trouble: string): void {
+    this.#said.delete(trouble)
+  }
+
+  #note(trouble: string, one: Said): void {
+    this.#said.delete(trouble)
+    this.#said.set(trouble, one)
+    for (const oldest of this.#said.keys()) {
+      if (this.#said.size <= SAID_MAX) return
+      this.#said.delete(oldest)
+    }
+  }
+}
+
 /**
  * A log for whoever tries again by itself: a warning or error that is word for word what was said a moment ago is told
  * once, then once a minute while it goes on, with how often it was `repeated`.
  */
 export function calmLog(log: Log, clock: Clock): Log {
-  const said = new Map<string, Said>()
+  const reminders = new Reminders(clock)
   const calm = (level: 'warn' | 'error') => (message: string, fields?: LogFields) => {
-    const now = clock.ticks()
-    const key = JSON.stringify([level, message, { ...fields, stack: null }])
-    const before = said.get(key)
-    if (before === undefined || now - before.at > SAME_MS) {
-      log[level](message, fields)
-      note(said, key, { toldAt: now, at: now, untold: 0 })
-    } else if (now - before.toldAt < REMIND_MS) {
-      before.at = now
-      before.untold++
-    } else {
-      log[level](message, { ...fields, repeated: before.untold })
-      note(said, key, { toldAt: now, at: now, untold: 0 })
-    }
+    const repeated = reminders.due(JSON.stringify([level, message, { ...fields, stack: null }]))
+    if (repeated === null) return
+    log[level](message, repeated === 0 ? fields : { ...fields, repeated })
   }
   const { debug, info } = log
   return { debug, info, warn: calm('warn'), error: calm('error') }
-}
-
-function note(said: Map<string, Said>, key: string, one: Said): void {
-  said.delete(key)
-  said.set(key, one)
-  for (const oldest of said.keys()) {
-    if (said.size <= SAID_MAX) return
-    said.delete(oldest)
-  }
 }

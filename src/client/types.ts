@@ -79,6 +79,11 @@ export type VerifyStep =
       text: string
     }
 
+export type Ready = Ok & {
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
+}
+
 /** Of: Verify one address */
 export type VerifySingleAnswer = SingleResult | AsyncAccepted
 
@@ -206,10 +211,13 @@ export interface Problem {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   status: number
   detail: string
   success: false
@@ -244,10 +252,13 @@ export interface Problem {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 
@@ -509,8 +520,17 @@ export interface Job {
   } | null
   /** Its results are simulated. */
   sandbox?: true
-  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  /** Why most rows wait, such as a DNS server that fails its check or an operator that wants a pause; only while they do. */
   status_detail?: string
+  /** Where most rows wait, by operator; while the job is not finished. */
+  waiting_for?: {
+    operator: string
+    emails: number
+    /** `refused`: the operator refuses us. `throttled`: it asked us to slow down. `unknown_users`: it knew none of many recipients in a row. `asked_again_later`: mail servers asked us to come back, or other domains at the same address come first. `pace`: they are asked at the pace that the operator accepts. */
+    reason: 'refused' | 'throttled' | 'unknown_users' | 'asked_again_later' | 'pace'
+    /** Until when at least; null: in turn. */
+    until: string | null
+  }[]
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -555,8 +575,17 @@ export interface ListedJob {
   } | null
   /** Its results are simulated. */
   sandbox?: true
-  /** Why rows wait, such as a DNS server that fails its check; only while they do. */
+  /** Why most rows wait, such as a DNS server that fails its check or an operator that wants a pause; only while they do. */
   status_detail?: string
+  /** Where most rows wait, by operator; while the job is not finished. */
+  waiting_for?: {
+    operator: string
+    emails: number
+    /** `refused`: the operator refuses us. `throttled`: it asked us to slow down. `unknown_users`: it knew none of many recipients in a row. `asked_again_later`: mail servers asked us to come back, or other domains at the same address come first. `pace`: they are asked at the pace that the operator accepts. */
+    reason: 'refused' | 'throttled' | 'unknown_users' | 'asked_again_later' | 'pace'
+    /** Until when at least; null: in turn. */
+    until: string | null
+  }[]
   type: 'single' | 'bulk' | 'batch' | 'file'
   name: string | null
   data: {
@@ -1251,6 +1280,8 @@ export interface Health {
   database: 'ok' | 'failing'
   /** Whether the DNS server passed its last check */
   dns: 'ok' | 'failing'
+  /** `low`: the disk of the data directory is almost full, and new lists are refused with 507 */
+  disk: 'ok' | 'low'
   /** Jobs that are worked on */
   jobs: number
 }
@@ -1288,10 +1319,13 @@ export interface ErrorBody {
     | 'idempotency_mismatch'
     | 'rate_limit'
     | 'quota_exceeded'
+    | 'concurrent_jobs_exceeded'
+    | 'stored_rows_exceeded'
     | 'headers_too_large'
     | 'server_error'
     | 'service_unavailable'
     | 'timeout'
+    | 'insufficient_storage'
   request_id: string
 }
 

@@ -5,6 +5,7 @@ import {
   days,
   endpoint,
   mailbox,
+  megabytes,
   onOff,
   ranges,
   secret,
@@ -39,11 +40,13 @@ export type ServeSettings = {
   readonly notifyFrom: string | null
   /** Who is told where an account has no address of its own. */
   readonly notifyTo: string | null
-  /** HOST:PORT of a door of its own for metrics. */
+  /** HOST:PORT of a port of their own for health and metrics. */
   readonly metricsListen: string | null
   readonly metricsToken: string | null
   /** How long a verification stays in the history. */
   readonly keepHistoryMs: number
+  /** Free bytes on the disk of the data directory below which no new list is taken; 0: any will do. */
+  readonly minFreeDisk: number
   /** Seals what must be read again; null: made in the data directory. */
   readonly secret: string | null
   readonly secretFile: string | null
@@ -101,7 +104,13 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     mailbox,
     null,
   ),
-  setting('metricsListen', '--metrics-listen HOST:PORT', 'own door for /metrics', endpoint, null),
+  setting(
+    'metricsListen',
+    '--metrics-listen HOST:PORT',
+    'own port for health and metrics, plain HTTP',
+    endpoint,
+    null,
+  ),
   secretSetting(
     'metricsToken',
     '--metrics-token T',
@@ -110,6 +119,14 @@ export const SERVE_SETTINGS: readonly Setting[] = [
     null,
   ),
   setting('keepHistoryMs', '--keep-history D', 'days that the history is kept', days, 90 * DAY),
+  // A list of a million rows takes about as much before its results: those of accepted lists still have room.
+  setting(
+    'minFreeDisk',
+    '--min-free-disk MB',
+    'with less free disk no new list is taken',
+    megabytes,
+    500_000_000,
+  ),
   secretSetting('secret', '--secret S', 'seals what must be read again', secret, null),
   setting(
     'secretFile',

@@ -40,6 +40,8 @@ export type Config = Settings & {
 export type Settings = ServeSettings & {
   readonly dataDir: string
   readonly database: string
+  /** To PostgreSQL, of this process at the most. */
+  readonly databaseConnections: number
   readonly dns: readonly string[]
   /** Names with MX records to check the DNS servers by; empty: no check; null: the built-in names. */
   readonly dnsCheckNames: readonly string[] | null
@@ -214,6 +216,14 @@ export const ENGINE_SETTINGS: readonly Setting[] = [
     'sqlite:FILE or postgres://… (default: a file in the data directory)',
     databaseUrl,
     '',
+  ),
+  setting(
+    'databaseConnections',
+    '--database-connections N',
+    'connections to PostgreSQL at once',
+    // Three of the queue, and five of the store, the least by which others go on beside one that waits.
+    integer(8, 1_000),
+    17,
   ),
   setting('keepResultsMs', '--keep-results D', 'days that finished lists are kept', days, 30 * DAY),
   setting('log', '--log LEVEL', LOG_LEVELS.join(', '), oneOf(LOG_LEVELS), 'info'),

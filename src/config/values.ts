@@ -99,6 +99,13 @@ export function seconds(given: string): number {
   return number(0, 86_400)(given) * 1_000
 }
 
+const MEGABYTE = 1_000_000
+
+/** In bytes; at most a petabyte. */
+export function megabytes(given: string): number {
+  return integer(0, 1_000_000_000)(given) * MEGABYTE
+}
+
 /** Ten years is for ever. */
 export function days(given: string): number {
   return number(0, 3_650)(given) * DAY

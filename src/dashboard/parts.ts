@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import type { Database } from '../store/database.ts'
+import type { ReadDisk } from '../work/upload/disk.ts'
 import type { Api } from './api.ts'
 import type { HealthSource } from './health/source.ts'
 import type { Html } from './page/html.ts'
@@ -17,6 +18,8 @@ export type DashboardParts = {
   /** Answers requests of the API, in this process. */
   readonly app: ApiApp
   readonly settings: DashboardSettings
+  /** The disk of the data directory, where lists are stored. */
+  readonly disk: ReadDisk
   /** What whoever runs the service should know. */
   readonly health: HealthSource
   /** The key of the first start, to be shown once. */

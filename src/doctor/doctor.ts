@@ -53,6 +53,8 @@ export type DoctorWorld = {
   readonly concurrency: number
   readonly dataDir: string
   readonly databaseUrl: string
+  /** To PostgreSQL, of one process at the most. */
+  readonly databaseConnections: number
 }
 
 /** One line of the report. `egress` is null for what concerns all of them. */
@@ -137,7 +139,7 @@ function examinations(world: DoctorWorld, signal: AbortSignal): Examination[] {
 }
 
 function serverFindings(
-  { databaseUrl, clock }: DoctorWorld,
+  { databaseUrl, databaseConnections, clock }: DoctorWorld,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const place = withoutPassword(databaseUrl)
@@ -146,7 +148,7 @@ function serverFindings(
     signal.addEventListener('abort', () => resolve(silent), { once: true })
   })
   return Promise.race([lookAtServer(databaseUrl, clock), givenUp]).then(look =>
-    databaseServerFindings(look, place),
+    databaseServerFindings(look, place, databaseConnections),
   )
 }
 

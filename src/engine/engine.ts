@@ -6,7 +6,8 @@ import type { ResolverCheck } from '../dns/resolver-check.ts'
 import { addressesOf } from '../dns/route.ts'
 import type { Fleet } from '../probe/egress/fleet.ts'
 import type { Pace } from '../probe/pace.ts'
-import type { Acceptance, RouteWithHost } from '../probe/plan.ts'
+import type { PaceStatus } from '../probe/pace-status.ts'
+import { type Acceptance, catchAllKey, type RouteWithHost } from '../probe/plan.ts'
 import type { Result } from '../verdict/verdict.ts'
 import { type DnsPause, isNotBelieved } from './dns-pause.ts'
 import { Inquirer, type ProbeListOptions } from './inquiry/inquirer.ts'
@@ -173,6 +174,29 @@ export class Engine {
   /** How an operator is asked at present, by one egress of ours or by the one of them that should ask it. */
   pace(operator: string, egress = this.fleet.own.firstFor(operator)): Pace {
     return this.fleet.prober(egress).pace(operator)
+  }
+
+  /** How an operator is asked at present by the egress that should ask it; null: it was not asked lately. */
+  paceStatus(operator: string): PaceStatus | null {
+    const { own } = this.fleet
+    return own.prober(own.firstFor(operator)).knownPace(operator)?.status(operator) ?? null
+  }
+
+  /** Who runs the mail of a domain, as far as it is known before the DNS is asked; else the domain itself. */
+  likelyOperator(domain: string): string {
+    const { lists, likelyHosts } = this.#world
+    return lists.operators.of(likelyHosts.get(domain) ?? domain).name
+  }
+
+  /** Conversations at the same time, in all. */
+  get concurrency(): number {
+    return this.#world.concurrency
+  }
+
+  /** Whether it is known if the domain of an inquiry takes mail for everybody. */
+  isTested(inquiry: Inquiry): boolean {
+    const { catchAll } = this.fleet.prober(this.fleet.names[0] as string)
+    return inquiry.catchAll !== null || catchAll.isTold(catchAllKey(inquiry), false)
   }
 
   /** Whether the DNS server tells the truth; null where that is not checked. */

@@ -4,6 +4,11 @@ import { DAY, HOUR, MINUTE, SECOND } from '../base/clock.ts'
 export const RETRY_DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 24 * HOUR] as const
 /** How long what ended stays in the log, and what failed can be sent again (spec 8). */
 export const KEPT_MS = 7 * DAY
+/**
+ * How long what was simulated is kept: jobs with their rows, history, and events that were delivered. Nobody pays for
+ * it, and a test of a client is looked at on the day.
+ */
+export const SANDBOX_KEPT_MS = DAY
 
 /** What an attempt brought. */
 export type Outcome = {
@@ -24,14 +29,18 @@ export type Attempted = {
   readonly attempt: number
   readonly trigger: 'scheduled' | 'manual' | 'test'
   readonly outcome: Outcome
+  /** Whether its event was simulated. */
+  readonly sandbox: boolean
   /** When it ended, epoch ms. */
   readonly now: number
 }
 
 /** What becomes of a delivery after an attempt. */
-export function afterAttempt({ attempt, trigger, outcome, now }: Attempted): Next {
+export function afterAttempt({ attempt, trigger, outcome, sandbox, now }: Attempted): Next {
   const { status, retryAfterMs } = outcome
-  if (isDelivered(status)) return { state: 'delivered', expiresAt: now + KEPT_MS }
+  if (isDelivered(status)) {
+    return { state: 'delivered', expiresAt: now + (sandbox ? SANDBOX_KEPT_MS : KEPT_MS) }
+  }
   // Whoever tries an endpoint out waits for what comes of it, and one that is gone does not come back.
   const delayMs = trigger === 'test' || status === GONE ? undefined : RETRY_DELAYS_MS[attempt]
   if (delayMs === undefined) return { state: 'failed', expiresAt: now + KEPT_MS }

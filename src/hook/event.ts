@@ -46,6 +46,11 @@ export function eventBody({ id, kind, at, data, sandbox }: NewEvent): string {
   })
 }
 
+/** Whether the event of a body of `eventBody` was simulated. */
+export const isSandboxBody = (body: string): boolean => SANDBOX_BODY.test(body)
+
+const SANDBOX_BODY = /^\{"event":"[^"]*","event_id":"[^"]*","timestamp":"[^"]*","sandbox":true,/
+
 export const newEventId = (random: Random): string => `evt_${random.token(ID_LENGTH)}`
 
 /** Of one event on its way to one webhook. */

@@ -4,7 +4,7 @@ import { accountRoutes } from './account/account.ts'
 import type { Env } from './context.ts'
 import { docsRoutes } from './document/docs.ts'
 import { openapiRoutes } from './document/openapi.ts'
-import { edge } from './edge.ts'
+import { edge, showOpenLimit } from './edge.ts'
 import { ApiError } from './error/api-error.ts'
 import { answerError } from './error/errors.ts'
 import { PREFLIGHT } from './headers.ts'
@@ -15,7 +15,7 @@ import type { Service } from './service.ts'
 import { stateOf } from './state.ts'
 import { verifyRoutes } from './verify/verify.ts'
 import { healthRoutes } from './watch/health.ts'
-import { metricsRoutes } from './watch/metrics-app.ts'
+import { metricsRoutes } from './watch/watch-app.ts'
 import { webhookRoutes } from './webhooks/webhooks.ts'
 
 /**
@@ -24,7 +24,9 @@ import { webhookRoutes } from './webhooks/webhooks.ts'
  */
 export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>): OpenAPIHono<Env> {
   const app = newRouter()
-  app.use(edge(service))
+  const { metrics } = stateOf(service)
+  app.use(edge(service, metrics))
+  app.use(showOpenLimit(service))
   app.onError((error, c) => answerError(c, service.log, error))
   app.route('/', verifyRoutes(service))
   app.route('/', jobRoutes(service))
@@ -32,7 +34,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
   app.route('/', accountRoutes(service))
   app.route('/', keyRoutes(service))
   app.route('/', healthRoutes(service))
-  app.route('/', metricsRoutes(service))
+  app.route('/', metricsRoutes(service, metrics))
   app.route('/', openapiRoutes(service, app))
   app.route('/', docsRoutes(service))
   if (pages !== undefined) app.route('/', pages)

@@ -5,17 +5,17 @@ import { clientIp } from './guard/client-ip.ts'
 import { commonHeaders, layHeader } from './headers.ts'
 import { limitHeaders, openLimit, showLimit } from './limit/headers.ts'
 import type { Service } from './service.ts'
-import { stateOf } from './state.ts'
+import type { Metrics } from './watch/metrics.ts'
+import type { Watched } from './watch/watched.ts'
 
 /**
  * Around everything: gives a request its id and its address, an answer the headers that each has, and the log its
  * line. Headers are laid ready before the handlers: changing an answer afterwards would copy it.
  */
-export function edge(service: Service): MiddlewareHandler<Env> {
-  const { clock, log, random, settings } = service
-  const { metrics } = stateOf(service)
+export function edge(watched: Watched, metrics: Metrics): MiddlewareHandler<Env> {
+  const { clock, log, random, settings } = watched
   const ipOf = clientIp(settings.trustProxy)
-  const common = Object.entries(commonHeaders(service))
+  const common = Object.entries(commonHeaders(watched))
   return async (c, next) => {
     const startedAt = clock.ticks()
     const requestId = `req_${random.token(ID_LENGTH)}`
@@ -24,7 +24,6 @@ export function edge(service: Service): MiddlewareHandler<Env> {
     c.set('ip', ip)
     for (const [name, value] of common) layHeader(c, name, value)
     layHeader(c, 'X-Request-Id', requestId)
-    showLimit(c, openLimit(service, ip))
     await next()
     const { method } = c.req
     const [route, { status }] = [routeOf(c), c.res]
@@ -34,6 +33,14 @@ export function edge(service: Service): MiddlewareHandler<Env> {
     const line = { requestId, method, route, status, ms: Math.round(tookMs), ...askerOf(c) }
     if (QUIET.has(route) && status < 400) log.debug('request', line)
     else log.info('request', line)
+  }
+}
+
+/** Shows the limit of whoever has no key, until a handler shows another. */
+export function showOpenLimit(service: Service): MiddlewareHandler<Env> {
+  return (c, next) => {
+    showLimit(c, openLimit(service, c.get('ip')))
+    return next()
   }
 }
 

@@ -10,6 +10,7 @@ import type { LimitStore } from '../store/limit/limits.ts'
 import type { Books } from '../work/books/books.ts'
 import type { Deliveries } from '../work/deliver/deliveries.ts'
 import type { Post } from '../work/post/post.ts'
+import type { ReadDisk } from '../work/upload/disk.ts'
 import type { JobWorker } from '../work/worker.ts'
 import type { HttpTimings } from './http-timings.ts'
 
@@ -29,6 +30,8 @@ export type Service = {
   readonly resolver: Resolver
   /** For the one request that tries an endpoint out. */
   readonly post: Post
+  /** The disk of the data directory. */
+  readonly disk: ReadDisk
   readonly deliveries: Pick<Deliveries, 'wake' | 'status'>
   readonly settings: ServiceSettings
   /** True from the first signal to stop: nothing new is begun. */

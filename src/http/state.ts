@@ -1,5 +1,6 @@
 import { createTouches, type Touches } from './guard/touches.ts'
 import { type Breakdowns, createBreakdowns } from './jobs/breakdowns.ts'
+import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
 import type { Service } from './service.ts'
 import { Streams } from './streams.ts'
 import { createMetrics, type Metrics } from './watch/metrics.ts'
@@ -15,6 +16,7 @@ export type State = {
   /** When keys were last used. */
   readonly touches: Touches
   readonly breakdowns: Breakdowns
+  readonly outlooks: Outlooks
 }
 
 const states = new WeakMap<Service, State>()
@@ -23,12 +25,16 @@ export function stateOf(service: Service): State {
   const known = states.get(service)
   if (known !== undefined) return known
   const state: State = {
-    metrics: createMetrics(service),
+    metrics: createMetrics(service, {
+      deliveries: service.deliveries,
+      verifying: () => state.verifying,
+    }),
     verifying: 0,
     answering: new Set(),
     streams: new Streams(),
     touches: createTouches(service),
     breakdowns: createBreakdowns(service),
+    outlooks: createOutlooks(service),
   }
   states.set(service, state)
   return state

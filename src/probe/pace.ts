@@ -216,6 +216,11 @@ export class Pace {
     this.#heard.add(isRefused)
   }
 
+  /** Nobody was asked about anybody yet. */
+  get isNew(): boolean {
+    return this.#heard.count === 0
+  }
+
   /** Of the recipients asked lately, the share that was refused, for whatever reason; all, before anybody was asked. */
   get refusedShare(): number {
     return this.#heard.refusedShare

@@ -63,6 +63,11 @@ export class Prober {
     return pace
   }
 
+  /** The same where it was asked lately; else null. */
+  knownPace(operator: string): Pace | null {
+    return this.#paces.get(operator) ?? null
+  }
+
   #newPace(operator: string): Pace {
     const row = this.#rowOf(operator)
     const { clock, egress } = this.#world

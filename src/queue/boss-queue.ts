@@ -4,6 +4,7 @@ import { messageOf } from '../base/error.ts'
 import type { Log, LogFields } from '../base/log.ts'
 import type { Random } from '../base/random.ts'
 import { BossEntries, nameOf } from './boss-entries.ts'
+import { FaultLog } from './fault-log.ts'
 import type { Queue, QueueStatus } from './queue.ts'
 import { checkQueueTimings, DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
 import { SharedKind } from './shared-kind.ts'
@@ -20,8 +21,10 @@ export type BossQueueParts = {
   readonly timings?: QueueTimings
 }
 
-/** Beside them one listens for what others put: three connections in all. */
+/** For statements. */
 const CONNECTIONS = 2
+/** One more listens for what others put. */
+export const QUEUE_CONNECTIONS = CONNECTIONS + 1
 /** Longer than anything waits here: what pg-boss gives up after a while is never given up. */
 const FOR_EVER_SECONDS = 10 * 365 * 24 * 3_600
 const INT_MAX = 2 ** 31 - 1
@@ -52,6 +55,7 @@ class BossQueue implements Queue {
   readonly #parts: BossQueueParts
   readonly #timings: QueueTimings
   readonly #boss: PgBoss
+  readonly #faults: FaultLog
   readonly #kinds = new Map<string, { readonly kind: SharedKind; readonly name: string }>()
   #status: QueueStatus = { waiting: 0, running: 0 }
   /** What pg-boss tells about new entries by; empty while nobody listens. */
@@ -59,7 +63,6 @@ class BossQueue implements Queue {
   #cancelBeat: (() => void) | null = null
   #supervising: Promise<void> | null = null
   #supervisedAt = Number.NEGATIVE_INFINITY
-  #complainedAt = Number.NEGATIVE_INFINITY
   /** Nothing can be put any more: that is no fault, as others find out what is missing. */
   #isLeft = false
   #closed: Promise<void> | null = null
@@ -68,11 +71,12 @@ class BossQueue implements Queue {
     this.#parts = parts
     this.#timings = parts.timings ?? DEFAULT_QUEUE_TIMINGS
     checkQueueTimings(this.#timings)
+    this.#faults = new FaultLog({ ...parts, clearMs: this.#timings.clearMs })
     this.#boss = new PgBoss(optionsFor(parts, this.#timings))
     this.#boss.on('error', error => {
       this.#complain('the queue has trouble with its database', { error: messageOf(error) })
     })
-    this.#boss.on('warning', ({ message }) => this.#complain('pg-boss warns', { error: message }))
+    this.#boss.on('warning', ({ message }) => parts.log.warn('pg-boss warns', { error: message }))
   }
 
   async start(): Promise<void> {
@@ -120,6 +124,7 @@ class BossQueue implements Queue {
       }),
       clock: this.#parts.clock,
       complain: (message, fields) => this.#complain(message, { kind, ...fields }),
+      onFailure: fields => this.#faults.failure(kind, fields),
     })
     this.#kinds.set(kind, { kind: fresh, name })
     return fresh
@@ -171,6 +176,7 @@ class BossQueue implements Queue {
         waiting: kinds.reduce((sum, { queuedCount }) => sum + queuedCount, 0),
         running: kinds.reduce((sum, { activeCount }) => sum + activeCount, 0),
       }
+      this.#faults.success()
       // What was given back is looked for at once.
       for (const { kind } of this.#kinds.values()) kind.wake()
     } catch (error) {
@@ -178,12 +184,8 @@ class BossQueue implements Queue {
     }
   }
 
-  /** Where all fails, as with a database that is away, one line tells it as well as hundreds. */
   #complain(message: string, fields: LogFields) {
-    const now = this.#parts.clock.ticks()
-    if (now - this.#complainedAt < this.#timings.complainMs) return
-    this.#complainedAt = now
-    this.#parts.log.error(message, fields)
+    this.#faults.fault(message, fields)
   }
 
   async #close(): Promise<void> {

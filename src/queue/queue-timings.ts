@@ -14,8 +14,8 @@ export type QueueTimings = {
   readonly aliveMs: number
   /** Wait after a handler threw or the database failed: long enough not to spin. */
   readonly retryMs: number
-  /** The log tells of trouble at most so often. */
-  readonly complainMs: number
+  /** The log says that the database works again after so long without a fault. */
+  readonly clearMs: number
   /** Entries that fall due within so much time of one another share one timer. */
   readonly alarmSlotMs: number
   /** An entry due later than this has no timer: a beat finds it. */
@@ -35,7 +35,7 @@ export const DEFAULT_QUEUE_TIMINGS: QueueTimings = {
   touchMs: 3 * SECOND,
   aliveMs: 9 * SECOND,
   retryMs: SECOND,
-  complainMs: SECOND,
+  clearMs: 5 * SECOND,
   alarmSlotMs: 50,
   alarmHorizonMs: 2 * SECOND,
   leaveMs: 5 * SECOND,

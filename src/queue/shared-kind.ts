@@ -15,8 +15,10 @@ export type SharedKindParts = {
   readonly entries: Entries
   readonly clock: Clock
   readonly timings?: QueueTimings
-  /** Tells of trouble; whoever does so sees to it that this is not too often. */
+  /** Tells of a fault of the database. */
   readonly complain: (message: string, fields: LogFields) => void
+  /** Tells of a handler that threw. */
+  readonly onFailure: (fields: LogFields) => void
 }
 
 type Run = {
@@ -35,6 +37,7 @@ export class SharedKind {
   readonly #clock: Clock
   readonly #timings: QueueTimings
   readonly #complain: SharedKindParts['complain']
+  readonly #onFailure: SharedKindParts['onFailure']
   readonly #puts: Gather<{ key: string; dueAt: number }>
   readonly #endings: Endings
   readonly #alarm: Alarm
@@ -51,11 +54,13 @@ export class SharedKind {
   #touchedAt = Number.NEGATIVE_INFINITY
   #stopped: Promise<void> | null = null
 
-  constructor({ entries, clock, complain, timings = DEFAULT_QUEUE_TIMINGS }: SharedKindParts) {
+  constructor(parts: SharedKindParts) {
+    const { entries, clock, complain, onFailure, timings = DEFAULT_QUEUE_TIMINGS } = parts
     this.#timings = timings
     this.#entries = entries
     this.#clock = clock
     this.#complain = complain
+    this.#onFailure = onFailure
     this.#alarm = new Alarm(clock, () => this.wake(), timings)
     this.#puts = new Gather(batch => this.#store(batch))
     const stopping = this.#stopping.signal
@@ -179,7 +184,7 @@ export class SharedKind {
         const signals = { stopping: this.#stopping.signal, lost: run.lost.signal }
         next = await handler(key, signals)
       } catch (error) {
-        this.#complain('work failed and is tried again', { key, error: messageOf(error) })
+        this.#onFailure({ key, error: messageOf(error) })
         next = { dueAt: this.#clock.now() + this.#timings.retryMs }
       }
     }

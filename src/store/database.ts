@@ -3,8 +3,10 @@ import { breathe, type Clock, sleep } from '../base/clock.ts'
 import { codeOf } from './fault/code.ts'
 import { unusableFile, unusableServer } from './fault/unusable.ts'
 import { migrate } from './migration/migrate.ts'
+import { ConnectBackoff } from './postgres/connect-backoff.ts'
+import { checkEncoding } from './postgres/encoding.ts'
 import { isConflict, isOutage } from './postgres/faults.ts'
-import { kyselyOn, openPool } from './postgres/pool.ts'
+import { kyselyOn, openPool, type PoolOptions } from './postgres/pool.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './postgres/pool-timings.ts'
 import type { Schema } from './schema.ts'
 import { kyselyOver, openFile, openReader, Stretch } from './sqlite.ts'
@@ -32,6 +34,13 @@ const LINE_PATIENCE_MS = 10_000
 /** Nothing is lost when the journal cannot be emptied, so that is tried less long. */
 const JOURNAL_PATIENCE_MS = 2_000
 
+/** For a server alone. */
+export type DatabaseOptions = {
+  readonly timings?: PoolTimings
+  /** Connections at once, 5 at least. */
+  readonly connections?: number
+}
+
 /**
  * Opens the database of a `sqlite:FILE` or `postgres://…` URL and brings its tables up to date. A file is made if it is
  * not there.
@@ -39,9 +48,9 @@ const JOURNAL_PATIENCE_MS = 2_000
 export function openDatabase(
   url: string,
   clock: Clock,
-  timings: PoolTimings = DEFAULT_POOL_TIMINGS,
+  options: DatabaseOptions = {},
 ): Promise<Database> {
-  return isPostgresUrl(url) ? openServer(url, clock, timings) : openSqlite(url, clock)
+  return isPostgresUrl(url) ? openServer(url, clock, options) : openSqlite(url, clock)
 }
 
 /** A server that several machines may share, and not a file. */
@@ -66,22 +75,25 @@ async function openSqlite(url: string, clock: Clock): Promise<Database> {
   }
 }
 
-/** Connections of one process at the most; a server has some hundred for all. */
-const CONNECTIONS = { db: 8, reader: 4, loose: 2 } as const
+/** Of one process; a server has some hundred for all. */
+const CONNECTIONS = 14
 
-async function openServer(url: string, clock: Clock, timings: PoolTimings): Promise<Database> {
-  const pools = {
-    db: openPool(url, clock, { max: CONNECTIONS.db, timings }),
-    reader: openPool(url, clock, { max: CONNECTIONS.reader, timings }),
-    loose: openPool(url, clock, { max: CONNECTIONS.loose, loose: true, timings }),
-  }
-  const [db, reader, loose] = [kyselyOn(pools.db), kyselyOn(pools.reader), kyselyOn(pools.loose)]
+async function openServer(
+  url: string,
+  clock: Clock,
+  { timings = DEFAULT_POOL_TIMINGS, connections = CONNECTIONS }: DatabaseOptions,
+): Promise<Database> {
+  const { writing, reading, loosely } = shareConnections(connections)
+  const backoff = new ConnectBackoff(clock, timings)
+  const pool = (max: number, options: Partial<PoolOptions> = {}) =>
+    kyselyOn(openPool(url, clock, { max, timings, backoff, ...options }))
+  const [db, reader, loose] = [pool(writing), pool(reading), pool(loosely, { loose: true })]
   const close = async () => {
     await Promise.all([db.destroy(), reader.destroy(), loose.destroy()])
   }
   const database: Database = { db, reader, loose, dialect: 'postgres', clock, close }
   // What moves tables may take its time.
-  const patient = kyselyOn(openPool(url, clock, { max: 1, statementMs: null, timings }))
+  const patient = pool(1, { statementMs: null })
   try {
     return await upToDate(database, { ...database, db: patient })
   } catch (error) {
@@ -91,8 +103,16 @@ async function openServer(url: string, clock: Clock, timings: PoolTimings): Prom
   }
 }
 
+/** Half of them write; 5 leave two for writing and two for reading, so that others go on beside one that waits. */
+function shareConnections(connections: number) {
+  const loosely = Math.max(1, Math.floor(connections / 7))
+  const reading = Math.ceil((connections * 2) / 7)
+  return { loosely, reading, writing: connections - loosely - reading }
+}
+
 async function upToDate(database: Database, migrating: Database): Promise<Database> {
   try {
+    if (database.dialect === 'postgres') await checkEncoding(migrating.db)
     await write(migrating, migrate)
     return database
   } catch (error) {

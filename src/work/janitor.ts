@@ -5,7 +5,7 @@ import { ClockCheck } from '../store/care/clock-check.ts'
 import type { Database } from '../store/database.ts'
 import { deleteLoadingJobs } from '../store/job/loading.ts'
 import { deleteJobsBefore } from '../store/job/removal.ts'
-import { expire, retentions } from './retention.ts'
+import { expire, retentions, SANDBOX_KEPT_MS } from './retention.ts'
 import { sweepDrafts } from './upload/drafts.ts'
 
 export type JanitorParts = {
@@ -56,7 +56,8 @@ export function startJanitor(parts: JanitorParts): Janitor {
 async function cleanUp(parts: JanitorParts, signal: AbortSignal): Promise<void> {
   const { database, clock, log, dataDir, keepResultsMs, keepHistoryMs } = parts
   const now = clock.now()
-  const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs)
+  const sandboxBefore = now - SANDBOX_KEPT_MS
+  const jobs = await deleteJobsBefore(database, dataDir, now - keepResultsMs, sandboxBefore)
   const halves = await deleteLoadingJobs(database, now - LOADING_MS_MAX)
   const removed: Record<string, number> = { jobs: jobs.length + halves }
   for (const old of retentions(now, keepHistoryMs)) {

@@ -1,6 +1,6 @@
 import { DAY, HOUR, sleep } from '../base/clock.ts'
-import { KEPT_MS } from '../hook/delivery.ts'
-import { deleteHistoryBefore } from '../store/account/history.ts'
+import { KEPT_MS, SANDBOX_KEPT_MS } from '../hook/delivery.ts'
+import { deleteHistoryBefore, deleteSandboxHistoryBefore } from '../store/account/history.ts'
 import {
   deleteCreditsBefore,
   deleteDeliveriesUntil,
@@ -16,10 +16,12 @@ import {
 import { type Database, write } from '../store/database.ts'
 import { REPLAY_MS } from '../store/replays.ts'
 
+export { SANDBOX_KEPT_MS }
+
 /** What goes by its age, and before which time it goes, epoch ms. */
 export type Retention = {
   readonly name:
-    | ('history' | 'replays' | 'credits' | 'answers' | 'sessions')
+    | ('history' | 'sandboxHistory' | 'replays' | 'credits' | 'answers' | 'sessions')
     | ('deliveries' | 'stranded' | 'webhooks' | 'events' | 'secrets')
   readonly expiry: Expiry
   readonly before: number
@@ -32,6 +34,7 @@ const CREDITS_KEPT_MS = 40 * DAY
 
 export const retentions = (now: number, keepHistoryMs: number): Retention[] => [
   { name: 'history', expiry: deleteHistoryBefore, before: now - keepHistoryMs },
+  { name: 'sandboxHistory', expiry: deleteSandboxHistoryBefore, before: now - SANDBOX_KEPT_MS },
   { name: 'replays', expiry: deleteReplaysBefore, before: now - REPLAY_MS },
   { name: 'deliveries', expiry: deleteDeliveriesUntil, before: now },
   { name: 'stranded', expiry: deleteStrandedUntil, before: now - KEPT_MS },

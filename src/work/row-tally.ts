@@ -4,6 +4,9 @@ import { type Entry, isAddress, toEntry } from '../job/submission.ts'
 import type { Repeated } from '../store/job/loading.ts'
 import { FirstRows } from './first-rows.ts'
 
+/** About 100 bytes each. Of more domains those that come last have few addresses. */
+const DOMAINS_MAX = 50_000
+
 /** A row as it is asked, with its place in the list, from 1; `sameAs`: the place of the row that it repeats. */
 export type TalliedRow = Entry & { readonly position: number; readonly sameAs: number | null }
 
@@ -18,6 +21,8 @@ export class RowTally {
   duplicates = 0
   /** Addresses that will be asked: one credit each, at most. */
   asked = 0
+  /** These by domain; those of further domains are not counted. */
+  readonly domains = new Map<string, number>()
 
   constructor(o: { readonly deduplicate: boolean; readonly random: Random }) {
     this.#firsts = o.deduplicate ? new FirstRows(o.random) : null
@@ -28,9 +33,16 @@ export class RowTally {
     const position = ++this.total
     const sameAs = this.#firsts?.take(entry.dedupeKey, position) ?? null
     if (!isAddress(entry)) this.malformed++
-    else if (sameAs === null) this.asked++
+    else if (sameAs === null) this.#ask(entry)
     if (sameAs !== null) this.duplicates++
     return { position, ...entry, sameAs }
+  }
+
+  #ask({ dedupeKey }: Entry) {
+    this.asked++
+    const domain = dedupeKey.slice(dedupeKey.lastIndexOf('@') + 1)
+    const count = this.domains.get(domain) ?? 0
+    if (count > 0 || this.domains.size < DOMAINS_MAX) this.domains.set(domain, count + 1)
   }
 
   /** The rows that came again, in their order. */

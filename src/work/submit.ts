@@ -44,6 +44,8 @@ export type Loaded = {
   readonly duplicates: number
   /** Addresses that will be asked: one credit each, at most. Null: there is no limit to it. */
   readonly asked: number | null
+  /** Addresses by domain. */
+  readonly domains: ReadonlyMap<string, number>
 }
 
 type Parts = { readonly database: Database; readonly random: Random }
@@ -78,9 +80,9 @@ export async function loadJob(
       }
     }
     await loading.end()
-    const { total, malformed, duplicates } = tally
+    const { total, malformed, duplicates, domains } = tally
     const asked = askedMax === null ? null : tally.asked
-    return { jobId, submission, total, malformed, duplicates, asked }
+    return { jobId, submission, total, malformed, duplicates, asked, domains }
   } catch (error) {
     await dropLoading(parts.database, jobId)
     throw error

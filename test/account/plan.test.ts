@@ -12,7 +12,8 @@ describe('the plans', () => {
   test('keep what the config file leaves out', () => {
     const plans = plansWith({ free: { creditsPerDay: 250 } })
     expect(plans.get('free')).toEqual({
-      ...{ name: 'free', requests: 10, perMs: 60_000, creditsPerDay: 250 },
+      ...PLANS[0],
+      creditsPerDay: 250,
     })
     expect(plans.get('starter')).toBe(PLANS[1])
   })
@@ -20,6 +21,7 @@ describe('the plans', () => {
   test('gain those of other names: a minute and no limit where they do not say', () => {
     expect(plansWith({ tiny: { requests: 3 } }).get('tiny')).toEqual({
       ...{ name: 'tiny', requests: 3, perMs: 60_000, creditsPerDay: null },
+      ...{ concurrentJobs: null, storedRows: null },
     })
   })
 

@@ -14,6 +14,8 @@ test.each([
   [new Error('it broke'), 'it broke'],
   ['a text', 'a text'],
   [undefined, 'undefined'],
+  [{ message: 'pg-boss hands out such', stack: 'at …' }, 'pg-boss hands out such'],
+  [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
   [new URL('mailto:ann@x.test'), 'mailto:ann@x.test'],
 ])('whatever is thrown has a text: %s', (thrown, text) => {
   expect(messageOf(thrown)).toBe(text)

@@ -283,12 +283,34 @@ const ROWS: Readonly<Record<Key, Row>> = {
     bad: [['-1', /a number from 0 to 3650/]],
     fallback: 90 * 86_400_000,
   },
+  minFreeDisk: {
+    good: [
+      ['250', 250_000_000],
+      ['0', 0],
+    ],
+    bad: [
+      ['-1', /a whole number from 0 to 1000000000/],
+      ['1 GB', /a whole number/],
+    ],
+    fallback: 500_000_000,
+  },
   secret: {
     good: [['0123456789abcdef', '0123456789abcdef']],
     bad: [['short', /at least 16 letters/]],
     fallback: null,
   },
   secretFile: { good: [['secret', 'secret']], bad: SOME_TEXT, fallback: null },
+  databaseConnections: {
+    good: [
+      ['8', 8],
+      ['1000', 1_000],
+    ],
+    bad: [
+      ['7', /a whole number from 8 to 1000/],
+      ['1001', /a whole number from 8 to 1000/],
+    ],
+    fallback: 17,
+  },
   keepResultsMs: {
     good: [
       ['7', 7 * 86_400_000],
@@ -563,6 +585,7 @@ describe('the names that are fixed', () => {
   test.each([
     ['--data-dir', 'EV_DATA_DIR'],
     ['--database', 'EV_DATABASE'],
+    ['--database-connections', 'EV_DATABASE_CONNECTIONS'],
     ['--dns', 'EV_DNS'],
     ['--smtp-port', 'EV_SMTP_PORT'],
     ['--helo', 'EV_HELO'],
@@ -598,6 +621,7 @@ describe('the names that are fixed', () => {
     ['--metrics-token', 'EV_METRICS_TOKEN'],
     ['--keep-results', 'EV_KEEP_RESULTS'],
     ['--keep-history', 'EV_KEEP_HISTORY'],
+    ['--min-free-disk', 'EV_MIN_FREE_DISK'],
     ['--secret', 'EV_SECRET'],
     ['--secret-file', 'EV_SECRET_FILE'],
     ['--log', 'EV_LOG'],
@@ -726,6 +750,10 @@ describe('plans and limits of the config file', () => {
     expect(given({ plans: { free: { 'credits-per-day': null } } }).plans).toEqual({
       free: { creditsPerDay: null },
     })
+    const rooms = { 'concurrent-jobs': 4, 'stored-rows': null }
+    expect(given({ plans: { free: rooms } }).plans).toEqual({
+      free: { concurrentJobs: 4, storedRows: null },
+    })
   })
 
   test('limits of a client address are said by their names', () => {
@@ -739,7 +767,10 @@ describe('plans and limits of the config file', () => {
     [{ plans: [] }, /"plans" in .* takes an object such as/],
     [{ plans: { free: { requests: 0 } } }, /for "free" in "requests" a whole number from 1/],
     [{ plans: { free: { per: 'day' } } }, /in "per" second, minute, not "day"/],
-    [{ plans: { free: { credits: 1 } } }, /only requests, per, credits-per-day/],
+    [
+      { plans: { free: { credits: 1 } } },
+      /only requests, per, credits-per-day, concurrent-jobs, stored-rows/,
+    ],
     [{ plans: { 'a b': {} } }, /a short name/],
     [{ 'ip-limits': { single: 1 } }, /only single-per-minute, bulk-per-hour/],
     [{ 'ip-limits': { 'bulk-per-hour': 'ten' } }, /in "bulk-per-hour" a whole number/],

@@ -53,6 +53,7 @@ function house(egresses: readonly Patient[], resolver: Resolver = zone(NAMES)) {
     concurrency: 200,
     dataDir,
     databaseUrl: `sqlite:${join(dataDir, 'ev.sqlite')}`,
+    databaseConnections: 17,
   }
   return { clock, world }
 }

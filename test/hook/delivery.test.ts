@@ -16,6 +16,12 @@ describe('after an attempt', () => {
     expect(isDelivered(status)).toBe(true)
   })
 
+  test('a simulated event that has arrived is kept for a day, and one that failed for seven', () => {
+    const sandbox = true
+    expect(nextOf({ status: 200, sandbox })).toMatchObject({ expiresAt: NOW + DAY })
+    expect(nextOf({ status: 410, sandbox })).toMatchObject({ expiresAt: NOW + 7 * DAY })
+  })
+
   test.each([
     null, // nobody answered
     100,
@@ -137,10 +143,13 @@ type Given = {
   readonly attempt?: number
   readonly trigger?: 'scheduled' | 'manual' | 'test'
   readonly retryAfterMs?: number | null
+  readonly sandbox?: boolean
 }
 
-const nextOf = ({ status, attempt = 0, trigger = 'scheduled', retryAfterMs = null }: Given) =>
-  afterAttempt({ attempt, trigger, outcome: { status, retryAfterMs }, now: NOW })
+const nextOf = ({ status, attempt = 0, trigger = 'scheduled', ...more }: Given) => {
+  const { retryAfterMs = null, sandbox = false } = more
+  return afterAttempt({ attempt, trigger, outcome: { status, retryAfterMs }, sandbox, now: NOW })
+}
 
 function waitMs(given: Given): number {
   const next = nextOf(given)

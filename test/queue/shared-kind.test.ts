@@ -23,7 +23,8 @@ function makeHouse(count = 1) {
 
 function kindOver(clock: FakeClock, shelf: Shelf, said: string[]) {
   const complain = (message: string) => void said.push(message)
-  return new SharedKind({ entries: shelf, clock, complain })
+  const onFailure = () => complain('work failed and is tried again')
+  return new SharedKind({ entries: shelf, clock, complain, onFailure })
 }
 
 describe('a kind that many processes share', () => {

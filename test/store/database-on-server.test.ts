@@ -17,7 +17,7 @@ import { MIGRATIONS } from '../../src/store/migration/migrations.ts'
 import { kyselyOn, openPool } from '../../src/store/postgres/pool.ts'
 import { TABLES } from '../../src/store/schema.ts'
 import { fakeClock } from '../support/clock.ts'
-import { onPostgres } from '../support/database.ts'
+import { latin1Database, onPostgres } from '../support/database.ts'
 import { ask, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 
 const newJob = (id: string) => ({ id, sourceKey: id, source: '{}' })
@@ -198,6 +198,19 @@ describe.runIf(onPostgres)('a database of a server', () => {
         /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev_\d+ cannot be used: .*It was written by a newer version of ev: use that version\.$/,
       )
       expect(await tables()).toEqual(before)
+    })
+
+    test('as it is not in UTF-8: nothing is made in it', async () => {
+      const url = await latin1Database()
+      await refused(
+        url,
+        /cannot be used: it is in LATIN1, and ev needs UTF8\. Make another one with: create database NAME encoding 'UTF8' template template0; and name it with --database\.$/,
+      )
+      const [row] = await ask<{ tables: string }>(
+        url,
+        "select count(*) as tables from pg_tables where schemaname in ('public', 'ev_boss')",
+      )
+      expect(row?.tables).toBe('0')
     })
 
     test('as another program has its tables there', async () => {

@@ -39,7 +39,7 @@ type ServerOptions = {
 export async function createClusterService(url: string, given: ServerOptions = {}) {
   const { clock = systemClock } = given
   const random = systemRandom
-  const database = await openDatabase(url, clock, given.pool)
+  const database = await openDatabase(url, clock, given.pool && { timings: given.pool })
   const { log, lines } = recordingLog()
   const plans = new Map(PLANS.map(one => [one.name, one]))
   const { engine, zone } = createTestEngine({
@@ -51,6 +51,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const dataDir = tempFolder()
   const service: Service = {
     ...{ clock, random, log, database, engine, books, limits },
+    disk: async () => ({ freeBytes: 5e9, isLow: false }),
     ...{ worker: idleWorker(), post: fakePost(), resolver: zone },
     deliveries: idleDeliveries(),
     seal: createSeal('a secret of tests', random),
@@ -67,6 +68,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
     ...{ clock, random, log, database, firstKeys: firstKeys(clock, random) },
     app: { fetch: (request, bindings) => app.fetch(request, bindings as Env['Bindings']) },
     settings: service.settings,
+    disk: service.disk,
     health: { ...idleHealth(), ...given.health },
   })
   const app = createApp(service, pages)

@@ -38,6 +38,7 @@ export async function createTestDashboard({
       fetch: (request, bindings: ApiBindings) => api.fetch(request, bindings as Env['Bindings']),
     },
     settings: service.settings,
+    disk: service.disk,
     health: { ...idleHealth(), ...health },
   })
   const app = createApp(service, pages)

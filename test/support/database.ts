@@ -79,16 +79,20 @@ export async function tempPostgres(): Promise<string> {
   return url
 }
 
-/** The URL of a database without tables, in the server of this run. */
-export async function emptyDatabase(): Promise<string> {
+/** The URL of a database without tables, in the server of this run; `options` as CREATE DATABASE takes them. */
+export async function emptyDatabase(options = ''): Promise<string> {
   const server = inject('postgres')
   const name = `ev_empty_${randomUUID().replaceAll('-', '')}`
-  await ask(`${server}postgres`, `create database ${name}`)
+  await ask(`${server}postgres`, `create database ${name} ${options}`)
   onTestFinished(async () => {
     await ask(`${server}postgres`, `drop database ${name} with (force)`)
   })
   return `${server}${name}`
 }
+
+/** The same in an encoding that has 256 characters. */
+export const latin1Database = () =>
+  emptyDatabase("encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'")
 
 async function createPostgres(): Promise<string> {
   const server = inject('postgres')

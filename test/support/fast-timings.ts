@@ -12,7 +12,7 @@ export const FAST_TIMINGS: Timings = {
     beatMs: 20,
     retryMs: 40,
     alarmSlotMs: 5,
-    complainMs: 100,
+    clearMs: 100,
     monitorMs: 1_000,
   },
   cluster: {

@@ -2,7 +2,7 @@ import { sandboxResult } from '../../src/engine/sandbox.ts'
 import { toEntry } from '../../src/job/submission.ts'
 import { type Database, write } from '../../src/store/database.ts'
 import { countResults, startJob } from '../../src/store/job/course.ts'
-import { recordResults } from '../../src/store/job/items.ts'
+import { fileItems, recordResults } from '../../src/store/job/items.ts'
 import { createJob, type Job, type NewJob, readJob } from '../../src/store/job/jobs.ts'
 import { addItems, queueJobIn } from '../../src/store/job/loading.ts'
 import { classOf, isFailure } from '../../src/verdict/verdict.ts'
@@ -35,6 +35,19 @@ export async function seedJob(database: Database, seed: Seed): Promise<Job> {
   await write(database, trx => queueJobIn(trx, id, { now: database.clock.now() }))
   if (done > 0) await giveResults(database, id, done)
   return readJob(database, id)
+}
+
+/** A job whose rows are filed under these operators, in their order; null: a row has none yet. */
+export async function seedFiledJob(
+  database: Database,
+  id: string,
+  operators: readonly (string | null)[],
+): Promise<void> {
+  await seedJob(database, { id, texts: operators.map((_, n) => `u${n}@a.test`), done: 0 })
+  const filed = operators.flatMap((operator, n) =>
+    operator === null ? [] : [{ position: n + 1, operator, domain: 'a.test', route: '{}' }],
+  )
+  await write(database, trx => fileItems(trx, { jobId: id, filed, now: database.clock.now() }))
 }
 
 /** The first rows of a queued job, or those behind the ones that have some, get simulated results. */

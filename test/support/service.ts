@@ -63,6 +63,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
     ...{ clock, random, log, database, engine, books, limits, worker },
     resolver: zone,
     post,
+    disk: async () => ({ freeBytes: 5e9, isLow: false }),
     deliveries: idleDeliveries(),
     seal: createSeal('a secret of tests', random),
     settings: {

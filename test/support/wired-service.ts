@@ -9,18 +9,18 @@ import { openLists } from '../../src/engine/lists.ts'
 import { createAccount } from '../../src/store/account/accounts.ts'
 import { createKey } from '../../src/store/account/keys.ts'
 import { write } from '../../src/store/database.ts'
-import { listPlan } from '../../src/wire.ts'
+import { type Doors, listPlan } from '../../src/wire.ts'
 import { wireService } from '../../src/wire-service.ts'
 import { tempFolder } from './database.ts'
 import { unlimitedKey } from './service.ts'
 
 /** The whole service, which works on jobs, without a port; and the key of an account. */
-export async function createWiredService() {
+export async function createWiredService(doors: Pick<Doors, 'freeBytes'> = {}) {
   const dataDir = tempFolder()
   const config = toConfig({ flags: { dataDir }, environment: {}, file: null })
   const house = await wireService(
     config,
-    { log: silentLog },
+    { log: silentLog, ...doors },
     {
       databaseUrl: `sqlite:${dataDir}/ev.sqlite`,
       baseUrl: 'https://ev.example.com',

@@ -28,10 +28,17 @@ test('what is old goes in steps, and what is young stays', async () => {
   expect(await countBefore(database, 'verification', Number.MAX_SAFE_INTEGER)).toBe(1)
 })
 
-test('answers are repeated for a day, and what waits at a webhook that is off for seven', () => {
-  const before = new Map(retentions(100 * DAY, DAY).map(one => [one.name, one.before / DAY]))
+test('what is simulated and answers to requests are kept for a day, and what waits at a webhook that is off for seven', () => {
+  const before = new Map(retentions(100 * DAY, 90 * DAY).map(one => [one.name, one.before / DAY]))
   expect(Object.fromEntries(before)).toEqual({
-    ...{ history: 99, replays: 99, deliveries: 100, stranded: 93, webhooks: 100 },
+    ...{
+      history: 10,
+      sandboxHistory: 99,
+      replays: 99,
+      deliveries: 100,
+      stranded: 93,
+      webhooks: 100,
+    },
     ...{ events: 100 - 1 / 24, secrets: 100, credits: 60, answers: 100, sessions: 100 },
   })
 })

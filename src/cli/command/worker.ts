@@ -9,8 +9,9 @@ Examples:
   ev worker --helo probe2.example.com --egress probe2 --concurrency 100
 
 It works on the lists that come to “ev serve”, beside that and other workers, on any number of machines: all name the
-same PostgreSQL database. It answers nobody and needs no port of its own. Set the rest (plans, operators, own lists) as
-on the machine of the service; where EV_SECRET or a secret in the data directory is there, it must be the same.
+same PostgreSQL database. It has no API. --metrics-listen 127.0.0.1:9090 opens a port for /livez, /readyz, /health and
+/metrics. Set the rest (plans, operators, own lists) as on the machine of the service; where EV_SECRET or a secret in
+the data directory is there, it must be the same.
 
 SIGTERM or Ctrl-C ends it within 15 seconds, and others go on with what it had; a second one ends it at once. SIGHUP
 reads own lists and operators again.`
@@ -24,5 +25,8 @@ export function addWorker(ev: Command, context: CliContext, end: EndWith): void 
       const { workerCommand } = await import('../worker/worker.ts')
       end(await workerCommand(context, flags))
     })
-  addSettings(worker, context, [...ENGINE_SETTINGS.map(one => one.key), 'secret', 'secretFile'])
+  addSettings(worker, context, [
+    ...ENGINE_SETTINGS.map(one => one.key),
+    ...(['metricsListen', 'metricsToken', 'secret', 'secretFile'] as const),
+  ])
 }

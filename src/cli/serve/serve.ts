@@ -3,16 +3,8 @@ import { SECOND } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
 import { calmLog } from '../../base/log.ts'
 import type { Config } from '../../config/settings.ts'
-import { hostPort } from '../../config/values.ts'
-import { thisMachine } from '../../doctor/machine/machine.ts'
 import { type Lists, openLists } from '../../engine/lists.ts'
-import {
-  connectionsMaxOf,
-  PROXIED_KEEP_ALIVE_MS,
-  SERVER_LIMITS,
-  type ServerLimits,
-} from '../../http/server/limits.ts'
-import { type HttpServer, type ServerParts, startServer } from '../../http/server/server.ts'
+import { type HttpServer, startServer } from '../../http/server/server.ts'
 import { type Certificate, readCertificate } from '../../http/server/tls/certificate.ts'
 import { type Renewal, watchCertificate } from '../../http/server/tls/renewal.ts'
 import { openDatabase } from '../../store/database.ts'
@@ -32,6 +24,7 @@ import { catchPrints, endAfter, endOnFault, untilTold } from './ending.ts'
 import { firstKey } from './first-key.ts'
 import { type ServeLog, serveLog } from './log.ts'
 import { type MailWay, mailWayOf, notifyBy } from './mail.ts'
+import { serverParts, startWatchServer } from './watch-server.ts'
 import { welcome } from './welcome.ts'
 
 export type ServeFlags = { readonly [setting: string]: unknown }
@@ -92,8 +85,9 @@ type Parts = {
 async function serve(parts: Parts): Promise<void> {
   const { told, context, config, door, mailWay, certificate, flags, lists, log } = parts
   let house: ServiceHouse | null = null
+  const deps = { context, config, log, headers: (ip: string) => house?.headers(ip) ?? {} }
   const server = await startServer({
-    ...serverParts(parts, () => house, 'app'),
+    ...serverParts(deps, () => house?.app ?? null),
     ...{ host: door.host, port: door.port, certificate, mayBePlain: door.mayBePlain },
   })
   const servers = [server]
@@ -115,14 +109,14 @@ async function serve(parts: Parts): Promise<void> {
     house = await wireService(config, doors, {
       ...{ databaseUrl: url, baseUrl, version: version(), lists },
     })
-    const metrics = await metricsServer(parts, () => house)
-    if (metrics !== null) servers.push(metrics)
+    const watch = await startWatchServer(deps, () => house?.watch ?? null)
+    if (watch !== null) servers.push(watch)
     const { database, settings } = house.service
     await warnOfConcerns(house.service)
     const key = await firstKey(database, config.plan, settings.plans, context.random)
     if (door.files !== null && certificate !== null) {
-      const watch = { clock: context.clock, log }
-      renewal = watchCertificate(door.files, certificate, watch, one => server.renew(one))
+      const own = { clock: context.clock, log }
+      renewal = watchCertificate(door.files, certificate, own, one => server.renew(one))
     }
     const endReloads = reloadOnHangup(context, lists, flags, log, () => renewal?.look())
     const place = placeOf(door, server.port)
@@ -145,44 +139,6 @@ async function stop(house: ServiceHouse | null, servers: readonly HttpServer[]):
   house?.stopSoon()
   await Promise.all(servers.map(server => server.stop(house === null ? 0 : GRACE_MS)))
   await house?.close()
-}
-
-/** What both servers have in common; before the house is built nobody can be answered. */
-function serverParts(
-  { context, config, log }: Parts,
-  house: () => ServiceHouse | null,
-  room: 'app' | 'metrics',
-): Omit<ServerParts, 'host' | 'port' | 'certificate' | 'mayBePlain'> {
-  return {
-    ...{ clock: context.clock, random: context.random, log },
-    fetch: (request, bindings) => house()?.[room].fetch(request, bindings) ?? starting(),
-    headers: ip => house()?.headers(ip) ?? {},
-    limits: limitsOf(config),
-  }
-}
-
-function limitsOf({ trustProxy }: Config): ServerLimits {
-  const keepAliveMs = trustProxy.length > 0 ? PROXIED_KEEP_ALIVE_MS : SERVER_LIMITS.keepAliveMs
-  const connectionsMax = connectionsMaxOf(thisMachine.openFilesMax)
-  return { ...SERVER_LIMITS, keepAliveMs, connectionsMax }
-}
-
-function starting(): Response {
-  const body = { success: false, error: 'The service is starting', code: 'service_unavailable' }
-  return Response.json(body, { status: 503, headers: { 'Retry-After': '1' } })
-}
-
-async function metricsServer(
-  parts: Parts,
-  house: () => ServiceHouse | null,
-): Promise<HttpServer | null> {
-  const { metricsListen } = parts.config
-  if (metricsListen === null) return null
-  return startServer({
-    ...serverParts(parts, house, 'metrics'),
-    ...hostPort(metricsListen),
-    ...{ certificate: null, mayBePlain: () => true },
-  })
 }
 
 /** What those that share a database must have in common; gives our address for clients. */

@@ -97,17 +97,20 @@ function inFile(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   )
   return Object.fromEntries(
-    set.map(([key, value]: [string, Written]) => [
-      key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`),
-      fieldValue(key, value),
-    ]),
+    set.map(([key, value]: [string, Written]) => toFile([key, fieldValue(key, value)])),
   )
 }
 
+const toFile = ([key, value]: [string, Written]): [string, Written] => [
+  key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`),
+  value,
+]
+
 function planInFile({ perMs, ...rest }: PlanConfig): Readonly<Record<string, Written>> {
   const per = perMs === undefined ? {} : { per: perMs === SECOND ? 'second' : 'minute' }
-  const anyNumber = rest.creditsPerDay === null ? { 'credits-per-day': null } : {}
-  return { ...inFile(rest), ...per, ...anyNumber }
+  // Null stands for any number here.
+  const unlimited = Object.entries(rest).filter(([, value]) => value === null)
+  return { ...inFile(rest), ...per, ...Object.fromEntries(unlimited.map(toFile)) }
 }
 
 function fieldValue(key: string, value: Written): Written {

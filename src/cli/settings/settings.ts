@@ -42,12 +42,14 @@ export function addSettings(
 /** A value in the unit in which it is written: inside everything is milliseconds. */
 export function inItsUnit<V>({ value: unit }: Setting, value: V): V | number {
   if (typeof value !== 'number') return value
-  return unit === 'S' ? value / SECOND : unit === 'D' ? value / DAY : value
+  return value / (UNITS[unit ?? ''] ?? 1)
 }
 
 /** Reads settings from flags, environment and file, and checks them; `flags` are as commander gives them. */
 export const readConfig = (context: CliContext, flags: Readonly<Record<string, unknown>>): Config =>
   withPaths(context, toConfig(readSettings(context, flags)))
+
+const UNITS: Readonly<Record<string, number>> = { S: SECOND, D: DAY, MB: 1_000_000 }
 
 /** Settings that are paths of files or folders. */
 const PATHS = [

@@ -5,7 +5,7 @@ import type { Config } from '../../config/settings.ts'
 import { type Lists, openLists } from '../../engine/lists.ts'
 import { openDatabase } from '../../store/database.ts'
 import { listPlan } from '../../wire.ts'
-import { type WorkerHouse, wireWorker } from '../../wire-work.ts'
+import { type WatchedWorker, type WorkerHouse, wireWorker } from '../../wire-work.ts'
 import { baseUrlOfService } from '../cluster/base-url.ts'
 import { compareSecret } from '../cluster/secret.ts'
 import { type CliContext, doorsOf } from '../context.ts'
@@ -13,6 +13,7 @@ import { databaseUrl, isShared, placeName } from '../database.ts'
 import { reloadOnHangup } from '../hangup.ts'
 import { catchPrints, endAfter, endOnFault, untilTold } from '../serve/ending.ts'
 import { type ServeLog, serveLog } from '../serve/log.ts'
+import { startWatchServer } from '../serve/watch-server.ts'
 import { helloHint, readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
 
@@ -63,17 +64,24 @@ async function workUntil(
   { context, config, lists, flags, log }: Parts,
   stopping: AbortSignal,
 ): Promise<void> {
-  const baseUrl = await agreeWithService(context, config, log, stopping)
-  if (baseUrl === null) return
-  const doors = doorsOf(context, calmLog(log, context.clock))
-  const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
-  // Servers and workers may have one environment, and that of servers may say that they are not to work.
-  const house = await wireWorker({ ...config, work: true }, doors, parts)
-  const endReloads = reloadOnHangup(context, lists, flags, log)
-  sayStart(log, config, { member: house.member(), baseUrl })
-  await told
-  endReloads()
-  await stop(context, house, log)
+  let house: WatchedWorker | null = null
+  const deps = { context, config, log, headers: () => ({}) }
+  const watch = await startWatchServer(deps, () => house?.watch ?? null)
+  try {
+    const baseUrl = await agreeWithService(context, config, log, stopping)
+    if (baseUrl === null) return
+    const doors = doorsOf(context, calmLog(log, context.clock))
+    const parts = { databaseUrl: databaseUrl(config), baseUrl, version: version(), lists }
+    // Servers and workers may have one environment, and that of servers may say that they are not to work.
+    house = await wireWorker({ ...config, work: true }, doors, parts)
+    const endReloads = reloadOnHangup(context, lists, flags, log)
+    sayStart(log, config, { member: house.member(), baseUrl })
+    await told
+    endReloads()
+    await stop(context, house, log)
+  } finally {
+    await watch?.stop(0)
+  }
 }
 
 /** Gives the address of the service, which stands in the events of its jobs; null: told to stop before it was known. */

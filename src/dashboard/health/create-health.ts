@@ -2,13 +2,13 @@ import { stat } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { type DoctorWorld, examine } from '../../doctor/doctor.ts'
-import { thisMachine } from '../../doctor/machine/machine.ts'
 import { bytesOnServer } from '../../store/care/size.ts'
 import { liveMembers } from '../../store/cluster/members.ts'
 import type { Database } from '../../store/database.ts'
 import { countOpenDeliveries } from '../../store/event/deliveries.ts'
 import { countNotices } from '../../store/event/notices.ts'
 import type { Deliveries } from '../../work/deliver/deliveries.ts'
+import type { ReadDisk } from '../../work/upload/disk.ts'
 import type { JobWorker } from '../../work/worker.ts'
 import { refusalsElsewhere } from './elsewhere.ts'
 import { createExaminer } from './examiner.ts'
@@ -25,10 +25,11 @@ export type HealthParts = OperatorsParts & {
   /** Called each time the doctor comes: he remembers no answers of the DNS from the last time. */
   readonly doctor: () => DoctorWorld & { close(): void }
   readonly memoryBytes: () => number
+  /** The disk of the data directory. */
+  readonly disk: ReadDisk
   readonly settings: {
     readonly version: string
     readonly concurrency: number
-    readonly dataDir: string
     /** `sqlite:FILE` */
     readonly databaseUrl: string
   }
@@ -69,13 +70,13 @@ export function createHealth(parts: HealthParts): HealthSource & { close(): Prom
 }
 
 async function processStatus(parts: HealthParts, upMs: number): Promise<ProcessStatus> {
-  const { version, dataDir, databaseUrl } = parts.settings
+  const { version, databaseUrl } = parts.settings
   return {
     ...{ version, upMs, memoryBytes: parts.memoryBytes() },
     databaseBytes:
       (await bytesOnServer(parts.database)) ??
       (await databaseBytes(databaseUrl.replace(/^sqlite:/, ''))),
-    freeBytes: await thisMachine.freeBytes(dataDir).catch(() => null),
+    freeBytes: (await parts.disk()).freeBytes,
   }
 }
 

@@ -6,8 +6,9 @@ import type { About, Draft, Drafts } from '../../work/upload/drafts.ts'
 import { UploadFault } from '../../work/upload/fault.ts'
 import { AROUND_BYTES_MAX, receiveForm } from '../../work/upload/form.ts'
 import { FILE_BYTES_MAX, storeBody } from '../../work/upload/store-bytes.ts'
+import { DISK_LOW } from '../page/banner.ts'
 import { Refusal } from '../page/refusal.ts'
-import type { Env } from '../parts.ts'
+import type { DashboardParts, Env } from '../parts.ts'
 import { CSRF_FIELD, checkSameSite, checkToken, tokenOfHeader } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
 import { newListPage } from './new.ts'
@@ -16,14 +17,15 @@ import { newListPage } from './new.ts'
 export const INTAKE = '/lists/drafts'
 
 /** Taking a list: as a form, or as its bare bytes by a script, which then shows how much of it was sent. */
-export function intakeRoutes(drafts: Drafts): Hono<Env> {
+export function intakeRoutes(drafts: Drafts, { disk }: DashboardParts): Hono<Env> {
   let underWay = 0
   return new Hono<Env>()
     .get('/lists/new', c => newListPage(c))
     .post(INTAKE, async c => {
       const isForm = /^multipart\/form-data\b/i.test(c.req.header('Content-Type') ?? '')
       try {
-        admit(c, underWay)
+        const { isLow } = await disk()
+        admit(c, underWay, isLow)
         underWay++
         const draft = await take(c, drafts, isForm ? wholeForm : bareBytes).finally(
           () => underWay--,
@@ -44,7 +46,7 @@ const UNDER_WAY_MAX = 8
 const NAME_LENGTH_MAX = 200
 
 /** What can be said before a byte of it was read. */
-function admit(c: Context<Env>, underWay: number): void {
+function admit(c: Context<Env>, underWay: number, isDiskLow: boolean): void {
   checkSameSite(c)
   if (!may(c.get('user'), 'verify:bulk')) {
     throw new Refusal(
@@ -54,6 +56,7 @@ function admit(c: Context<Env>, underWay: number): void {
   }
   if (Number(c.req.header('Content-Length') ?? 0) > FILE_BYTES_MAX + AROUND_BYTES_MAX)
     throw tooLarge()
+  if (isDiskLow) throw new Refusal(507, DISK_LOW)
   if (underWay >= UNDER_WAY_MAX) {
     throw new Refusal(
       429,

@@ -17,7 +17,7 @@ export function listRoutes(parts: DashboardParts): Hono<Env> {
   const drafts = openDrafts(settings.dataDir, { clock, random })
   const router = new Hono<Env>()
   router.route('/', overviewRoutes(parts))
-  router.route('/', intakeRoutes(drafts))
+  router.route('/', intakeRoutes(drafts, parts))
   router.route('/', draftRoutes(drafts, parts))
   router.route('/', progressRoutes(parts))
   router.route('/', chartRoutes())

@@ -1,9 +1,16 @@
 import { MINUTE, SECOND } from '../../base/clock.ts'
-import type { ServerFacts, ServerLook } from '../../store/postgres/look.ts'
+import type { ConnectionLimit, ServerFacts, ServerLook } from '../../store/postgres/look.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
-/** Whether a PostgreSQL server can keep what we have; `place` is its URL for people. */
-export function databaseServerFindings(look: ServerLook, place: string): readonly Finding[] {
+/**
+ * Whether a PostgreSQL server can keep what we have; `place` is its URL for people, `connectionsMax` what one process
+ * of ours may open.
+ */
+export function databaseServerFindings(
+  look: ServerLook,
+  place: string,
+  connectionsMax: number,
+): readonly Finding[] {
   if (look.kind === 'unreachable') {
     return [
       fail(
@@ -12,7 +19,7 @@ export function databaseServerFindings(look: ServerLook, place: string): readonl
       ),
     ]
   }
-  const wrong = [...refusals(look), ...troubles(look)]
+  const wrong = [...refusals(look), ...troubles(look, connectionsMax)]
   return wrong.length > 0 ? wrong : [ok(wellSaid(look, place))]
 }
 
@@ -30,6 +37,11 @@ function refusals(facts: ServerFacts): Finding[] {
       fail(
         'the server takes no changes, as it only follows another one',
         'Name the one that it follows with --database.',
+      ),
+    facts.encoding !== 'UTF8' &&
+      fail(
+        `the database is in ${facts.encoding}, and ev needs UTF8`,
+        "Make another one: create database NAME encoding 'UTF8' template template0; and name that with --database.",
       ),
     facts.isNewer && fail('the database was written by a newer version of ev', 'Use that version.'),
     !facts.mayMakeTables &&
@@ -50,21 +62,18 @@ function refusals(facts: ServerFacts): Finding[] {
   ].filter(finding => finding !== false)
 }
 
-/** What one `ev serve` or `ev worker` may open. */
-const CONNECTIONS_OF_ONE = 20
 /** What waits for a time of day bears more; where it says how late something was, this is seen. */
 const CLOCK_OFF_MAX_MS = 5 * SECOND
 /** A list of a million rows commits some twenty thousand times. */
 const COMMIT_MAX_MS = 50
 
-function troubles(facts: ServerFacts): Finding[] {
-  const { connections, connectionsMax, clockAheadMs, commitMs } = facts
-  const left = Math.max(0, connectionsMax - connections)
+function troubles(facts: ServerFacts, connectionsMax: number): Finding[] {
+  const { limit, clockAheadMs, commitMs } = facts
   return [
-    left < CONNECTIONS_OF_ONE &&
+    limit.max - limit.used < connectionsMax &&
       warn(
-        `${connections} of ${connectionsMax} connections are used, and each ev needs up to ${CONNECTIONS_OF_ONE}`,
-        'Raise max_connections of the server, or lower what others use.',
+        `${usedOf(limit)} are used, and each ev needs up to ${connectionsMax}`,
+        `${raise(limit)} Or let each ev have fewer with --database-connections.`,
       ),
     Math.abs(clockAheadMs) > CLOCK_OFF_MAX_MS &&
       warn(
@@ -79,9 +88,17 @@ function troubles(facts: ServerFacts): Finding[] {
   ].filter(finding => finding !== false)
 }
 
-function wellSaid({ version, connections, connectionsMax, commitMs }: ServerFacts, place: string) {
+const usedOf = ({ of, name, used, max }: ConnectionLimit) =>
+  `${used} of ${max} connections of the ${of === 'server' ? of : `${of} ${name}`}`
+
+function raise({ of, name }: ConnectionLimit): string {
+  if (of === 'server') return 'Raise max_connections of the server, or lower what others use.'
+  return `Raise the limit: alter ${of} "${name}" connection limit N.`
+}
+
+function wellSaid({ version, limit, commitMs }: ServerFacts, place: string) {
   const release = `${Math.floor(version / 10_000)}.${version % 10_000}`
-  return `PostgreSQL ${release} at ${place}: ${connections} of ${connectionsMax} connections are used, a commit takes ${commitMs.toFixed(1)} ms, and its clock agrees with ours`
+  return `PostgreSQL ${release} at ${place}: ${usedOf(limit)} are used, a commit takes ${commitMs.toFixed(1)} ms, and its clock agrees with ours`
 }
 
 const lengthOf = (ms: number) =>

@@ -64,6 +64,11 @@ export class Line {
     return count
   }
 
+  /** Whom `take` gives first. */
+  next(egress: string, mayHaveFree: boolean): Waiting | undefined {
+    return this.#boundTo(egress)[0] ?? (mayHaveFree ? this.#free[0] : undefined)
+  }
+
   /** The next recipients for one connection of an egress. */
   take(egress: string, sizeMax: number, mayHaveFree: boolean): Waiting[] {
     const [bound, boundRest] = cut(this.#boundTo(egress), sizeMax)

@@ -234,7 +234,11 @@ class Stream {
       while (line.waitingFor(egress, mayHaveFree) >= enough && line.walkers(egress) < sessionsMax) {
         if (this.#ending.aborted) return
         if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
-        this.#begin(line, egress, line.take(egress, recipientsPerSession, mayHaveFree))
+        const next = line.next(egress, mayHaveFree)
+        // The random recipient takes the place of one.
+        const isTested = next === undefined || this.#engine.isTested(next.inquiry)
+        const max = Math.max(1, recipientsPerSession - (isTested ? 0 : 1))
+        this.#begin(line, egress, line.take(egress, max, mayHaveFree))
       }
     }
   }

@@ -27,10 +27,13 @@ export const STATUS = {
   idempotency_mismatch: 422,
   rate_limit: 429,
   quota_exceeded: 429,
+  concurrent_jobs_exceeded: 429,
+  stored_rows_exceeded: 429,
   headers_too_large: 431,
   server_error: 500,
   service_unavailable: 503,
   timeout: 504,
+  insufficient_storage: 507,
 } as const
 
 export type ApiCode = keyof typeof STATUS

@@ -73,9 +73,11 @@ function ofHono(thrown: HTTPException): ApiError {
   return new ApiError('server_error', 'Something inside the service failed: try again later', cause)
 }
 
+/** What is away or full has no place in our code: 503 goes without a stack. */
 function report(log: Log, error: ApiError, requestId: string): void {
   const cause = error.cause === undefined ? error : error.cause
-  const stack = cause instanceof Error ? cause.stack : undefined
+  const isFault = STATUS[error.code] !== 503
+  const stack = isFault && cause instanceof Error ? cause.stack : undefined
   log.error('a request failed', { requestId, code: error.code, why: messageOf(cause), stack })
 }
 

@@ -1,10 +1,9 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { domainAllowed, ipAllowed } from '../../account/restriction.ts'
 import { permits, type Scope } from '../../account/scope.ts'
-import { breatheTogether } from '../../base/clock.ts'
 import type { Caller, Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
-import { type Admitted, admit, showSimulated } from '../limit/admit.ts'
+import { type Admitted, admit } from '../limit/admit.ts'
 import type { Counts } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
@@ -21,8 +20,6 @@ export type GuardRule = {
   readonly bodyMax: number
   /** `stream`: the handler reads the body. */
   readonly body?: 'json' | 'stream'
-  /** True: in the sandbox too it does what others notice, so the limits of requests hold there as well. */
-  readonly isReal?: boolean
 }
 
 /** More verifications at a time are refused at once, as nobody would wait for their answers. */
@@ -39,15 +36,11 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       c.set('caller', caller)
       state.touches.note(caller.key.id)
       checkPermission(c, caller, rule.scope)
-      const sandbox = isSandbox(c, rule)
-      c.set('sandbox', sandbox)
+      c.set('sandbox', isSandbox(c, rule))
       checkBodyHeaders(c, bodyRule)
-      const counted = rule.counts !== null && !sandbox && !(await isAnswered(c, service))
+      const counted = rule.counts !== null && !(await isAnswered(c, service))
       if (counted && state.verifying >= VERIFYING_MAX) throw crowded(service)
-      const admitted =
-        sandbox && rule.isReal !== true
-          ? await simulate(c, service)
-          : await admit(c, service, { caller, counts: counted ? rule.counts : null })
+      const admitted = await admit(c, service, { caller, counts: counted ? rule.counts : null })
       if (bodyRule.kind === 'json') await readJson(c, bodyRule).catch(refusing(admitted))
       if (!counted) return next()
       state.verifying++
@@ -81,13 +74,6 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
   }
 }
 
-/** Takes a turn as being counted does, so that answers go out together: twice as many a second. */
-async function simulate(c: Context<Env>, service: Service): Promise<Admitted> {
-  showSimulated(c, service)
-  await breatheTogether()
-  return { noList: () => undefined }
-}
-
 const refusing = (admitted: Admitted) => (error: unknown) => {
   admitted.noList()
   throw error
@@ -95,7 +81,7 @@ const refusing = (admitted: Admitted) => (error: unknown) => {
 
 /** Who asks wrongly may ask again; whose client went away had mail servers asked all the same (408). */
 function isRefused({ res: { status } }: Context<Env>): boolean {
-  return status >= 400 && status < 500 && status !== 408
+  return (status >= 400 && status < 500 && status !== 408) || status === 507
 }
 
 /** Keys are not simulated. */

@@ -2,10 +2,14 @@ import { isoTime } from '../../engine/result/present.ts'
 import { JOB_FAILED } from '../../hook/event-data.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
 import type { Service } from '../service.ts'
-import { estimatedTime, inWords } from '../verify/estimate.ts'
+import { inWords, simulatedTime, usualMs } from '../verify/estimate.ts'
+import { type Outlook, presentWait, sentenceOf } from './outlook.ts'
 
-/** A job as its status tells of it; its results are put into `data` by whoever is asked for them. */
-export function presentStatus(service: Service, job: Job) {
+/**
+ * A job as its status tells of it; its results are put into `data` by whoever is asked for them. `outlook`:
+ * what is to be expected of it; null where it is finished, or one of many.
+ */
+export function presentStatus(service: Service, job: Job, outlook: Outlook | null = null) {
   return {
     success: true as const,
     job_id: job.id,
@@ -13,7 +17,7 @@ export function presentStatus(service: Service, job: Job) {
     progress: progressOf(job),
     total_emails: job.total,
     processed_emails: job.done,
-    estimated_time: timeLeft(service, job),
+    estimated_time: outlook === null ? timeLeft(service, job) : inWords(outlook.leftMs),
     created_at: isoTime(job.created_at),
     started_at: job.started_at === null ? null : isoTime(job.started_at),
     error:
@@ -27,24 +31,30 @@ export function presentStatus(service: Service, job: Job) {
 }
 
 /** The same, with what jobs have beside. */
-export function presentJob(service: Service, job: Job) {
-  const { data, ...status } = presentStatus(service, job)
+export function presentJob(service: Service, job: Job, outlook: Outlook | null = null) {
+  const { data, ...status } = presentStatus(service, job, outlook)
   const { baseUrl } = service.settings
   const download_url = job.state === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/download` : null
-  const waitsFor = reasonToWait(service, job)
+  const detail = reasonToWait(service, job, outlook)
   return {
     ...status,
-    ...(waitsFor === null ? {} : { status_detail: waitsFor }),
+    ...(detail === null ? {} : { status_detail: detail }),
+    ...(outlook?.waits.length ? { waiting_for: outlook.waits.map(presentWait) } : {}),
     type: typeOf(job),
     name: job.name,
     data: { ...data, classes: classesOf(job), download_url },
   }
 }
 
-/** Why rows of the job wait, as far as this process knows; null where none do. */
-function reasonToWait({ engine }: Service, { state, sandbox }: Job): string | null {
+/** Why most rows of the job wait, as far as this process knows; null where none do. */
+function reasonToWait(
+  { engine }: Service,
+  { state, sandbox }: Job,
+  outlook: Outlook | null,
+): string | null {
   if (state !== 'processing' || sandbox === 1) return null
-  return engine.resolverCheck?.failure?.detail ?? null
+  const [first] = outlook?.waits ?? []
+  return engine.resolverCheck?.failure?.detail ?? (first ? sentenceOf(first) : null)
 }
 
 /**
@@ -75,7 +85,7 @@ function timeLeft({ clock, engine }: Service, job: Job): string | null {
   if (job.finished_at !== null) return null
   const left = job.total - job.done
   if (job.started_at === null || job.done === 0) {
-    return estimatedTime(engine, { addresses: left, sandbox: job.sandbox === 1 })
+    return job.sandbox === 1 ? simulatedTime(left) : inWords(usualMs(engine, left))
   }
   const tookMs = Math.max(0, clock.now() - job.started_at)
   return inWords((tookMs * left) / job.done)

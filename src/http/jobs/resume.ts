@@ -14,6 +14,7 @@ import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../schema/
 import { JobAnswer, RESUMED_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
 import { quotaExceeded } from '../verify/credits.ts'
+import { checkRoom } from '../verify/list/room.ts'
 import { foundJob } from './found-job.ts'
 import { presentJob } from './present-job.ts'
 
@@ -33,6 +34,7 @@ export function jobResumeRoutes(service: Service) {
       200: json(JobAnswer, 'The job, which goes on', RESUMED_EXAMPLE),
       ...errorResponses(
         ...(['invalid_request', 'not_found', 'job_not_resumable', 'quota_exceeded'] as const),
+        'concurrent_jobs_exceeded',
         ...BODY_FAULTS,
         ...REPLAY_FAULTS,
       ),
@@ -76,7 +78,12 @@ async function resumeIn(
   const { creditsPerDay } = plan
   const resumed = await resumeJob(trx, job, { now, needed, creditsPerDay })
   if (resumed === null) throw notResumable(await foundJob(c, service, job.id))
-  if ('job' in resumed) return resumed.job
+  if ('job' in resumed) {
+    // Its rows are stored already.
+    const openLists = job.type === 'single' ? 0 : 1
+    await checkRoom(c, service, { openLists, rows: 0 }, trx)
+    return resumed.job
+  }
   throw quotaExceeded(plan, now, { needed, left: resumed.creditsLeft })
 }
 

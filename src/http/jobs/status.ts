@@ -8,6 +8,7 @@ import { json } from '../schema/answers.ts'
 import { errorResponses, SECURITY } from '../schema/error.ts'
 import { JOB_EXAMPLE, JobAnswer, JobStatus, STATUS_EXAMPLE } from '../schema/job.ts'
 import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
 import { textStream } from '../text-stream.ts'
 import { type JobRow, rowPages } from './download/job-row.ts'
 import { presentItem } from './download/present-row.ts'
@@ -50,12 +51,14 @@ export function statusRoutes(service: Service) {
     .openapi(status, async c => {
       const now = await jobNow(c, service, c.req.valid('param').id, c.req.valid('query'))
       const isShown = now.state === 'completed' || isTrue(c.req.valid('query').partial)
-      return withResults(c, service, presentStatus(service, now), isShown ? now : null) as never
+      const outlook = await stateOf(service).outlooks.of(now)
+      const body = presentStatus(service, now, outlook)
+      return withResults(c, service, body, isShown ? now : null) as never
     })
     .openapi(job, async c => {
       const query = c.req.valid('query')
       const now = await jobNow(c, service, c.req.valid('param').id, query)
-      const body = presentJob(service, now)
+      const body = presentJob(service, now, await stateOf(service).outlooks.of(now))
       if (query.include === undefined) return c.json(body, 200)
       const isShown = now.state === 'completed' || isTrue(query.partial)
       return withResults(c, service, body, isShown ? now : null) as never

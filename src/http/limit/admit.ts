@@ -16,14 +16,18 @@ export type Admitted = {
   noList(): void
 }
 
-/** Lets a request pass all limits that hold for it and counts it in each, or refuses it and counts it in none. */
+/**
+ * Lets a request pass all limits that hold for it and counts it in each, or refuses it and counts it in none. The
+ * sandbox counts as well, but it costs no credits, and the headers of what passes are simulated.
+ */
 export async function admit(
   c: Context<Env>,
   service: Service,
   { caller, counts }: { caller: Caller; counts: Counts },
 ): Promise<Admitted> {
   const { limits, settings } = service
-  const credits = counts === null ? null : await creditState(service, caller)
+  const sandbox = c.get('sandbox')
+  const credits = counts === null || sandbox ? null : await creditState(service, caller)
   if (credits?.remaining === 0) {
     showLimit(c, credits)
     await service.books.refused(caller.account.id, caller.plan)
@@ -44,7 +48,7 @@ export async function admit(
     remaining: credits.remaining - (counts === 'single' ? 1 : 0),
   }
   const show = (now: readonly BucketState[]) =>
-    showLimit(c, nearestOf(left === null ? now : [...now, left]))
+    showLimit(c, sandbox ? simulated(service) : nearestOf(left === null ? now : [...now, left]))
   show(states)
   const ofLists = buckets.findIndex(({ kind }) => kind === 'ip:bulk')
   return {
@@ -60,12 +64,11 @@ export const askingOf = (c: Context<Env>, { settings }: Service): Asking => ({
   session: c.env?.session,
 })
 
-/** Sandbox requests are not counted; what is shown for them always looks the same. */
-export function showSimulated(c: Context<Env>, { clock }: Service): void {
-  showLimit(c, { ...SIMULATED, resetAt: clock.now() + MINUTE })
-}
-
-const SIMULATED = { limit: 100, remaining: 99 }
+/** The same for every request, so that tests of clients are repeatable (section 4.9.7 of the interface). */
+const simulated = ({ clock }: Service): BucketState => ({
+  ...{ limit: 100, remaining: 99 },
+  resetAt: clock.now() + MINUTE,
+})
 
 /** The credits of the day, for a plan that has an end to them; they are charged where results are booked. */
 export async function creditState(

@@ -109,6 +109,12 @@ const EXAMPLES: Partial<Record<ApiCode, string>> = {
   rate_limit: 'Rate limit exceeded: 10 requests a minute in your plan. Try again in 42 s.',
   quota_exceeded:
     'All 100 verifications of the day are used up. The next ones can be had at midnight UTC.',
+  concurrent_jobs_exceeded:
+    '10 lists of the account are not finished, and the plan free allows 10 at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.',
+  stored_rows_exceeded:
+    'The account stores 95,000 rows of lists, this list has 10,000, and the plan free allows 100,000. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.',
   server_error: 'Something inside the service failed: try again later',
   service_unavailable: 'The service is stopping: try again',
+  insufficient_storage:
+    'The disk of the service is almost full: new lists are refused until there is room. Everything else works.',
 }

@@ -60,11 +60,38 @@ export const JobStatus = z
   .openapi('JobStatus')
 
 const status_detail = z.string().optional().openapi({
-  description: 'Why rows wait, such as a DNS server that fails its check; only while they do.',
+  description:
+    'Why most rows wait, such as a DNS server that fails its check or an operator that wants a pause; only while they do.',
 })
+/** Why rows wait at one operator. */
+export const WAIT_REASONS = [
+  'refused',
+  'throttled',
+  'unknown_users',
+  'asked_again_later',
+  'pace',
+] as const
+
+export type WaitReason = (typeof WAIT_REASONS)[number]
+
+const waiting_for = z
+  .array(
+    z.object({
+      operator: z.string(),
+      emails: z.int().min(0),
+      reason: z.enum(WAIT_REASONS).openapi({
+        description:
+          '`refused`: the operator refuses us. `throttled`: it asked us to slow down. `unknown_users`: it knew none of many recipients in a row. `asked_again_later`: mail servers asked us to come back, or other domains at the same address come first. `pace`: they are asked at the pace that the operator accepts.',
+      }),
+      until: time.nullable().openapi({ description: 'Until when at least; null: in turn.' }),
+    }),
+  )
+  .optional()
+  .openapi({ description: 'Where most rows wait, by operator; while the job is not finished.' })
 const jobFields = {
   ...statusFields,
   status_detail,
+  waiting_for,
   type: z.enum(JOB_TYPES),
   name: z.string().nullable(),
 }

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { SECOND, sleep } from '../../base/clock.ts'
+import { breathe, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
@@ -30,7 +30,7 @@ export interface HttpServer {
   readonly port: number
   /** From now on new connections have this certificate. */
   renew(certificate: Certificate): void
-  /** Listens no longer; what was asked is answered, within `graceMs`. May be called twice, the shorter grace counts. */
+  /** Listens no longer; what was sent is answered, within `graceMs`. May be called twice, the shorter grace counts. */
   stop(graceMs: number): Promise<void>
 }
 
@@ -48,8 +48,9 @@ export async function startServer(parts: ServerParts): Promise<HttpServer> {
       if ('setSecureContext' in server) server.setSecureContext({ ...TLS, cert, key })
     },
     async stop(graceMs) {
-      server.close()
       traffic.endSoon()
+      for (let turn = 0; turn < TURNS_TO_READ; turn++) await breathe()
+      server.close()
       clock.after(Math.min(UNUSED_MS, graceMs), () => traffic.closeUnused())
       const quiet = new AbortController()
       const empty = traffic.empty().then(() => quiet.abort())
@@ -59,6 +60,12 @@ export async function startServer(parts: ServerParts): Promise<HttpServer> {
     },
   }
 }
+
+/**
+ * Turns of the event loop in which what clients have sent is read: a new connection is accepted in one and
+ * read in the next. Closed unread, a connection is reset, and a client does not know what became of its request.
+ */
+const TURNS_TO_READ = 3
 
 /** How long a request that is half sent may take, once we stop. */
 const UNUSED_MS = 1_000

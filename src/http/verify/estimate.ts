@@ -1,28 +1,131 @@
-import { HOUR, MINUTE, SECOND } from '../../base/clock.ts'
+import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { Database } from '../../store/database.ts'
+import { crowdAt, unroutedRows } from '../../store/job/waiting.ts'
 
-/**
- * How long the verification of so many addresses will take, in words. Half of a list is commonly at one operator, and
- * the others are asked at the same time: so it is the time for half of them, at the pace that an operator is given.
- */
-export function estimatedTime(
-  engine: Engine,
-  o: { readonly addresses: number; readonly sandbox: boolean },
-): string {
-  if (o.sandbox) return inWords((o.addresses / SIMULATED_PER_SECOND) * SECOND)
-  const { sessionsPerSecond, recipientsPerSession } = engine.pace(USUAL_OPERATOR).row
-  const perSecond = sessionsPerSecond * recipientsPerSession
-  const askingMs = ((o.addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
-  return inWords(BEGINNING_MS + askingMs)
-}
+/** Addresses to be asked, by the operator of their mail servers. */
+export type Demand = { readonly operator: string; readonly addresses: number }
 
 /** Nobody is asked, but each result is written down. */
 const SIMULATED_PER_SECOND = 5_000
+/** Looking up where mail goes, and the first conversation. */
+const BEGINNING_MS = 5 * SECOND
+/** How long one connection takes: greeting pauses of a second and more are common. */
+const CONNECTION_S = 2
+/** Operators whose queue is counted. */
+const SLOWEST_MAX = 5
+
+/** How long a list takes in which each domain has so many addresses, in words. */
+export async function estimatedTime(
+  doors: EstimateDoors,
+  o: {
+    /** Null: it is no job. */
+    readonly jobId: string | null
+    readonly domains: ReadonlyMap<string, number>
+    readonly sandbox: boolean
+  },
+): Promise<string> {
+  if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
+  const demands = demandsOf(doors.engine, o.domains)
+  const unrouted = await unroutedRows(doors.database, o.jobId)
+  return inWords(BEGINNING_MS + (await askingMs(doors, { jobId: o.jobId, demands, unrouted })))
+}
+
+export type EstimateDoors = {
+  readonly engine: Engine
+  readonly database: Database
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/**
+ * How long so many addresses commonly take, in ms: half of a list is at one operator, and the others are
+ * asked at the same time.
+ */
+export function usualMs({ fleet }: Engine, addresses: number): number {
+  const { sessionsPerSecond, recipientsPerSession } = fleet.row(USUAL_OPERATOR)
+  const perSecond = sessionsPerSecond * recipientsPerSession
+  return BEGINNING_MS + ((addresses * SHARE_OF_LARGEST) / perSecond) * SECOND
+}
+
 const SHARE_OF_LARGEST = 0.5
 /** An operator without a row of its own in the table of paces. */
 const USUAL_OPERATOR = 'example.com'
-/** Looking up where mail goes, and the first conversation. */
-const BEGINNING_MS = 5 * SECOND
+
+/** How long it takes to simulate so many, in words. */
+export const simulatedTime = (addresses: number) =>
+  inWords((addresses / SIMULATED_PER_SECOND) * SECOND)
+
+/** By operator, as far as it is known before the DNS is asked. */
+function demandsOf(engine: Engine, domains: ReadonlyMap<string, number>): Demand[] {
+  const byOperator = new Map<string, number>()
+  for (const [domain, count] of domains) {
+    const operator = engine.likelyOperator(domain)
+    byOperator.set(operator, (byOperator.get(operator) ?? 0) + count)
+  }
+  return [...byOperator].map(([operator, addresses]) => ({ operator, addresses }))
+}
+
+/**
+ * How long mail servers take over a list, in ms. Operators are asked at the same time, so it is the time of
+ * the slowest one, or that of all connections where there are many operators.
+ */
+export async function askingMs(
+  { engine, database, clock }: EstimateDoors,
+  o: {
+    readonly jobId: string | null
+    readonly demands: readonly Demand[]
+    /** Rows of other jobs whose operators are not known yet. */
+    readonly unrouted: number
+  },
+): Promise<number> {
+  const now = clock.now()
+  const all = Math.max(1, sumOf(o.demands.map(({ addresses }) => addresses)))
+  const slowest = o.demands
+    .map(demand => ({ ...demand, ms: operatorMs(engine, demand, now) }))
+    .sort((a, b) => b.ms - a.ms)
+    .slice(0, SLOWEST_MAX)
+  let longest = connectionsMs(engine, o.demands)
+  for (const { operator, addresses } of slowest) {
+    const { rows, jobs } = await crowdAt(database, operator, o.jobId)
+    // What has no operator yet is taken to be spread as this list is.
+    const others = rows + o.unrouted * (addresses / all)
+    // Lists are asked in turn: each of the others delays this one by no more than its own size.
+    const ahead = Math.min(others, addresses * Math.max(1, jobs))
+    const ms = operatorMs(engine, { operator, addresses: addresses + ahead }, now)
+    longest = Math.max(longest, ms)
+  }
+  return longest
+}
+
+/** The time of all connections, so many at once. */
+function connectionsMs({ fleet, concurrency }: Engine, demands: readonly Demand[]): number {
+  const connections = demands.map(({ operator, addresses }) =>
+    Math.ceil(addresses / fleet.row(operator).recipientsPerSession),
+  )
+  return (sumOf(connections) / concurrency) * CONNECTION_S * SECOND
+}
+
+/** How long one operator takes, at the pace that it accepts at present, in ms. */
+function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number): number {
+  const { fleet } = engine
+  const row = fleet.row(operator)
+  const known = engine.paceStatus(operator)
+  const connections = Math.ceil(addresses / row.recipientsPerSession)
+  const sessions = Math.max(1, known?.sessionsAllowed ?? row.sessionsMax)
+  const perSecond = Math.min(
+    known?.sessionsPerSecond ?? row.sessionsPerSecond,
+    sessions / CONNECTION_S,
+  )
+  const egresses = fleet.sharesLists(operator) ? Math.max(1, fleet.inOrder(operator).length) : 1
+  const pausedMs = Math.max(0, (known?.pause?.until ?? 0) - now)
+  return pausedMs + (connections / (perSecond * egresses)) * SECOND
+}
+
+const sumOf = (counts: Iterable<number>) => {
+  let sum = 0
+  for (const count of counts) sum += count
+  return sum
+}
 
 /** A duration in words. Rounded up, as a guess is not to be more exact than it is: to 10 seconds, then to minutes, then to half hours. */
 export function inWords(ms: number): string {

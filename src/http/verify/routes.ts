@@ -77,7 +77,7 @@ const SINGLE_FAULTS = [
   ...(['invalid_request', 'invalid_email', 'invalid_json'] as const),
   ...(['payload_too_large', 'unsupported_media_type'] as const),
   ...(['idempotency_in_progress', 'idempotency_mismatch', 'quota_exceeded', 'timeout'] as const),
-  'request_timeout' as const,
+  ...(['request_timeout', 'stored_rows_exceeded'] as const),
 ]
 
 const EVENTS_EXAMPLE = [

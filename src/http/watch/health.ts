@@ -5,11 +5,11 @@ import { ping } from '../../store/care/ping.ts'
 import { ApiError } from '../error/api-error.ts'
 import { newRouter } from '../router.ts'
 import { ErrorBody, json } from '../schema/answers.ts'
-import type { Service } from '../service.ts'
 import { inTime } from './in-time.ts'
+import type { Watched } from './watched.ts'
 
 /** For whoever watches the service: alive, ready for requests, and how it is. No key is needed. */
-export function healthRoutes(service: Service) {
+export function healthRoutes(service: Watched) {
   const { settings, isStopping, worker } = service
   const checkStore = storeCheck(service)
   return newRouter()
@@ -21,7 +21,7 @@ export function healthRoutes(service: Service) {
       }
       await checkStore()
       checkDns(service)
-      return c.json({ status: 'ok' as const }, 200)
+      return c.json({ status: 'ok' as const, disk: await diskWord(service) }, 200)
     })
     .openapi(health, async c => {
       const store = await checkStore().then(
@@ -29,15 +29,21 @@ export function healthRoutes(service: Service) {
         () => 'failing' as const,
       )
       const dns = dnsFailure(service) === null ? ('ok' as const) : ('failing' as const)
-      const working = store === 'ok' ? dns : store
+      const disk = await diskWord(service)
+      const isWell = store === 'ok' && dns === 'ok' && disk === 'ok'
+      const working = isWell ? ('ok' as const) : ('failing' as const)
       const status = isStopping() ? 'stopping' : working
       const { jobs } = worker.status()
-      return c.json({ status, version: settings.version, database: store, dns, jobs })
+      return c.json({ status, version: settings.version, database: store, dns, disk, jobs })
     })
 }
 
+/** A low disk refuses new lists alone. The service stays ready: all else works, and deleting lists makes room. */
+const diskWord = async ({ disk }: Watched) =>
+  (await disk()).isLow ? ('low' as const) : ('ok' as const)
+
 /** Throws where the database does not answer in time. One question at a time, however many look. */
-function storeCheck({ database, clock, log }: Service): () => Promise<void> {
+function storeCheck({ database, clock, log }: Watched): () => Promise<void> {
   let asking: Promise<unknown> | null = null
   return async () => {
     asking ??= ping(database).finally(() => {
@@ -54,7 +60,7 @@ function storeCheck({ database, clock, log }: Service): () => Promise<void> {
 }
 
 /** Throws while the DNS check fails. */
-function checkDns(service: Service): void {
+function checkDns(service: Watched): void {
   const failure = dnsFailure(service)
   if (failure === null) return
   const sentence = `The DNS check fails: ${failure.detail}`
@@ -68,13 +74,18 @@ const DNS_RETRY_AFTER_S = 30
  * Why the DNS check fails. A call starts a check that is due and does not wait for it: without
  * requests nothing else would ask the DNS, and the service would stay unready.
  */
-function dnsFailure({ engine }: Service): CheckFailure | null {
+function dnsFailure({ engine }: Watched): CheckFailure | null {
   const { resolverCheck } = engine
   resolverCheck?.startIfDue()
   return resolverCheck?.failure ?? null
 }
 
 const okSchema = z.object({ status: z.literal('ok') }).openapi('Ok')
+const diskSchema = z.enum(['ok', 'low']).openapi({
+  description:
+    '`low`: the disk of the data directory is almost full, and new lists are refused with 507',
+})
+const readySchema = okSchema.extend({ disk: diskSchema }).openapi('Ready')
 const healthSchema = z
   .object({
     status: z.enum(['ok', 'stopping', 'failing']),
@@ -83,6 +94,7 @@ const healthSchema = z
     dns: z.enum(['ok', 'failing']).openapi({
       description: 'Whether the DNS server passed its last check',
     }),
+    disk: diskSchema,
     jobs: z.number().int().openapi({ description: 'Jobs that are worked on' }),
   })
   .openapi('Health')
@@ -112,7 +124,7 @@ const readyz = createRoute({
   tags: ['Service'],
   summary: 'Whether requests should be sent here',
   responses: {
-    ...ok,
+    200: json(readySchema, 'Yes', { status: 'ok', disk: 'ok' }),
     503: json(
       ErrorBody,
       'Not now: it is stopping, its database fails, or its DNS server fails the check',
@@ -132,7 +144,14 @@ const health = createRoute({
       content: {
         'application/json': {
           schema: healthSchema,
-          example: { status: 'ok', version: '0.1.0', database: 'ok', dns: 'ok', jobs: 0 },
+          example: {
+            status: 'ok',
+            version: '0.1.0',
+            database: 'ok',
+            dns: 'ok',
+            disk: 'ok',
+            jobs: 0,
+          },
         },
       },
     },

@@ -7,21 +7,27 @@ import { countOpenDeliveries } from '../../store/event/deliveries.ts'
 import { tallyOf } from '../../work/books/tally.ts'
 import type { LimitKind } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
 import { inTime } from './in-time.ts'
+import type { Watched } from './watched.ts'
 
-/** What the service counts about itself, for Prometheus. */
+/** What a process counts about itself, for Prometheus. */
 export interface Metrics {
   /** A request that was answered; `route` is a template, never what was asked for. */
   answered(o: { method: string; route: string; status: number; tookMs: number }): void
   /** A request that a limit refused. */
-  refused(limit: LimitKind | 'credits' | 'crowd'): void
+  refused(limit: LimitKind | 'credits' | 'crowd' | 'concurrent-jobs' | 'stored-rows' | 'disk'): void
   /** All of it in the text format of Prometheus. */
   text(): Promise<string>
   readonly contentType: string
 }
 
-export function createMetrics(service: Service): Metrics {
+/** What an `ev serve` counts beyond an `ev worker`. */
+export type ServiceCounts = Pick<Service, 'deliveries'> & {
+  /** Requests that verify something now. */
+  readonly verifying: () => number
+}
+
+export function createMetrics(watched: Watched, service: ServiceCounts | null = null): Metrics {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Counter({
@@ -43,9 +49,13 @@ export function createMetrics(service: Service): Metrics {
     labelNames: ['limit'] as const,
     registers,
   })
-  gauges(service, registers)
-  dnsMetrics(service, registers)
-  webhookMetrics(service, registers)
+  gauges(watched, registers)
+  dnsMetrics(watched, registers)
+  if (service !== null) {
+    verifyingGauge(service, registers)
+    diskMetrics(watched, registers)
+    webhookMetrics(watched, service, registers)
+  }
   /** Built at the first look: it watches the event loop from then on. */
   let isWatched = false
   return {
@@ -64,17 +74,9 @@ export function createMetrics(service: Service): Metrics {
 }
 
 /** What is looked up when somebody asks. */
-function gauges(service: Service, registers: Registry[]): void {
-  const { worker, database } = service
-  const stored = storedReader(service)
-  new Gauge({
-    name: 'ev_verifications_in_flight',
-    help: 'Requests that verify something now',
-    registers,
-    collect() {
-      this.set(stateOf(service).verifying)
-    },
-  })
+function gauges(watched: Watched, registers: Registry[]): void {
+  const { worker, database } = watched
+  const stored = storedReader(watched)
   new Gauge({
     name: 'ev_jobs',
     help: 'Jobs that are worked on',
@@ -128,7 +130,18 @@ function gauges(service: Service, registers: Registry[]): void {
   })
 }
 
-function dnsMetrics({ engine }: Service, registers: Registry[]): void {
+function verifyingGauge({ verifying }: ServiceCounts, registers: Registry[]): void {
+  new Gauge({
+    name: 'ev_verifications_in_flight',
+    help: 'Requests that verify something now',
+    registers,
+    collect() {
+      this.set(verifying())
+    },
+  })
+}
+
+function dnsMetrics({ engine }: Watched, registers: Registry[]): void {
   new Gauge({
     name: 'ev_dns_check_failed',
     help: '1 while the DNS server fails its check and lists wait, else 0',
@@ -139,8 +152,19 @@ function dnsMetrics({ engine }: Service, registers: Registry[]): void {
   })
 }
 
+function diskMetrics({ disk }: Watched, registers: Registry[]): void {
+  new Gauge({
+    name: 'ev_disk_low',
+    help: '1 while the disk of the data directory is almost full and new lists are refused, else 0',
+    registers,
+    async collect() {
+      this.set((await disk()).isLow ? 1 : 0)
+    },
+  })
+}
+
 /** Reads what is stored; while that cannot be had, all the rest is told nevertheless. */
-function storedReader({ database, clock, log }: Service) {
+function storedReader({ database, clock, log }: Watched) {
   return async <T>(read: (database: Database) => Promise<T>, otherwise: T): Promise<T> => {
     try {
       return await inTime(clock, read(database))
@@ -151,9 +175,12 @@ function storedReader({ database, clock, log }: Service) {
   }
 }
 
-function webhookMetrics(service: Service, registers: Registry[]): void {
-  const { deliveries } = service
-  const stored = storedReader(service)
+function webhookMetrics(
+  watched: Watched,
+  { deliveries }: ServiceCounts,
+  registers: Registry[],
+): void {
+  const stored = storedReader(watched)
   new Counter({
     name: 'ev_webhook_attempts_total',
     help: 'Requests to webhooks since the start, by what came of them: the event arrived, is sent again later, or was given up',

@@ -26,7 +26,7 @@ import { checkUrl } from './url.ts'
 /** One endpoint: looking at it, changing it, and removing it. */
 export function webhookChangeRoutes(service: Service) {
   const bodyMax = WEBHOOK_BODY_MAX
-  const writing = guard(service, { scope: 'webhooks:write', counts: null, bodyMax, isReal: true })
+  const writing = guard(service, { scope: 'webhooks:write', counts: null, bodyMax })
   const common = { path: '/v1/webhooks/{id}', tags: ['Webhooks'], security: SECURITY }
   const answers = { 200: json(WebhookAnswer, 'The endpoint', WEBHOOK_EXAMPLE) }
   const read = createRoute({

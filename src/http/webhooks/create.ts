@@ -42,11 +42,7 @@ export function webhookCreateRoutes(service: Service) {
       'Events are sent to it from now on, signed with a secret that is shown in this answer and never again.',
     tags: ['Webhooks'],
     security: SECURITY,
-    middleware: [
-      // It looks up a name of somebody else, and stays.
-      ...guard(service, { ...rule, scope: 'webhooks:write', isReal: true }),
-      idempotent(service),
-    ],
+    middleware: [...guard(service, { ...rule, scope: 'webhooks:write' }), idempotent(service)],
     request: {
       body: {
         content: {

@@ -30,7 +30,7 @@ export function webhookSecretRoutes(service: Service) {
       'It is shown in this answer and never again. `X-EV-Signature` is made with it from now on; until the end of the grace period `webhook-signature` holds by the secret before, too.',
     tags: ['Webhooks'],
     security: SECURITY,
-    middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],
+    middleware: [...guard(service, rule), idempotent(service)],
     request: {
       params: webhookParams,
       body: {

@@ -24,7 +24,7 @@ export function webhookTestRoutes(service: Service) {
       'Sends `webhook.test` once and at once, also to an endpoint that is switched off, and answers with what the receiver said: with 200 also where it failed. It needs no subscription. With `X-EV-Sandbox: true` it has `"sandbox": true`. An account may have four of them under way.',
     tags: ['Webhooks'],
     security: SECURITY,
-    middleware: [...guard(service, { ...rule, isReal: true }), idempotent(service)],
+    middleware: [...guard(service, rule), idempotent(service)],
     request: { params: webhookParams },
     responses: {
       200: json(WebhookTest, 'What came of it', WEBHOOK_TEST_EXAMPLE),

@@ -27,7 +27,10 @@ export class Conversation<Q extends Question> {
   readonly #session: Session
   readonly #unguessable: Unguessable<Q>
   readonly #begunAt: number
+  /** Recipients that went out, random and unanswered ones too. */
   #asked = 0
+  /** Recipients that were answered. */
+  #heard = 0
   #transactions = 0
   readonly #refusals: RefusalLimit
   /** Met one unknown user too many in a row. */
@@ -49,6 +52,7 @@ export class Conversation<Q extends Question> {
     this.#opened = opened
     this.#session = opened.session
     this.#unguessable = new Unguessable(lane, opened.session, {
+      beside: to => this.#rcpt(to),
       here: (to, isLast) => this.#askHere(to, isLast),
       alone: (to, isLast) => this.#askAlone(to, isLast),
       noteFull: taken => this.#narrow(taken),
@@ -59,17 +63,28 @@ export class Conversation<Q extends Question> {
   }
 
   async run(): Promise<Answer | null> {
-    const { pace, single } = this.#lane.options
     while (!this.#over && this.#session.usable && this.#hasRoom()) {
-      // Neither more than this connection may ask, nor past the unknown user at whom we leave.
-      const room = pace.row.recipientsPerSession - this.#asked
-      const patience = single ? room : Math.min(pace.unknownsLeft, this.#refusals.bearable)
-      const sizeMax = Math.min(this.#lane.transactionMax, room, patience)
-      await this.#transaction(nextBatch(this.#lane.pending, sizeMax))
+      await this.#transaction(nextBatch(this.#lane.pending, this.#batchMax()))
     }
     const isWhole = this.#hasQuit || this.#session.usable
     this.#wentWell = this.#lost === null && !this.#refused && isWhole
     return this.#lost
+  }
+
+  /** Recipients that this connection may still ask about, without the random one that comes with them. */
+  get #room(): number {
+    const [first] = this.#lane.pending
+    const reserve = first === undefined || this.#unguessable.isKnown(first) ? 0 : 1
+    return this.#lane.options.pace.row.recipientsPerSession - this.#asked - reserve
+  }
+
+  /** Neither more than there is room for, nor past the unknown user at whom we leave. */
+  #batchMax(): number {
+    const { pace, single } = this.#lane.options
+    // Where a connection may ask about one recipient, the random one is a second.
+    const room = Math.max(1, this.#room)
+    const patience = single ? room : Math.min(pace.unknownsLeft, this.#refusals.bearable)
+    return Math.min(this.#lane.transactionMax, room, patience)
   }
 
   /** Says QUIT, unless that was said. Resolves when the connection is closed. */
@@ -95,13 +110,12 @@ export class Conversation<Q extends Question> {
 
   #hasRoom(): boolean {
     const { pace, world, drain, single } = this.#lane.options
-    const { recipientsPerSession } = pace.row
     if (this.#lane.pending.size === 0 || this.#strayed || drain.aborted) return false
     // Not before it has come to something, or a list would never come to its end.
-    if (!single && this.#asked > 0 && pace.isWanted) return false
+    if (!single && this.#heard > 0 && pace.isWanted) return false
     if (this.#refusals.isReached) return false
-    const age = world.clock.ticks() - this.#begunAt
-    return this.#asked < recipientsPerSession && age < world.timeouts.sessionMs * SESSION_SHARE
+    if (this.#asked > 0 && this.#room < 1) return false
+    return world.clock.ticks() - this.#begunAt < world.timeouts.sessionMs * SESSION_SHARE
   }
 
   async #transaction(batch: Q[]): Promise<void> {
@@ -115,7 +129,7 @@ export class Conversation<Q extends Question> {
     }
     const mail = this.#session.pipelining ? this.#sendMail(smtpUtf8) : null
     if (mail === null && !(await this.#begin(smtpUtf8))) return
-    const rcpts = batch.map(question => this.#session.rcpt(wireAddress(question.address)))
+    const rcpts = batch.map(question => this.#rcpt(wireAddress(question.address)))
     const turn = this.#unguessable.turnBeside(batch)
     const random = turn === null ? null : this.#unguessable.rcpt(first)
     const isLast = mail !== null && this.#isLast(batch, turn !== null)
@@ -143,7 +157,7 @@ export class Conversation<Q extends Question> {
     const told =
       known === null ? await this.#unguessable.test(first) : { known, inStep: null, answer: null }
     const { answer } = told
-    this.#asked++
+    this.#heard++
     for (const question of this.#lane.pending) {
       if (question.accepted === null || question.address.domain.ascii !== domain) continue
       const facts = { ...this.facts, catchAll: told.known }
@@ -220,7 +234,7 @@ export class Conversation<Q extends Question> {
     this.#over = true
     // A second transaction refused where the first was taken: the host wants a new connection for each.
     const isFull = answer.kind !== 'deferred' || isTooMany(answer)
-    if (this.#transactions > 1 && this.#asked > 0 && isFull) return
+    if (this.#transactions > 1 && this.#heard > 0 && isFull) return
     this.#leave(answer)
   }
 
@@ -316,7 +330,7 @@ export class Conversation<Q extends Question> {
         this.#hearNothing(question, outcome, answer)
         continue
       }
-      this.#asked++
+      this.#heard++
       this.#countRefusal(answer)
       if (isTlsDemand(answer) && (await this.#upgrade(answer))) return
       if (isTooMany(answer) && this.#isFull(index)) continue
@@ -351,7 +365,7 @@ export class Conversation<Q extends Question> {
    * when it is worth asking this one again, which it is not where nobody was heard before.
    */
   #isFull(index: number): boolean {
-    if (index === 0) this.#over = this.#asked > 1
+    if (index === 0) this.#over = this.#heard > 1
     else if (!this.#over) this.#narrow(index)
     return index > 0 || this.#over
   }
@@ -397,10 +411,15 @@ export class Conversation<Q extends Question> {
     }
   }
 
+  #rcpt(to: string): Promise<Reply | Broken> {
+    this.#asked++
+    return this.#session.rcpt(to)
+  }
+
   /** One recipient in the transaction at hand; `isLast`: nothing else will be asked. */
   async #askHere(to: string, isLast: boolean): Promise<Reply | Broken | 'over'> {
     if (this.#hasQuit) return 'over'
-    const rcpt = this.#session.rcpt(to)
+    const rcpt = this.#rcpt(to)
     if (isLast && this.#session.pipelining) void this.quit()
     return rcpt
   }

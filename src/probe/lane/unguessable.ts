@@ -25,6 +25,8 @@ export type CatchAllTest = {
 type Ask = (to: string, isLast: boolean) => Promise<Reply | Broken | 'over'>
 
 export type AskRandom = {
+  /** In the transaction at hand, whose replies are not there yet. */
+  readonly beside: (to: string) => Promise<Reply | Broken>
   /** In the transaction at hand. */
   readonly here: Ask
   /** In a transaction of its own. */
@@ -62,7 +64,7 @@ export class Unguessable<Q extends Question> {
 
   /** One of the domain of this question, in the transaction at hand. */
   rcpt(question: Q): Promise<Reply | Broken> {
-    return this.#session.rcpt(this.#nameAt(question))
+    return this.#ask.beside(this.#nameAt(question))
   }
 
   /**

@@ -20,7 +20,8 @@ export async function createAccount(
   trx: Transaction<Schema>,
   { id, name, plan, email = null, operator = false, now }: NewAccount,
 ): Promise<Account> {
-  const account = { id, name, plan, email, created_at: now, operator: operator ? 1 : 0 }
+  const flags = { operator: operator ? 1 : 0, stored_rows: 0 }
+  const account = { id, name, plan, email, created_at: now, ...flags }
   await trx.insertInto('account').values(account).execute()
   return account
 }

@@ -82,6 +82,24 @@ export async function deleteHistoryBefore(
   return Number(numAffectedRows)
 }
 
+/**
+ * Removes at most `max` of the simulated verifications before a time, epoch ms; gives how many. From account to account
+ * by the primary key: the index of ages has the live ones of three months in between.
+ */
+export async function deleteSandboxHistoryBefore(
+  trx: Transaction<Schema>,
+  before: number,
+  max: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from verification where (account_id, sandbox, created_at, id) in (
+      select verification.account_id, verification.sandbox, verification.created_at, verification.id
+      from account cross join verification
+      where verification.account_id = account.id and verification.sandbox = 1
+        and verification.created_at < ${before} limit ${max})`.execute(trx)
+  return Number(numAffectedRows)
+}
+
 /** Verifications looked at in one go: nobody else writes meanwhile. */
 const LOOKED_AT_MAX = 2_000
 /** Results are written down soon after a job has ended, too, and clocks are set. */

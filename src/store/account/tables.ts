@@ -8,6 +8,8 @@ export type AccountTable = {
   created_at: number
   /** 1: that of whoever runs the service, which is shown how the service itself is. */
   operator: number
+  /** Rows of its jobs, so that nobody need sum them up. */
+  stored_rows: number
 }
 
 /** A key of the API; its texts stand in `key_secret`, of which it has two while it is being rotated. */

@@ -1,5 +1,6 @@
 import { EvError, messageOf } from '../../base/error.ts'
 import { withoutPassword } from '../../config/password.ts'
+import { NotUtf8 } from '../postgres/encoding.ts'
 import { isOutage } from '../postgres/faults.ts'
 import { codeOf } from './code.ts'
 
@@ -16,9 +17,8 @@ export const unusableServer = (url: string, cause: unknown) =>
   )
 
 function unusable(place: string, cause: unknown, remedy: string): EvError {
-  // What several addresses of a host said together has a code, but no words.
-  const why = messageOf(cause) || codeOf(cause)
-  return new EvError('io', `The database ${place} cannot be used: ${why}. ${remedy}`, { cause })
+  const sentence = `The database ${place} cannot be used: ${messageOf(cause)}. ${remedy}`
+  return new EvError('io', sentence, { cause })
 }
 
 const isNewer = (cause: unknown) => /previously executed migration/.test(messageOf(cause))
@@ -43,6 +43,9 @@ function serverRemedy(cause: unknown): string {
   // SQLSTATE: a table that is there already.
   if (codeOf(cause) === '42P07') {
     return 'Another program uses it: name a database of its own with --database.'
+  }
+  if (cause instanceof NotUtf8) {
+    return "Make another one with: create database NAME encoding 'UTF8' template template0; and name it with --database."
   }
   if (codeOf(cause) === NO_RIGHT) {
     return 'ev makes tables, and the schema ev_boss for its queue. Let the owner of the database run: grant create on database NAME to USER; grant create on schema public to USER.'

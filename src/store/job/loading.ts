@@ -2,6 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import { isFault } from '../../address/address.ts'
 import { HOUR } from '../../base/clock.ts'
 import { type Class, classOf, isFailure, type Result } from '../../verdict/verdict.ts'
+import { addStoredRows } from '../account/stored-rows.ts'
 import { type Database, writeBeside } from '../database.ts'
 import { each, isPostgres } from '../dialect.ts'
 import type { ItemTable, Schema } from '../schema.ts'
@@ -93,6 +94,7 @@ export async function queueJobIn(
     .where('id', '=', jobId)
     .returningAll()
     .executeTakeFirstOrThrow()
+  await addStoredRows(trx, job)
   return total === 0 ? finishJob(trx, jobId, now) : job
 }
 
@@ -144,6 +146,7 @@ export async function insertFinishedJob(
       .insertInto('item')
       .values(items.map(finished(job.id)))
       .execute()
+  await addStoredRows(trx, row)
   return row
 }
 

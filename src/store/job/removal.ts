@@ -1,31 +1,47 @@
 import { breathe } from '../../base/clock.ts'
 import { releaseHold } from '../account/credits.ts'
+import { subtractStoredRows } from '../account/stored-rows.ts'
 import { type Database, type Trx, writeBeside } from '../database.ts'
 import { listLock, lockJob } from '../lock.ts'
 import { type Job, lockedJob } from './jobs.ts'
 
-/** The jobs that were finished before a time, epoch ms: completed, cancelled or failed. */
-export function jobsFinishedBefore({ db }: Database, before: number): Promise<Job[]> {
+/**
+ * The jobs that were finished before a time, epoch ms: completed, cancelled or failed; those of the sandbox before a time
+ * of their own.
+ */
+export function jobsFinishedBefore(
+  { db }: Database,
+  before: number,
+  sandboxBefore = before,
+): Promise<Job[]> {
   return db
     .selectFrom('job')
     .selectAll()
-    .where('finished_at', '<', before)
+    .where(({ eb, or, and }) =>
+      or([
+        eb('finished_at', '<', before),
+        and([eb('sandbox', '=', 1), eb('finished_at', '<', sandboxBefore)]),
+      ]),
+    )
     .orderBy('created_at')
     .execute()
 }
 
 /**
- * Removes the jobs that were finished before a time, epoch ms, but for those that a process works on. Gives the removed:
- * of several that remove the same job one.
+ * Removes the jobs of `jobsFinishedBefore`, but for those that a process works on. Gives the removed: of several that
+ * remove the same job one.
  */
 export async function deleteJobsBefore(
   database: Database,
   dataDir: string,
   before: number,
+  sandboxBefore = before,
 ): Promise<Job[]> {
-  const isOld = ({ finished_at }: Job) => finished_at !== null && finished_at < before
+  const latest = Math.max(before, sandboxBefore)
+  const isOld = ({ finished_at, sandbox }: Job) =>
+    finished_at !== null && finished_at < (sandbox === 1 ? latest : before)
   const deleted: Job[] = []
-  for (const job of await jobsFinishedBefore(database, before)) {
+  for (const job of await jobsFinishedBefore(database, before, sandboxBefore)) {
     const remove = () => deleteJob(database, job.id, isOld)
     if (await unlessLocked(database, dataDir, job, remove)) deleted.push(job)
   }
@@ -79,6 +95,8 @@ async function hideJob(trx: Trx, jobId: string, isMeant: (job: Job) => boolean):
     .where('id', '=', jobId)
     .where('account_id', 'is not', null)
     .execute()
+  // What was never queued was never counted.
+  if (job.state !== 'loading') await subtractStoredRows(trx, job)
   return true
 }
 

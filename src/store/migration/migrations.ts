@@ -6,6 +6,7 @@ import { deliveries } from './0004-deliveries.ts'
 import { sessions } from './0005-sessions.ts'
 import { cluster } from './0006-cluster.ts'
 import { retries } from './0007-retries.ts'
+import { storedRows } from './0008-stored-rows.ts'
 
 type Migrations = Record<string, { up(db: Kysely<unknown>): Promise<void> }>
 
@@ -18,4 +19,5 @@ export const MIGRATIONS: Migrations = {
   '0005_sessions': { up: sessions },
   '0006_cluster': { up: cluster },
   '0007_retries': { up: retries },
+  '0008_stored_rows': { up: storedRows },
 }

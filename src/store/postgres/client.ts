@@ -1,5 +1,6 @@
 import pg from 'pg'
 import type { Clock } from '../../base/clock.ts'
+import { ConnectBackoff } from './connect-backoff.ts'
 import { NamedStatements } from './named-statements.ts'
 
 /** pg says null where all is well, whatever its types say. */
@@ -22,10 +23,31 @@ class OpenOrGone extends pg.Client {
   }
 }
 
-/** Connections of one pool, which name what is run all the time. */
-export function namingClient(clock: Clock): typeof pg.Client {
+/** Connections of one pool, which name what is run all the time. While `backoff` says so, none is opened. */
+export function namingClient(
+  clock: Clock,
+  backoff: ConnectBackoff = new ConnectBackoff(clock),
+): typeof pg.Client {
   const statements = new NamedStatements(clock)
   return class extends OpenOrGone {
+    override connect(): Promise<pg.Client>
+    override connect(told: Told): void
+    override connect(told?: Told): Promise<pg.Client> | undefined {
+      if (told === undefined) return super.connect()
+      const { refusal } = backoff
+      if (refusal !== null) {
+        // As pg does, never before `connect` has returned.
+        process.nextTick(told, refusal)
+        return undefined
+      }
+      const end = backoff.begin()
+      super.connect((error: Error | null) => {
+        end(error ?? null)
+        told(error as Error)
+      })
+      return undefined
+    }
+
     // biome-ignore lint/suspicious/noExplicitAny: As pg has it, in all its forms.
     override query(text: any, ...rest: any[]): any {
       // It goes before, and fails with what follows where the connection is gone.

@@ -23,14 +23,24 @@ export type ServerFacts = {
   readonly closedTables: readonly string[]
   /** Whether a newer ev made the tables. */
   readonly isNewer: boolean
-  /** Over the whole server, ours included. */
-  readonly connections: number
-  /** Those that this user may have, of the server, the database and the user the least. */
-  readonly connectionsMax: number
+  /** Of the texts of the database, such as UTF8. */
+  readonly encoding: string
+  /** The limit of connections that is reached first. */
+  readonly limit: ConnectionLimit
   /** How far our clock is ahead, ms. */
   readonly clockAheadMs: number
   /** Of some commits that wait for the disk the one in the middle, ms. */
   readonly commitMs: number
+}
+
+/** How many connections may be open at once, and how many are. A superuser is held to the one of the server alone. */
+export type ConnectionLimit = {
+  readonly of: 'role' | 'database' | 'server'
+  /** Of the role or the database; empty for the server. */
+  readonly name: string
+  /** Those that count for this limit, ours included. */
+  readonly used: number
+  readonly max: number
 }
 
 /** However silent a server is, it is given up by then. */
@@ -62,14 +72,17 @@ export async function lookAtServer(
 
 async function factsOf(client: pg.Client, clock: Clock): Promise<ServerFacts> {
   const clockAheadMs = await clockAhead(client, clock)
-  const { rows } = await client.query<Omit<ServerFacts, 'clockAheadMs' | 'commitMs' | 'isNewer'>>(
-    FACTS,
-    [TABLES],
-  )
+  const { rows } = await client.query<
+    Omit<ServerFacts, 'limit' | 'clockAheadMs' | 'commitMs' | 'isNewer'>
+  >(FACTS, [TABLES])
+  const limits = await client.query<ConnectionLimit>(LIMITS)
   const [facts] = rows
-  if (facts === undefined) throw new Error('it does not answer what it is asked')
+  const [limit] = limits.rows
+  if (facts === undefined || limit === undefined) {
+    throw new Error('it does not answer what it is asked')
+  }
   const isNewer = await isOfNewer(client)
-  return { ...facts, isNewer, clockAheadMs, commitMs: await commitTime(client, clock) }
+  return { ...facts, limit, isNewer, clockAheadMs, commitMs: await commitTime(client, clock) }
 }
 
 const FACTS = `select
@@ -85,12 +98,32 @@ const FACTS = `select
       and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'UPDATE')
       and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'DELETE'))
     order by tablename) as "closedTables",
-  (select sum(numbackends)::integer from pg_stat_database) as connections,
-  (select least(
-    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-      - coalesce(current_setting('reserved_connections', true)::integer, 0),
-    (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
-    (select nullif(datconnlimit, -1) from pg_database where datname = current_database()))) as "connectionsMax"`
+  current_setting('server_encoding') as encoding`
+
+/**
+ * The limits that hold for this user, the one with the fewest connections left first. The server counts all sessions, a
+ * database those in it, a role those of its own (`rolconnlimit`, `datconnlimit`; -1 is no limit). Neither a limit of a
+ * role or a database nor the reserve of `superuser_reserved_connections` holds for superusers (PostgreSQL 18, CREATE
+ * ROLE, CREATE DATABASE).
+ */
+const LIMITS = `
+  with me as (select oid, rolname, rolsuper, rolconnlimit from pg_roles where rolname = current_user)
+  select "of", name, used::integer, max from (
+    select 'server' as "of", '' as name, (select sum(numbackends) from pg_stat_database) as used,
+      current_setting('max_connections')::integer - case when me.rolsuper then 0 else
+        current_setting('superuser_reserved_connections')::integer
+        + coalesce(current_setting('reserved_connections', true)::integer, 0) end as max
+    from me
+    union all
+    select 'database', datname, (select numbackends from pg_stat_database s where s.datid = d.oid),
+      datconnlimit
+    from pg_database d, me
+    where datname = current_database() and datconnlimit >= 0 and not me.rolsuper
+    union all
+    select 'role', rolname, (select count(*) from pg_stat_activity where usesysid = me.oid),
+      rolconnlimit
+    from me where rolconnlimit >= 0 and not rolsuper
+  ) l order by max - used, max`
 
 /** Half of the way there and back is taken off. */
 async function clockAhead(client: pg.Client, clock: Clock): Promise<number> {

@@ -15,6 +15,10 @@ export type PoolTimings = {
    * stopped, and holds rows that others wait for.
    */
   readonly idleInTransactionMs: number
+  /** Wait after a server refused a connection; doubled with each further refusal. */
+  readonly refusedMs: number
+  /** The longest of these waits: within it ev notices that the server takes connections again. */
+  readonly refusedMaxMs: number
 }
 
 export const DEFAULT_POOL_TIMINGS: PoolTimings = {
@@ -23,4 +27,6 @@ export const DEFAULT_POOL_TIMINGS: PoolTimings = {
   silenceMs: 2 * SECOND,
   idleMs: 30 * SECOND,
   idleInTransactionMs: 10 * SECOND,
+  refusedMs: 100,
+  refusedMaxMs: 2 * SECOND,
 }

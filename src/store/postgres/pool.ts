@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import { codeOf } from '../fault/code.ts'
 import type { Schema } from '../schema.ts'
 import { cutOff, namingClient } from './client.ts'
+import { ConnectBackoff, isRefusal } from './connect-backoff.ts'
 import { isOutage } from './faults.ts'
 import { DEFAULT_POOL_TIMINGS, type PoolTimings } from './pool-timings.ts'
 import { decodeText, encodeText } from './text-codec.ts'
@@ -18,6 +19,8 @@ export type PoolOptions = {
   /** How much longer we wait for a server that does not end it by itself, ms. */
   readonly silenceMs?: number
   readonly timings?: PoolTimings
+  /** Shared with other pools of this server. */
+  readonly backoff?: ConnectBackoff
 }
 
 /** Connections to a PostgreSQL server. One that is lost is replaced by the next that is needed. */
@@ -27,8 +30,9 @@ export function openPool(
   { max, loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
 ): pg.Pool {
   const { statementMs, silenceMs } = { ...timings, ...own }
-  const pool = new pg.Pool({
-    Client: namingClient(clock),
+  const { backoff = new ConnectBackoff(clock, timings) } = own
+  const pool = new SharingPool(backoff, {
+    Client: namingClient(clock, backoff),
     connectionString: url,
     max,
     application_name: 'ev',
@@ -46,6 +50,40 @@ export function openPool(
   pool.on('connect', client => void client.on('error', () => {}))
   return pool
 }
+
+/** Where the server refuses a further connection, what is asked waits for one that the pool has. */
+class SharingPool extends pg.Pool {
+  readonly #backoff: ConnectBackoff
+  readonly #max: number
+
+  constructor(backoff: ConnectBackoff, options: pg.PoolConfig & { readonly max: number }) {
+    super(options)
+    this.#backoff = backoff
+    this.#max = options.max
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(told: Told): void
+  override connect(told?: Told): Promise<pg.PoolClient> | undefined {
+    if (told !== undefined) return void super.connect(told)
+    return this.#connect()
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    for (;;) {
+      // A pool that is full does not connect.
+      const isRefused = this.#backoff.refusal !== null
+      this.options.max = isRefused ? Math.max(1, this.totalCount) : this.#max
+      try {
+        return await super.connect()
+      } catch (error) {
+        if (!isRefusal(error) || this.totalCount === 0) throw error
+      }
+    }
+  }
+}
+
+type Told = Parameters<pg.Pool['connect']>[0]
 
 /** Queries over a pool. */
 export const kyselyOn = (pool: pg.Pool): Kysely<Schema> =>

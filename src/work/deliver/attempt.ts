@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Seal } from '../../base/seal.ts'
 import { afterAttempt, isDelivered, type Next, retryAfterMs } from '../../hook/delivery.ts'
+import { isSandboxBody } from '../../hook/event.ts'
 import type { Tried } from '../../store/event/attempts.ts'
 import type { DueDelivery } from '../../store/event/deliveries.ts'
 import type { Post, Receipt } from '../post/post.ts'
@@ -38,7 +39,10 @@ export async function makeAttempt(parts: AttemptParts, sent: Sent): Promise<Atte
     ...{ startedAt, url: sent.webhook.url, durationMs, statusCode: status },
     ...{ headers: answer?.headers ?? null, excerpt: answer?.excerpt ?? null },
     ...{ error: errorOf(receipt), retryAfterMs: askedMs },
-    next: afterAttempt({ attempt: sent.attempt, trigger: sent.trigger, outcome, now }),
+    next: afterAttempt({
+      ...{ attempt: sent.attempt, trigger: sent.trigger, outcome, now },
+      sandbox: isSandboxBody(sent.body),
+    }),
   }
 }
 

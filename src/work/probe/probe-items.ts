@@ -54,7 +54,8 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   const doubtMs = engine.fleet.doubtMs(egress, operator)
   const readyInMs = doubtMs ?? pace.readyInMs
   const isPaused = readyInMs > PATIENCE_MS
-  const max = pace.row.recipientsPerSession
+  // The first connections have a random recipient as well, most of the later ones none.
+  const max = Math.max(1, pace.row.recipientsPerSession - (pace.isNew ? 1 : 0))
   const claim = { ...slot, max, now: clock.now(), holder }
   const waiting = lists.filter(({ wait }) => wait)
   // Whoever does not wait hears of the pause at once; for whoever does a backup may be asked.

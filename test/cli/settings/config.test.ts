@@ -134,12 +134,14 @@ describe.concurrent('ev config', () => {
 
   test('shows plans and limits of the config file as it takes them', async () => {
     const file = {
-      plans: { team: { requests: 20, per: 'second', 'credits-per-day': null } },
+      plans: { team: { requests: 20, per: 'second', 'credits-per-day': null, 'stored-rows': 9 } },
       'ip-limits': { 'bulk-per-hour': 5 },
     }
     expect(await json([], { file })).toMatchObject(file)
     const { stdout } = await run([], { file })
-    expect(stdout).toMatch(/^PLAN\nteam +requests 20, per second, credits-per-day –$/m)
+    expect(stdout).toMatch(
+      /^PLAN\nteam +requests 20, stored-rows 9, per second, credits-per-day –$/m,
+    )
     expect(stdout).toMatch(/^LIMITS OF AN ADDRESS\nbulk-per-hour 5$/m)
   })
 

@@ -54,6 +54,13 @@ describe('while PostgreSQL is away', () => {
       expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
       expect(answer.headers.get('X-RateLimit-Limit')).toBe('100')
     }
+    const failed = one.lines.filter(({ message }) => message === 'a request failed')
+    expect(failed.length).toBeGreaterThan(0)
+    // The text of the fault says all: no place in our code is to blame.
+    for (const { fields } of failed) {
+      expect(fields).toMatchObject({ code: 'service_unavailable', why: expect.stringMatching(/./) })
+      expect(fields.stack).toBeUndefined()
+    }
     proxy.accept()
     const answer = await one.request('/v1/verify/single', { key, body: { email: 'ann@a.test' } })
     expect(await answer.json()).toMatchObject({ valid: true })
@@ -140,5 +147,6 @@ test('where its connections are used up, it is 503 too', async () => {
   const answers = (await Promise.all(asked)).map(({ status }) => status)
   expect(answers.filter(status => status !== 200 && status !== 503)).toEqual([])
   await Promise.allSettled(others.map(client => client.end()))
-  expect((await one.request('/v1/jobs', { key })).status).toBe(200)
+  // Within two seconds a connection is tried again.
+  await waitUntil(async () => (await one.request('/v1/jobs', { key })).status === 200)
 })

@@ -43,7 +43,8 @@ async function surgery() {
       return { ...world, close: () => void closed++ }
     },
     memoryBytes: () => 5,
-    settings: { version: '1.2.3', concurrency: 200, dataDir, databaseUrl },
+    disk: async () => ({ freeBytes: 7e9, isLow: false }),
+    settings: { version: '1.2.3', concurrency: 200, databaseUrl },
   })
   const counts = () => ({ opened, closed })
   return { health, clock, doctorsClock, dataDir, verify, mx, names, counts }
@@ -91,7 +92,7 @@ test('the work and the process are told as they are', async () => {
   })
   expect(await health.process()).toMatchObject({
     ...{ version: '1.2.3', upMs: 7_000, memoryBytes: 5, databaseBytes: null },
-    freeBytes: expect.any(Number),
+    freeBytes: 7e9,
   })
   writeFileSync(join(dataDir, 'ev.sqlite'), 'x'.repeat(30))
   expect(await health.process()).toMatchObject({ databaseBytes: 30 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { databaseServerFindings } from '../../../src/doctor/machine/database-server.ts'
-import type { ServerFacts } from '../../../src/store/postgres/look.ts'
+import type { ConnectionLimit, ServerFacts } from '../../../src/store/postgres/look.ts'
 
 const PLACE = 'postgres://db.example/ev'
 const WELL: ServerFacts = {
@@ -13,16 +13,20 @@ const WELL: ServerFacts = {
     closedTables: [],
     isNewer: false,
   },
-  ...{ connections: 12, connectionsMax: 97, clockAheadMs: 40, commitMs: 1.23 },
+  ...{ encoding: 'UTF8', clockAheadMs: 40, commitMs: 1.23 },
+  limit: { of: 'server', name: '', used: 12, max: 97 },
 }
+const limit = (of: ConnectionLimit['of'], used: number): ConnectionLimit => ({
+  ...{ of, name: of === 'server' ? '' : 'ann', used, max: 97 },
+})
 const findings = (facts: Partial<ServerFacts>) =>
-  databaseServerFindings({ kind: 'reached', ...WELL, ...facts }, PLACE)
+  databaseServerFindings({ kind: 'reached', ...WELL, ...facts }, PLACE, 17)
 
 test('a server that is well is told in one line', () => {
   expect(findings({})).toEqual([
     {
       state: 'ok',
-      says: 'PostgreSQL 18.3 at postgres://db.example/ev: 12 of 97 connections are used, a commit takes 1.2 ms, and its clock agrees with ours',
+      says: 'PostgreSQL 18.3 at postgres://db.example/ev: 12 of 97 connections of the server are used, a commit takes 1.2 ms, and its clock agrees with ours',
       todo: null,
     },
   ])
@@ -30,7 +34,7 @@ test('a server that is well is told in one line', () => {
 
 test('one that cannot be had is a failure, with what it said', () => {
   const why = 'connect ECONNREFUSED 192.0.2.9:5432'
-  expect(databaseServerFindings({ kind: 'unreachable', why }, PLACE)).toMatchObject([
+  expect(databaseServerFindings({ kind: 'unreachable', why }, PLACE, 17)).toMatchObject([
     { state: 'fail', says: `the database ${PLACE} cannot be used: ${why}` },
   ])
 })
@@ -43,8 +47,16 @@ test.each([
   [{ mayMakeTables: false }, 'fail', /may not make tables/],
   [{ mayMakeQueue: false }, 'fail', /may not make the schema ev_boss/],
   [{ closedTables: ['item', 'job'] }, 'fail', /may not read and write .*item, job/],
-  [{ connections: 77 }, 'ok', /77 of 97/],
-  [{ connections: 78 }, 'warn', /78 of 97 connections are used, and each ev needs up to 20/],
+  [{ encoding: 'LATIN1' }, 'fail', /^the database is in LATIN1, and ev needs UTF8$/],
+  [{ encoding: 'SQL_ASCII' }, 'fail', /in SQL_ASCII/],
+  [{ limit: limit('server', 80) }, 'ok', /80 of 97 connections of the server are used/],
+  [
+    { limit: limit('server', 81) },
+    'warn',
+    /81 of 97 connections of the server are used, and each ev needs up to 17/,
+  ],
+  [{ limit: limit('role', 90) }, 'warn', /90 of 97 connections of the role ann are used/],
+  [{ limit: limit('database', 90) }, 'warn', /90 of 97 connections of the database ann are used/],
   [{ clockAheadMs: -5 * SECOND }, 'ok', /agrees/],
   [{ clockAheadMs: 5 * SECOND + 1 }, 'warn', /5 seconds fast/],
   [{ clockAheadMs: -9 * MINUTE }, 'warn', /9 minutes slow/],
@@ -55,6 +67,16 @@ test.each([
   expect(others).toEqual([])
   expect(finding).toMatchObject({ state, says: expect.stringMatching(says) })
   expect(finding?.todo === null).toBe(state === 'ok')
+})
+
+test('too few connections: what is to be done is said of the limit that applies', () => {
+  const todo = (of: ConnectionLimit['of']) => findings({ limit: limit(of, 97) })[0]?.todo
+  const less = 'Or let each ev have fewer with --database-connections.'
+  expect(todo('server')).toBe(
+    `Raise max_connections of the server, or lower what others use. ${less}`,
+  )
+  expect(todo('role')).toBe(`Raise the limit: alter role "ann" connection limit N. ${less}`)
+  expect(todo('database')).toBe(`Raise the limit: alter database "ann" connection limit N. ${less}`)
 })
 
 test('all that is wrong is told', () => {

@@ -270,7 +270,13 @@ describe('a list', () => {
       const count = lines.filter(line => line.startsWith('RCPT TO:<user')).length
       return `${to.host} ${count}`
     })
-    expect(lengths.toSorted()).toEqual(['mx.a.test 5', 'mx.a.test 5', 'mx.b.test 10'])
+    // A random recipient takes the place of one while the domain is not tested.
+    expect(lengths.toSorted()).toEqual([
+      'mx.a.test 2',
+      'mx.a.test 4',
+      'mx.a.test 4',
+      'mx.b.test 10',
+    ])
   })
 })
 

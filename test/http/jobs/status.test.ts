@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { write } from '../../../src/store/database.ts'
-import { failJob } from '../../../src/store/job/course.ts'
+import { failJob, startJob } from '../../../src/store/job/course.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
-import { MIXED, seedJob } from '../../support/job-rows.ts'
+import { MIXED, seedFiledJob, seedJob } from '../../support/job-rows.ts'
+import { REFUSAL } from '../../support/prober.ts'
 import { createTestService, idleWorker } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
@@ -287,3 +289,72 @@ async function isSettled(promise: Promise<unknown> | unknown): Promise<boolean> 
   await drainEventLoop()
   return settled
 }
+
+describe('what a job waits for', () => {
+  test('is told by operator: a pause, a retry, and the pace', async () => {
+    const { service, database, json, clock } = await createTestService()
+    const { engine } = service
+    await seedFiledJob(database, 'job_a', ['slow', 'slow', 'slow', 'grey', 'grey', 'quick'])
+    await startJob(database, 'job_a')
+    engine.pace('slow', engine.egresses[0] as string).throttled(10 * MINUTE)
+    const greylisted = database.db.updateTable('item').set({ due_at: clock.now() + HOUR })
+    await greylisted.where('operator', '=', 'grey').execute()
+    expect(await json('/v1/jobs/job_a')).toMatchObject({
+      status: 'processing',
+      estimated_time: '60 minutes',
+      status_detail:
+        '3 addresses at slow: the operator asked us to slow down. It is asked again from 2026-06-01T12:10:00.000Z.',
+      waiting_for: [
+        {
+          ...{ operator: 'slow', emails: 3, reason: 'throttled' },
+          until: '2026-06-01T12:10:00.000Z',
+        },
+        {
+          ...{ operator: 'grey', emails: 2, reason: 'asked_again_later' },
+          until: '2026-06-01T13:00:00.000Z',
+        },
+        { operator: 'quick', emails: 1, reason: 'pace', until: null },
+      ],
+    })
+    expect(await json('/v1/verify/bulk/status/job_a')).toMatchObject({
+      estimated_time: '60 minutes',
+    })
+  })
+
+  test('is counted anew every five seconds, however often it is asked for', async () => {
+    const { database, json, clock } = await createTestService()
+    await seedFiledJob(database, 'job_a', ['a.test'])
+    await startJob(database, 'job_a')
+    const reasonNow = async () => {
+      const { waiting_for } = await json('/v1/jobs/job_a')
+      return (waiting_for as { reason: string }[])[0]?.reason
+    }
+    expect(await reasonNow()).toBe('pace')
+    await database.db
+      .updateTable('item')
+      .set({ due_at: clock.now() + HOUR })
+      .execute()
+    await clock.advance(3 * SECOND)
+    expect(await reasonNow()).toBe('pace')
+    await clock.advance(3 * SECOND)
+    expect(await reasonNow()).toBe('asked_again_later')
+  })
+
+  test('is told of an operator that refuses us', async () => {
+    const { service, database, json } = await createTestService()
+    const { engine } = service
+    await seedFiledJob(database, 'job_a', ['slow'])
+    await startJob(database, 'job_a')
+    engine.pace('slow', engine.egresses[0] as string).refused(REFUSAL)
+    const { waiting_for } = await json('/v1/jobs/job_a')
+    expect(waiting_for).toMatchObject([{ operator: 'slow', emails: 1, reason: 'refused' }])
+  })
+
+  test('is not told of a job that is finished', async () => {
+    const { database, json } = await createTestService()
+    await seedJob(database, { texts: MIXED })
+    const job = await json('/v1/jobs/job_a')
+    expect(job).not.toHaveProperty('waiting_for')
+    expect(job).toMatchObject({ status: 'completed', estimated_time: null })
+  })
+})

@@ -61,6 +61,14 @@ describe('an IP address', () => {
     expect(await admitted(list, 64)).toBe(10)
   })
 
+  test('has them for lists of the sandbox too', async () => {
+    const { list } = await limited()
+    const simulated = () => list({ headers: { 'X-EV-Sandbox': 'true' } })
+    expect(await admitted(simulated, 6)).toBe(6)
+    expect(await admitted(list, 64)).toBe(4)
+    expect((await simulated()).status).toBe(429)
+  })
+
   test('is one for all keys, and another has limits of its own', async () => {
     const { list, addKey } = await limited()
     const other = await addKey()
@@ -196,6 +204,8 @@ describe('the credits of the day', () => {
       expect(limitOf(answer)).toMatchObject({ limit: 100, remaining: 0 })
     }
     expect(limitOf(await read())).toMatchObject({ limit: 10, remaining: 9 })
+    // What is simulated costs none.
+    expect((await single({ headers: { 'X-EV-Sandbox': 'true' } })).status).toBe(200)
     await clock.advance(12 * HOUR)
     expect((await single()).status).toBe(200)
   })

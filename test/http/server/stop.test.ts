@@ -11,6 +11,7 @@ import {
   parseAnswer,
   type TestHttpServerOptions,
 } from '../../support/http-server.ts'
+import { drainEventLoop } from '../../support/wait.ts'
 
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ev.example\r\n\r\n`
 
@@ -35,6 +36,7 @@ describe('a server that stops', () => {
     const asked = server.send(GET('/wait'))
     await arrived
     const stopped = server.stop(10_000)
+    await drainEventLoop()
     const late = connect(server.port, '127.0.0.1')
     expect((await once(late, 'error'))[0]).toMatchObject({ code: 'ECONNREFUSED' })
     release()
@@ -42,6 +44,22 @@ describe('a server that stops', () => {
     expect(answer).toMatchObject({ status: 200, json: { ok: true }, rest: '' })
     expect(answer.headers.connection).toBe('close')
     await stopped
+  })
+
+  test('answers what was sent before and not read yet', async () => {
+    const { server } = await openWaiting()
+    const kept = await Promise.all(Array.from({ length: 20 }, () => server.open()))
+    for (const socket of kept) {
+      socket.write(GET('/ok'))
+      await once(socket, 'data')
+    }
+    // Still in the buffers of the system.
+    for (const socket of kept) socket.write(GET('/ok'))
+    const answers = kept.map(socket => text(socket))
+    await server.stop(10_000)
+    for (const answer of await Promise.all(answers)) {
+      expect(parseAnswer(answer)).toMatchObject({ status: 200, headers: { connection: 'close' } })
+    }
   })
 
   test('closes at once what is kept open without a request, and soon what is half sent', async () => {
@@ -80,6 +98,7 @@ describe('a server that stops', () => {
     const asked = server.send(GET('/wait'))
     await arrived
     const stopped = server.stop(10_000)
+    await drainEventLoop()
     await clock.advance(10_000)
     await stopped
     expect(await asked).toBe('')
@@ -91,6 +110,7 @@ describe('a server that stops', () => {
     const asked = server.send(GET('/wait'))
     await arrived
     const stopped = [server.stop(60_000), server.stop(20)]
+    await drainEventLoop()
     await clock.advance(20)
     await Promise.all(stopped)
     expect(await asked).toBe('')

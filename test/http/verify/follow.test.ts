@@ -262,7 +262,10 @@ describe('the books of a verification that is watched', () => {
       },
     ])
     expect(home.lines).toContainEqual(
-      expect.objectContaining({ level: 'error', message: 'a request failed' }),
+      expect.objectContaining({
+        ...{ level: 'error', message: 'a request failed' },
+        fields: expect.objectContaining({ code: 'server_error', stack: expect.any(String) }),
+      }),
     )
     await home.books.flushed()
     expect(await used(home)).toMatchObject({ credits_consumed: 0, credits_held: 0 })

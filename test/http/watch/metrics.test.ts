@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { metricsApp } from '../../../src/http/watch/metrics-app.ts'
+import { stateOf } from '../../../src/http/state.ts'
+import { watchApp } from '../../../src/http/watch/watch-app.ts'
 import { addGuardedRoute, codeOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -96,11 +97,13 @@ describe('metrics', () => {
     }
   })
 
-  test('are had on a port of their own, and nothing else there', async () => {
+  test('are had with health on a port of their own, and nothing else there', async () => {
     const { service } = await createTestService()
-    const app = metricsApp(service)
+    const app = watchApp(service, stateOf(service).metrics)
     const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
-    expect((await app.request('/metrics', {}, local)).status).toBe(200)
+    for (const path of ['/livez', '/readyz', '/health', '/metrics']) {
+      expect([path, (await app.request(path, {}, local)).status]).toEqual([path, 200])
+    }
     expect((await app.request('/v1/jobs', {}, local)).status).toBe(404)
   })
 })

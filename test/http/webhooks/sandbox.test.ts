@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { limitOf } from '../../support/guarded-route.ts'
+import { codeOf } from '../../support/guarded-route.ts'
 import { endpoint, onlyDelivery } from '../../support/webhook-endpoint.ts'
 
 const WEBHOOK = { url: 'https://app.test/hook', events: ['batch.completed'] }
@@ -19,10 +19,11 @@ test.each<[method: string, path: string, body?: object]>([
   const home = await endpoint()
   await home.happen()
   const { id } = await onlyDelivery(home)
-  const key = await home.addKey({ rateLimitPerMinute: 5 })
+  const key = await home.addKey({ rateLimitPerMinute: 1 })
   const headers = { 'X-EV-Sandbox': 'true' }
   const place = path.replace('{id}', home.path).replace('{delivery}', id)
   const response = await home.request(place, { method, key, headers, ...(body && { body }) })
   expect(response.ok).toBe(true)
-  expect(limitOf(response)).toMatchObject({ limit: 5, remaining: 4 })
+  const next = await home.request('/v1/webhooks', { key, headers })
+  expect([next.status, await codeOf(next)]).toEqual([429, 'rate_limit'])
 })

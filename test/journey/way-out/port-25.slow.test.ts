@@ -94,7 +94,8 @@ describe('a list of a thousand domains', () => {
   test('behind a wall that drops, for which nothing is to be waited, ends soon after the notice', async () => {
     const ran = await bulk(dropped, { flags: ['--no-wait'] })
     expect(count(ran, NOTICE), ran.stderr).toBe(1)
-    expect(ran.endMs).toBeLessThan(18_000)
+    // Neither the half minute of a list that waits, nor 10 s for each 200 of the thousand.
+    expect(ran.endMs).toBeLessThan(30_000)
     expect(ran.rows).toHaveLength(COUNT)
     expect(new Set(ran.rows.map(row => row.ev_reason))).toEqual(new Set(['no_connect']))
   })

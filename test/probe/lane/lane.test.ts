@@ -143,14 +143,38 @@ describe('the facts of the run', () => {
 })
 
 describe('recipients in one connection', () => {
-  test('are no more than the row says; a new connection takes the rest', async () => {
-    const home = createTestProber(knows(), { row: { recipientsPerSession: 3 } })
+  const row = { recipientsPerSession: 3 }
+  const rcpts = (lines: readonly string[]) => lines.filter(line => line.startsWith('RCPT')).length
+
+  test('are no more than the row says, the random one included; a new connection takes the rest', async () => {
+    const home = createTestProber({}, { row })
     const walk = await home.run(people(8))
-    expect(home.said().map(lines => lines.filter(line => line.startsWith('RCPT')).length)).toEqual([
-      3, 3, 2,
-    ])
+    expect(home.said().map(rcpts)).toEqual([3, 3, 3])
+    expect(home.recipients().filter(isUnguessable)).toHaveLength(1)
     expect(walk.told).toHaveLength(8)
     expect(home.mx.sessions.every(({ closed }) => closed)).toBe(true)
+  })
+
+  test('leave a place for the random one while the domain is not tested', async () => {
+    const home = createTestProber(knows(), { row })
+    await home.run(people(8))
+    expect(home.said().map(rcpts)).toEqual([2, 2, 2, 2])
+  })
+
+  test('count where the reply tells nothing, too', async () => {
+    const home = createTestProber(
+      toRecipients(() => '503 5.5.1 Bad sequence of commands'),
+      { row },
+    )
+    const walk = await home.run(people(5).map(email => ask(email, ['mx.test'], false)))
+    expect(home.said().map(rcpts)).toEqual([3, 2])
+    expect(sorted(walk.answers())).toEqual(each(people(5), 'silent/garbage'))
+  })
+
+  test('are two where the row says one: the random one is the second', async () => {
+    const home = createTestProber({}, { row: { recipientsPerSession: 1 } })
+    await home.run(people(2))
+    expect(home.said().map(rcpts)).toEqual([2, 1])
   })
 
   test('one connection of a lane is closed before its next one is opened', async () => {

@@ -3,6 +3,7 @@ import {
   addHistory,
   deleteHistoryBefore,
   deleteHistoryOf,
+  deleteSandboxHistoryBefore,
   hasVerification,
   type Verification,
 } from '../../../src/store/account/history.ts'
@@ -10,6 +11,7 @@ import { type HistoryQuery, historyPage } from '../../../src/store/account/histo
 import { countUsage, usageOf } from '../../../src/store/account/usage.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { newRow } from '../../../src/store/job/jobs.ts'
+import { addAccount } from '../../support/account-rows.ts'
 import { onPostgres, tempDatabase } from '../../support/database.ts'
 import { plansOf } from '../plan/query-plans.ts'
 
@@ -209,6 +211,24 @@ describe('the history', () => {
       expect(await deleteHistoryBefore(trx, 3)).toBe(0)
     })
     expect(await idsOf(database)).toEqual(['ver_2'])
+  })
+
+  test('loses what was simulated before a time, of each account, and nothing live', async () => {
+    const database = await withRows(
+      ...[{ created_at: 1 }, { created_at: 1, sandbox: 1 }, { created_at: 2, sandbox: 1 }],
+      ...[
+        { created_at: 3, sandbox: 1 },
+        { created_at: 1, sandbox: 1, account_id: 'acc_b' },
+      ],
+    )
+    await addAccount(database, 'acc_a')
+    await addAccount(database, 'acc_b')
+    await write(database, async trx => {
+      expect(await deleteSandboxHistoryBefore(trx, 3, 2)).toBe(2)
+      expect(await deleteSandboxHistoryBefore(trx, 3, 2)).toBe(1)
+    })
+    const left = database.db.selectFrom('verification').select('id').orderBy('id')
+    expect((await left.execute()).map(({ id }) => id)).toEqual(['ver_0', 'ver_3'])
   })
 })
 

@@ -4,6 +4,7 @@ import { Kysely, SqliteDialect, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
 import { findAccount, listAccounts } from '../../../src/store/account/accounts.ts'
+import { accountLoad } from '../../../src/store/account/stored-rows.ts'
 import { dueWebhooks, nextDeliveries } from '../../../src/store/event/deliveries.ts'
 import { claimItems, nextDueAt } from '../../../src/store/job/claims.ts'
 import { startJob } from '../../../src/store/job/course.ts'
@@ -98,6 +99,26 @@ test('the oldest account of an ev without a dashboard is that of whoever runs th
     ['acc_c', 0],
     ['acc_a', 0],
   ])
+})
+
+test('rows that an ev without a limit of them stored are counted for their accounts', async () => {
+  const file = join(tempFolder(), 'ev.sqlite')
+  const earlier = await databaseAsOf('0007_retries', file)
+  await sql`
+    insert into account (id, name, plan, created_at) values
+    ('acc_a', 'A', 'free', 1), ('acc_b', 'B', 'free', 2)`.execute(earlier)
+  await sql`
+    insert into job (id, account_id, state, type, source_key, source, total, done, duplicates,
+      deliverable, risky, undeliverable, unknown, created_at)
+    values ('job_a', 'acc_a', 'queued', 'batch', 'a', '{}', 30, 0, 0, 0, 0, 0, 0, 0),
+      ('job_b', 'acc_a', 'processing', 'single', 'b', '{}', 1, 0, 0, 0, 0, 0, 0, 0),
+      ('job_c', 'acc_a', 'loading', 'batch', 'c', '{}', 7, 0, 0, 0, 0, 0, 0, 0),
+      ('job_d', null, 'queued', 'list', 'd', '{}', 5, 0, 0, 0, 0, 0, 0, 0)`.execute(earlier)
+  await earlier.destroy()
+
+  const { db } = await tempDatabase({ file })
+  expect(await accountLoad(db, 'acc_a')).toEqual({ storedRows: 31, openLists: 1 })
+  expect(await accountLoad(db, 'acc_b')).toEqual({ storedRows: 0, openLists: 0 })
 })
 
 /** A database as it was when a migration was the last. */

@@ -4,6 +4,7 @@ import {
   addHistory,
   deleteHistoryBefore,
   deleteHistoryOf,
+  deleteSandboxHistoryBefore,
   hasVerification,
 } from '../../../src/store/account/history.ts'
 import { historyPage } from '../../../src/store/account/history-page.ts'
@@ -145,6 +146,11 @@ describe.runIf(onPostgres)('on PostgreSQL a statement on long lists goes by its 
       'removing what is old of the history',
       db => write(db, trx => deleteHistoryBefore(trx, 9, 9)),
       /verification_age/,
+    ],
+    [
+      'removing what is old of the simulated history',
+      db => write(db, trx => deleteSandboxHistoryBefore(trx, 9, 9)),
+      /verification_key/,
     ],
     [
       'removing a job of the history',

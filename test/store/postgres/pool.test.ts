@@ -95,6 +95,7 @@ describe.runIf(onPostgres)('a server that cannot be had', () => {
       /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev cannot be used: .*too many clients already\. Look whether the server runs/,
     )
     await Promise.all(others.splice(0).map(client => client.end()))
+    await inTheEnd(() => sql`select 1`.execute(database.loose))
     await Promise.all(MANY.map(() => sql`select 1`.execute(database.loose)))
   })
 

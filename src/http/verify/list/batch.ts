@@ -18,7 +18,7 @@ export type BatchBody = {
 export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
   refuseWebhookUrl(body.webhook_url)
   const name = readName(body.name)
-  const rows = portions(readBatch(body))
+  const all = readBatch(body)
   // A download has a column for ids where there are any.
   const source = JSON.stringify({ ids: body.items !== undefined })
   const listed = {
@@ -26,10 +26,11 @@ export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody):
     name,
     source,
     deduplicate: body.deduplicate ?? true,
-    rows,
+    rowCount: all.length,
+    rows: portions(all),
   }
-  return queueList(c, service, listed, job => ({
-    ...presentQueued(service, job, `Batch queued. Check GET /v1/jobs/${job.id}`),
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
     ...linksOf(job),
   }))
 }

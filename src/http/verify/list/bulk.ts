@@ -14,8 +14,9 @@ export function verifyBulk(
   const emails = readEmails(body.emails, BULK_MAX)
   if (emails.length <= INSTANT_MAX) return answerInstant(c, service, emails)
   const rows = portions(emails.map(text => ({ text })))
-  const listed = { type: 'bulk' as const, name: null, deduplicate: true, rows }
-  return queueList(c, service, listed, job =>
-    presentQueued(service, job, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
+  const rowCount = emails.length
+  const listed = { type: 'bulk' as const, name: null, deduplicate: true, rowCount, rows }
+  return queueList(c, service, listed, (job, estimated) =>
+    presentQueued(job, estimated, `Queued. Check GET /v1/verify/bulk/status/${job.id}`),
   )
 }

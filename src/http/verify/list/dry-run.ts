@@ -41,15 +41,14 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),
     credits_balance: await creditsLeftOf(c, service),
-    estimated_time: tally && timeFor(c, service, tally),
+    estimated_time: tally && (await timeFor(c, service, tally)),
     preview,
   })
 }
 
 /** As the job would say. */
-function timeFor(c: Context<Env>, { engine }: Service, tally: RowTally): string {
-  const addresses = tally.total - tally.malformed - tally.duplicates
-  return estimatedTime(engine, { addresses, sandbox: c.get('sandbox') })
+function timeFor(c: Context<Env>, service: Service, { domains }: RowTally): Promise<string> {
+  return estimatedTime(service, { jobId: null, domains, sandbox: c.get('sandbox') })
 }
 
 const PREVIEW_ROWS = 5

@@ -21,8 +21,8 @@ export async function verifyFile(
   const source = JSON.stringify({ dialect })
   const rows = storedRows(path, dialect)
   const listed = { type: 'file' as const, name, deduplicate, source, rows }
-  return queueList(c, service, listed, job => ({
-    ...presentQueued(service, job, `File queued. Check GET /v1/jobs/${job.id}`),
+  return queueList(c, service, listed, (job, estimated) => ({
+    ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
     ...linksOf(job),
     column: dialect.columnName,
     column_number: dialect.column + 1,

@@ -17,6 +17,7 @@ import type { Service } from '../../service.ts'
 import { orGiveBack } from '../ask.ts'
 import { holdCredits } from '../credits.ts'
 import { presentItem } from './item.ts'
+import { checkRoom } from './room.ts'
 
 /** For all addresses together, so that the answer comes before proxies give it up. */
 const BUDGET_MS = 10 * SECOND
@@ -28,6 +29,7 @@ export async function answerInstant(
   emails: readonly string[],
 ): Promise<Response> {
   const entries = emails.map(toEntry)
+  await checkRoom(c, service, { openLists: 0, rows: entries.length })
   const asked = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = asked.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
@@ -108,6 +110,7 @@ function store(
   return commit(c, service, async trx => {
     await settling(trx)
     await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
+    await checkRoom(c, service, { openLists: 0, rows: items.length }, trx)
     await service.books.record(trx, {
       ...owner,
       ...{ source: 'bulk', jobId, period: hold?.period ?? null, released: hold?.amount ?? 0 },

@@ -17,11 +17,14 @@ import type { Service } from '../../service.ts'
 import { quotaExceeded } from '../credits.ts'
 import { estimatedTime } from '../estimate.ts'
 import { emptyList } from './emails.ts'
+import { type Added, checkRoom, rowsThatFit } from './room.ts'
 
 /** What a path knows of the list that it was given. */
 export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
   /** Left out: nothing need be known of how its rows were written. */
   readonly source?: string
+  /** Left out: that is known when they were read. */
+  readonly rowCount?: number
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
 }
 
@@ -29,23 +32,28 @@ export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
 export async function queueList(
   c: Context<Env>,
   service: Service,
-  { rows, source = '{}', ...listed }: Listed,
-  present: (job: Job) => object,
+  { rows, rowCount, source = '{}', ...listed }: Listed,
+  present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
   // A list that needs more is refused before all of it is stored.
+  const openLists = listed.type === 'single' ? 0 : 1
+  const rowsMax = await checkRoom(c, service, { openLists, rows: rowCount ?? 1 })
+  const fitting = rowCount === undefined ? rowsThatFit(c, service, rows, rowsMax) : rows
   const askedMax = owner.sandbox ? null : await creditsLeftOf(c, service)
-  const loaded = await loadJob(service, { ...listed, ...owner, source }, rows, askedMax)
+  const loaded = await loadJob(service, { ...listed, ...owner, source }, fitting, askedMax)
   if (loaded === null) {
     await tellRefused(c, service)
     throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
   }
   try {
     if (loaded.total === 0) throw emptyList('The list has no rows.')
+    const { jobId, domains } = loaded
+    const estimated = await estimatedTime(service, { jobId, domains, sandbox: owner.sandbox })
     const response = await commit(c, service, async trx => ({
       status: 200,
-      body: present(await queueIn(c, service, trx, loaded)),
+      body: present(await queueIn(c, service, trx, { loaded, openLists }), estimated),
     }))
     service.worker.take(loaded.jobId)
     return response
@@ -63,6 +71,7 @@ export function queueOne(c: Context<Env>, service: Service, email: string): Prom
     type: 'single' as const,
     name: null,
     deduplicate: true,
+    rowCount: 1,
     rows: [[{ text: email }]],
   }
   return queueList(c, service, listed, ({ id }) => ({
@@ -81,9 +90,8 @@ export function* portions(rows: readonly Row[]): Generator<readonly Row[]> {
 const PORTION_ROWS = 500
 
 /** The queued form of the interface (2.4); the newer paths count duplicates as well. */
-export function presentQueued(service: Service, job: Job, message: string) {
-  const { id, type, total, malformed, duplicates, sandbox } = job
-  const addresses = total - malformed - duplicates
+export function presentQueued(job: Job, estimated: string, message: string) {
+  const { id, type, total, malformed, duplicates } = job
   return {
     success: true,
     job_id: id,
@@ -92,7 +100,7 @@ export function presentQueued(service: Service, job: Job, message: string) {
     valid_emails: total - malformed,
     invalid_format_emails: malformed,
     ...(type !== 'bulk' && { duplicates }),
-    estimated_time: estimatedTime(service.engine, { addresses, sandbox: sandbox === 1 }),
+    estimated_time: estimated,
     message,
   }
 }
@@ -118,11 +126,14 @@ async function queueIn(
   c: Context<Env>,
   service: Service,
   trx: Parameters<typeof queueLoaded>[0],
-  loaded: Loaded,
+  { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
 ): Promise<Job> {
   const { creditsPerDay } = c.get('caller').plan
   const queued = await queueLoaded(trx, loaded, { now: service.clock.now(), creditsPerDay })
-  if ('job' in queued) return queued.job
+  if ('job' in queued) {
+    await checkRoom(c, service, { openLists, rows: loaded.total }, trx)
+    return queued.job
+  }
   throw notEnough(c, service, { left: queued.creditsLeft, needed: loaded.asked })
 }
 

@@ -24,13 +24,15 @@ import { notTooMany } from './crowd.ts'
 import { dryRun } from './dry-run.ts'
 import { verifyFile } from './file.ts'
 import { readFlag } from './file-rows.ts'
+import { roomOnDisk } from './room.ts'
 import { FORM_BYTES_MAX, uploads } from './upload.ts'
 
 /** The paths for lists. */
 export function listRoutes(service: Service) {
   const rule = { scope: 'verify:bulk', counts: 'bulk', bodyMax: LIST_BODY_MAX } as const
   const crowd = notTooMany()
-  const middleware = [crowd, ...gate(service, rule)]
+  const disk = roomOnDisk(service)
+  const middleware = [crowd, ...gate(service, rule, disk)]
   const received = uploads(service.settings.dataDir, service.random)
   const router = newRouter()
     .openapi(createRoute({ ...BULK, middleware }), c =>
@@ -42,7 +44,7 @@ export function listRoutes(service: Service) {
   // Not by `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
   const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
-  router.on('POST', [FILE.path], crowd, ...gate(service, form))
+  router.on('POST', [FILE.path], crowd, ...gate(service, form, disk))
   router.post(FILE.path, async c => {
     const upload = await received.receive(c.req.raw)
     try {
@@ -64,6 +66,7 @@ const ALL_LISTS: readonly ApiCode[] = [
   ...(['emails_required', 'empty_list', 'too_many_emails', 'payload_too_large'] as const),
   ...(['invalid_json', 'unsupported_media_type', 'idempotency_in_progress'] as const),
   ...(['idempotency_mismatch', 'quota_exceeded', 'request_timeout'] as const),
+  ...(['concurrent_jobs_exceeded', 'stored_rows_exceeded', 'insufficient_storage'] as const),
 ]
 
 const COMMON = {

@@ -25,7 +25,7 @@ import { presentDelivery } from './present.ts'
 export function redeliveryRoutes(service: Service) {
   const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
   const common = { tags: ['Webhooks'], security: SECURITY, method: 'post' as const }
-  const middleware = [...guard(service, { ...rule, isReal: true }), idempotent(service)]
+  const middleware = [...guard(service, rule), idempotent(service)]
   const errors = errorResponses('invalid_request', 'not_found', ...BODY_FAULTS, ...REPLAY_FAULTS)
   const retry = createRoute({
     ...{ ...common, path: '/v1/webhooks/{id}/deliveries/{delivery_id}/retry' },

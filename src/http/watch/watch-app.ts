@@ -6,29 +6,31 @@ import { edge } from '../edge.ts'
 import { ApiError } from '../error/api-error.ts'
 import { answerError } from '../error/errors.ts'
 import { newRouter } from '../router.ts'
-import type { Service } from '../service.ts'
-import { stateOf } from '../state.ts'
+import { healthRoutes } from './health.ts'
+import type { Metrics } from './metrics.ts'
+import type { Watched } from './watched.ts'
 
-/** Metrics on a port of their own. */
-export function metricsApp(service: Service): Hono<Env> {
+/** Health and metrics on a port of their own. */
+export function watchApp(watched: Watched, metrics: Metrics): Hono<Env> {
+  const { log } = watched
   const app = new Hono<Env>()
-  app.use(edge(service))
-  app.onError((error, c) => answerError(c, service.log, error))
-  app.notFound(c =>
-    answerError(c, service.log, new ApiError('not_found', 'There is only /metrics')),
-  )
-  return app.route('/', metricsRoutes(service))
+  app.use(edge(watched, metrics))
+  app.onError((error, c) => answerError(c, log, error))
+  app.notFound(c => answerError(c, log, new ApiError('not_found', ALL)))
+  app.route('/', healthRoutes(watched))
+  return app.route('/', metricsRoutes(watched, metrics))
 }
+
+const ALL = 'There are only /livez, /readyz, /health and /metrics'
 
 /** For Prometheus, on this machine or with the token. */
-export function metricsRoutes(service: Service) {
-  return newRouter().get('/metrics', watcherOnly(service), async c => {
-    const { metrics } = stateOf(service)
-    return c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType })
-  })
+export function metricsRoutes(watched: Watched, metrics: Metrics) {
+  return newRouter().get('/metrics', watcherOnly(watched), async c =>
+    c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
+  )
 }
 
-function watcherOnly({ settings }: Service): MiddlewareHandler<Env> {
+function watcherOnly({ settings }: Watched): MiddlewareHandler<Env> {
   const token = settings.metricsToken
   return async (c, next) => {
     const given = /^Bearer +(\S+) *$/i.exec(c.req.header('Authorization') ?? '')?.[1]

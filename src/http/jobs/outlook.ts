@@ -1,0 +1,114 @@
+import { type Clock, SECOND } from '../../base/clock.ts'
+import { cleanText } from '../../base/text.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
+import { isoTime } from '../../engine/result/present.ts'
+import type { Job } from '../../store/job/jobs.ts'
+import { unroutedRows, type WaitingRows, waitingRows } from '../../store/job/waiting.ts'
+import type { WaitReason } from '../schema/job.ts'
+import { askingMs, type EstimateDoors, usualMs } from '../verify/estimate.ts'
+
+/** Rows of a job that wait at one operator. */
+export type Wait = {
+  readonly operator: string
+  readonly rows: number
+  readonly reason: WaitReason
+  /** Until when at least, epoch ms; null: they are asked in turn. */
+  readonly until: number | null
+}
+
+/** What is to be expected of a job that is not finished. */
+export type Outlook = {
+  /** How long it will go on, in ms. */
+  readonly leftMs: number
+  /** Where most rows wait, the most first. */
+  readonly waits: readonly Wait[]
+}
+
+/** Whoever watches a job asks again and again. */
+const KEPT_MS = 5 * SECOND
+/** About 1 KB each. */
+const JOBS_MAX = 1_000
+/** Operators that are told of. */
+const WAITS_MAX = 5
+
+/** The outlook of jobs, counted at most once in five seconds for each. */
+export type Outlooks = {
+  /** Null for a job that is finished or simulated. */
+  of(job: Job): Promise<Outlook | null>
+}
+
+export function createOutlooks(doors: EstimateDoors & { readonly clock: Clock }): Outlooks {
+  const known = new TtlMap<Promise<Outlook>>({ sizeMax: JOBS_MAX, clock: doors.clock })
+  return {
+    async of(job) {
+      if (job.finished_at !== null || job.sandbox === 1) return null
+      const counted = known.get(job.id)
+      if (counted !== undefined) return counted
+      const outlook = outlookOf(doors, job)
+      known.set(job.id, outlook, KEPT_MS)
+      outlook.catch(() => known.delete(job.id))
+      return outlook
+    },
+  }
+}
+
+async function outlookOf(doors: EstimateDoors, job: Job): Promise<Outlook> {
+  const { database, clock } = doors
+  const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
+  const unrouted = await unroutedRows(database, job.id)
+  const now = clock.now()
+  const demands = rows.map(({ operator, count }) => ({ operator, addresses: count }))
+  const waitingMs = await askingMs(doors, { jobId: job.id, demands, unrouted })
+  const dueMs = Math.max(0, ...rows.map(({ lastDueAt }) => lastDueAt - now))
+  return {
+    leftMs: Math.max(waitingMs, dueMs, unroutedMs(doors, job, rows)),
+    waits: rows.slice(0, WAITS_MAX).map(row => waitAt(doors, row)),
+  }
+}
+
+/** What is not routed yet goes on as the job went so far; before anything is done, as is usual. */
+function unroutedMs(
+  { engine, clock }: EstimateDoors,
+  job: Job,
+  rows: readonly WaitingRows[],
+): number {
+  const waiting = rows.reduce((sum, { count }) => sum + count, 0)
+  const left = Math.max(0, job.total - job.done - waiting)
+  if (left === 0) return 0
+  if (job.started_at === null || job.done === 0) return usualMs(engine, left)
+  return (Math.max(0, clock.now() - job.started_at) * left) / job.done
+}
+
+function waitAt({ engine, clock }: EstimateDoors, row: WaitingRows): Wait {
+  const now = clock.now()
+  const { pause = null, refusal = null } = engine.paceStatus(row.operator) ?? {}
+  const of = (reason: WaitReason, until: number | null) => ({
+    ...{ operator: row.operator, rows: row.count, reason, until },
+  })
+  if (refusal !== null && refusal.until > now) return of('refused', refusal.until)
+  if (pause !== null && pause.until > now) {
+    return of(pause.why === 'throttled' ? 'throttled' : 'unknown_users', pause.until)
+  }
+  return row.firstDueAt > now ? of('asked_again_later', row.firstDueAt) : of('pace', null)
+}
+
+export const presentWait = ({ operator, rows, reason, until }: Wait) => ({
+  ...{ operator: cleanText(operator), emails: rows, reason },
+  until: until === null ? null : isoTime(until),
+})
+
+/** For people: what most rows wait for. */
+export function sentenceOf({ operator, rows, reason, until }: Wait): string {
+  const who = `${rows} ${rows === 1 ? 'address' : 'addresses'} at ${cleanText(operator)}`
+  const time = until === null ? '' : isoTime(until)
+  return `${who}: ${SENTENCES[reason].replace('{time}', time)}`
+}
+
+const SENTENCES: Readonly<Record<WaitReason, string>> = {
+  refused: 'the operator refuses us until {time}.',
+  throttled: 'the operator asked us to slow down. It is asked again from {time}.',
+  unknown_users:
+    'the operator knew none of many recipients in a row. It is asked again from {time}.',
+  asked_again_later: 'the mail servers are to be asked again later, the first at {time}.',
+  pace: 'they are asked at the pace that the operator accepts.',
+}

@@ -1,0 +1,81 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Database } from '../database.ts'
+import { jobsWaitingFor } from './claims.ts'
+import { lastPosition } from './results.ts'
+
+/** Rows of a job that have an operator and wait to be asked. */
+export type WaitingRows = {
+  readonly operator: string
+  readonly count: number
+  /** When the first and the last of them may be asked, epoch ms. */
+  readonly firstDueAt: number
+  readonly lastDueAt: number
+}
+
+/** So many waiting rows, of all jobs, are counted in some 5 ms; of more, a sample tells enough. */
+const READ_MAX = 20_000
+/** Rows of a sample, evenly over the list: one in a hundred is known to 1 %. */
+const SAMPLE_ROWS = 200
+/** Operators that are told of. */
+const OPERATORS_MAX = 20
+
+/** What a job waits for by operator, the most rows first; the counts are estimates where `readMax` rows or more wait. */
+export async function waitingRows(
+  database: Database,
+  jobId: string,
+  readMax = READ_MAX,
+): Promise<WaitingRows[]> {
+  const isFew = (await countRows(database, sql`state = 'routed'`, readMax)) < readMax
+  return isFew ? allWaiting(database, jobId) : sampleWaiting(database, jobId)
+}
+
+async function allWaiting({ reader }: Database, jobId: string): Promise<WaitingRows[]> {
+  const { rows } = await sql<WaitingRows>`
+    select operator, count(*) as count, min(due_at) as "firstDueAt", max(due_at) as "lastDueAt"
+    from item where job_id = ${jobId} and state = 'routed'
+    group by operator order by 2 desc limit ${OPERATORS_MAX}`.execute(reader)
+  return rows
+}
+
+async function sampleWaiting(database: Database, jobId: string): Promise<WaitingRows[]> {
+  const { reader } = database
+  const last = await lastPosition(database, jobId)
+  const step = Math.max(1, Math.floor(last / SAMPLE_ROWS))
+  const positions = Array.from({ length: Math.ceil(last / step) }, (_, at) => at * step + 1)
+  const { rows } = await sql<WaitingRows>`
+    select operator, count(*) as count, min(due_at) as "firstDueAt", max(due_at) as "lastDueAt"
+    from item where job_id = ${jobId} and position in (${sql.join(positions)}) and state = 'routed'
+    group by operator order by 2 desc limit ${OPERATORS_MAX}`.execute(reader)
+  return rows.map(row => ({ ...row, count: row.count * step }))
+}
+
+/** What waits for an operator, beside one job. */
+export type Crowd = { readonly rows: number; readonly jobs: number }
+
+/** What other jobs have waiting for an operator. */
+export async function crowdAt(
+  database: Database,
+  operator: string,
+  jobId: string | null,
+): Promise<Crowd> {
+  const jobs = (await jobsWaitingFor(database, operator)).filter(id => id !== jobId)
+  if (jobs.length === 0) return { rows: 0, jobs: 0 }
+  const isThere = sql`operator = ${operator} and state = 'routed' and job_id <> ${jobId ?? ''}`
+  return { rows: await countRows(database, isThere), jobs: jobs.length }
+}
+
+/** Rows of other jobs whose operators are not known yet. */
+export const unroutedRows = (database: Database, jobId: string | null): Promise<number> =>
+  countRows(database, sql`state = 'queued' and job_id <> ${jobId ?? ''}`)
+
+/** Counts by an index, and no further than is told apart. */
+async function countRows(
+  { reader }: Database,
+  where: RawBuilder<unknown>,
+  max = READ_MAX,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count
+    from (select 1 from item where ${where} limit ${max}) as counted`.execute(reader)
+  return Number(rows[0]?.count ?? 0)
+}

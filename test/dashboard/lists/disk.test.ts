@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest'
+import { listsHouse } from './room.ts'
+
+const SENTENCE =
+  'The disk of the service is almost full: new lists are refused until there is room. Everything else works.'
+
+const onDisk = (isLow: boolean) =>
+  listsHouse({ parts: { disk: async () => ({ freeBytes: 3e6, isLow }) } })
+
+describe('a low disk', () => {
+  test('is told where lists are looked at and sent, and nowhere else', async () => {
+    const { get } = await onDisk(true)
+    for (const path of ['/lists', '/lists/new']) expect((await get(path)).text).toContain(SENTENCE)
+    expect((await get('/usage')).text).not.toContain(SENTENCE)
+    expect((await (await onDisk(false)).get('/lists')).text).not.toContain(SENTENCE)
+  })
+
+  test('is told on every page of whoever runs the service, with what is left', async () => {
+    const { get, database } = await onDisk(true)
+    await database.db.updateTable('account').set({ operator: 1 }).execute()
+    for (const path of ['/lists', '/usage', '/doctor']) {
+      expect((await get(path)).text).toContain(`${SENTENCE} 3 MB are free: make room on the disk`)
+    }
+  })
+
+  test('takes no file, neither by a script nor as a form', async () => {
+    const { send, sendForm, csrf, left } = await onDisk(true)
+    const sent = await send('email\nann@a.test\n')
+    expect([sent.status, await sent.json()]).toEqual([507, { error: SENTENCE }])
+    const form = await sendForm([
+      ['_csrf', await csrf()],
+      ['file', { file: 'email\nann@a.test\n' }],
+    ])
+    expect([form.status, await form.text()]).toEqual([507, expect.stringContaining(SENTENCE)])
+    expect(left()).toEqual([])
+  })
+})
