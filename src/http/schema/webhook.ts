@@ -40,7 +40,7 @@ const description = z
   .openapi({ description: 'For people.' })
 
 export const NewWebhookRequest = z
-  .object({
+  .strictObject({
     url,
     events,
     active: z.boolean().default(true),
@@ -49,7 +49,7 @@ export const NewWebhookRequest = z
   .openapi('NewWebhook')
 
 export const WebhookPatchRequest = z
-  .object({
+  .strictObject({
     url: url.optional(),
     events: events.optional(),
     active: z.boolean().optional().openapi({

@@ -220,6 +220,8 @@ describe('a remembered answer', () => {
     ['that leaves out the mail server', PATH, { email: 'ann@a.test', check_smtp: false }],
     ['that is answered later', PATH, { email: 'ann@a.test', async: true }],
     ['with one address that is not remembered', BULK, { emails: ['ann@a.test', 'bob@a.test'] }],
+    ['for a list anew', BULK, { emails: ['ann@a.test'], force_refresh: true }],
+    ['for a list without mail servers', BULK, { emails: ['ann@a.test'], check_smtp: false }],
     ['that becomes a job', BULK, { emails: Array(11).fill('ann@a.test') }],
     ['that is a batch', '/v1/verify/batch', { emails: ['ann@a.test'] }],
   ])(

@@ -2,6 +2,7 @@ import { cleanText } from '../../../base/text.ts'
 import type { Row } from '../../../work/submit.ts'
 import { ApiError } from '../../error/api-error.ts'
 import { formatPath } from '../../error/fault.ts'
+import { checkNames } from '../../error/known-names.ts'
 
 /** At most so many are answered at once (section 8 of the interface). */
 export const INSTANT_MAX = 10
@@ -43,6 +44,7 @@ function readItem(item: unknown, index: number): Row {
       `"${formatPath(path)}" is no object with an "email" and an "id".`,
     )
   }
+  checkNames('body', Object.keys(item), ['email', 'id'], formatPath(path))
   const { email, id = null } = item as { email?: unknown; id?: unknown }
   if (typeof email !== 'string') throw notText([...path, 'email'], email)
   if (id === null) return { text: email, cells: null }
