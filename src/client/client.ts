@@ -17,7 +17,7 @@ export { verifyWebhook, type WebhookHeaders, type WebhookOptions } from './hook/
 export type { DownloadOptions, JobOptions, RowsOptions, RowsQuery } from './room/jobs.ts'
 export type { Listing, Page } from './room/listing.ts'
 export type { FileOptions, ListFile, PreviewOptions, StatusOptions } from './room/lists.ts'
-export type { Question, SingleOptions } from './room/verify.ts'
+export type { Question, ScoredOptions, SingleOptions } from './room/verify.ts'
 export type { WaitOptions } from './room/wait.ts'
 export type * from './types.ts'
 

@@ -31,6 +31,9 @@ export type Reason =
   | 'smtp_skipped'
   | 'unexpected_error'
 
+/** One of four; jobs are counted by it, and downloads and the history are filtered by it. */
+export type Class = 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
+
 export type VerifyStep =
   | {
       step: 'syntax'
@@ -152,17 +155,19 @@ export interface SingleResult {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
   /** After how many seconds it is worth asking again, where that is known. */
   retry_after?: number
-  class?: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
   flags?: {
     is_disposable: boolean
     is_role: boolean
+    /** null: the domain was not tested. */
     is_catch_all: boolean | null
     is_free: boolean
     is_relay: boolean
   }
   did_you_mean?: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host?: string | null
   checked_at?: string
   /** `?include=evidence`: what DNS and mail servers said. For people; its fields may change. */
@@ -297,15 +302,45 @@ export interface ScoredResult {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
+  /** The class. The sandbox has no `unknown` here: it answers `risky`, and `class` and `reason` tell what it simulates. */
   status: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
   /** How likely mail is welcome. */
   score: number
-  is_disposable?: boolean
-  is_role?: boolean
-  is_catch_all?: boolean
-  is_free?: boolean
-  /** The result is simulated. */
-  sandbox?: true
+  is_disposable: boolean
+  is_role: boolean
+  /** null: the domain was not tested. */
+  is_catch_all: boolean | null
+  is_free: boolean
+  /** After how many seconds it is worth asking again, where that is known. */
+  retry_after?: number
+  flags?: {
+    is_disposable: boolean
+    is_role: boolean
+    /** null: the domain was not tested. */
+    is_catch_all: boolean | null
+    is_free: boolean
+    is_relay: boolean
+  }
+  did_you_mean?: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
+  mx_host?: string | null
+  checked_at?: string
+  /** `?include=evidence`: what DNS and mail servers said. For people; its fields may change. */
+  evidence?: {
+    [k: string]: unknown
+  }
+  /** Whether the result is simulated. */
+  sandbox: boolean
+}
+
+export interface ScoredRequest {
+  /** The address, at most 254 octets. */
+  email: string
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: boolean
 }
 
 export interface InstantBulk {
@@ -337,6 +372,7 @@ export interface BulkItem {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
 }
 
 export interface QueuedBulk {
@@ -354,6 +390,15 @@ export interface QueuedBulk {
 
 export interface BulkRequest {
   emails: string[]
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: boolean
+  /**
+   * @deprecated
+   * Refused: endpoints are registered once, with `POST /v1/webhooks`.
+   */
+  webhook_url?: string
 }
 
 export interface QueuedBatch {
@@ -384,6 +429,10 @@ export interface BatchRequest {
   name?: string
   /** false: an address that comes again is asked again, and charged again. */
   deduplicate?: boolean
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: boolean
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: boolean
   /**
    * @deprecated
    * Refused: endpoints are registered once, with `POST /v1/webhooks`.
@@ -457,6 +506,15 @@ export interface FileRequest {
   encoding?: string
   name?: string
   deduplicate?: 'true' | 'false'
+  /** false: everything but the mail server (reason `smtp_skipped`). */
+  check_smtp?: 'true' | 'false'
+  /** true: the mail server is asked even if its answer is known. */
+  force_refresh?: 'true' | 'false'
+  /**
+   * @deprecated
+   * Refused: endpoints are registered once, with `POST /v1/webhooks`.
+   */
+  webhook_url?: string
   /** true: says what would come of it; nothing is stored, charged or asked. */
   dry_run?: 'true' | 'false'
 }
@@ -498,6 +556,7 @@ export interface JobItem {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
   /** The address was erased; of its result only the class is left. */
   erased?: true
 }
@@ -626,6 +685,7 @@ export interface ResultRow {
   did_you_mean: string | null
   /** Who runs the mail of the domain. */
   operator: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host: string | null
   smtp_code: number | null
   /** What the mail server said; of one that said nothing, what was seen of it. */
@@ -686,19 +746,26 @@ export interface DownloadRow {
   reason: Reason
   /** Whether the answer was known from before. */
   cached: boolean
+  class: Class
   /** After how many seconds it is worth asking again, where that is known. */
   retry_after?: number
-  class?: 'deliverable' | 'undeliverable' | 'risky' | 'unknown'
   flags?: {
     is_disposable: boolean
     is_role: boolean
+    /** null: the domain was not tested. */
     is_catch_all: boolean | null
     is_free: boolean
     is_relay: boolean
   }
   did_you_mean?: string | null
+  /** The mail server that was asked; if none was, the first one of the domain. */
   mx_host?: string | null
   checked_at?: string
+  /** Who runs the mail of the domain. */
+  operator?: string | null
+  smtp_code?: number | null
+  /** What the mail server said; of one that said nothing, what was seen of it. */
+  smtp_text?: string | null
   /** The address was erased; of its result only the class is left. */
   erased?: true
   /** The cells of an uploaded file, by the names of their columns. */
@@ -1331,6 +1398,12 @@ export interface ErrorBody {
 
 /** Of: Verify one address */
 export interface VerifySingleQuery {
+  /** What to tell beside the plain result: `flags`, `evidence`, or both with a comma. */
+  include?: string
+}
+
+/** Of: Verify one address, with a status and a score */
+export interface VerifyQuery {
   /** What to tell beside the plain result: `flags`, `evidence`, or both with a comma. */
   include?: string
 }

@@ -11,7 +11,12 @@ const WORK_MS_MAX = 500
 /** From the start of the process to its end: it may not listen yet. */
 const LIFE_MS_MAX = 1_500
 
-test('a service that is killed with -9 again and again loses nothing that it took, and does nothing twice', async () => {
+/** Only ends what hangs. */
+const TIMEOUT_MS = 300_000 + KILLS * 5_000
+
+test('a service that is killed with -9 again and again loses nothing that it took, and does nothing twice', {
+  timeout: TIMEOUT_MS,
+}, async () => {
   const chaos = await chaosService()
   const workload = chaos.startWorkload()
   const random = xorshift(SEED)

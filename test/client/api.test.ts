@@ -46,6 +46,34 @@ test('each path of the API has a method, and each method a path', async () => {
   expect(new Set(used)).toEqual(new Set(known))
 })
 
+test('the options of each method are known to the API', async () => {
+  const rooms = await createTestService({ settings: NEARBY })
+  const { client } = createInProcessClient(rooms, { sandbox: true })
+  const how = { email: 'valid@example.com', check_smtp: false, force_refresh: true }
+  const include = ['flags', 'evidence'] as const
+  await client.verify(how, { include })
+  await client.verify.single(how, { include })
+  await client.verify.single(how, { onStep: () => {} })
+  const { job_id } = await client.bulk(['valid@example.com'])
+  const asked = { check_smtp: false, force_refresh: true }
+  await client.bulk({ emails: ['valid@example.com'], ...asked })
+  const items = [{ email: 'valid@example.com', id: '1' }]
+  await client.batch({ items, name: 'March', deduplicate: false, ...asked })
+  const file = { column: 'email', header: true, name: 'March', deduplicate: false, ...asked }
+  await client.file('email\nvalid@example.com\n', file)
+  await client.preview('email\nvalid@example.com\n', file)
+  await client.bulkStatus(job_id, { partial: true, wait: 0 })
+  await client.jobs.get(job_id, { include: 'results', partial: true, wait: 0 })
+  await client.jobs.list({ limit: 1, status: 'completed' }).page()
+  const rows = { class: ['deliverable'], reason: ['accepted_email'] } as const
+  await client.jobs.rows(job_id, { ...rows, limit: 1, after: 0, search: 'a' }).page()
+  const filter = ['deliverable'] as const
+  const download = { format: 'csv', filter, partial: true, raw: true } as const
+  expect(await new Response(await client.jobs.download(job_id, download)).text()).toContain('@')
+  await client.history({ limit: 1, search: 'valid', source: 'bulk' }).page()
+  await client.stats({ period: 'week' })
+})
+
 describe('what was done, but not heard of, is done once', () => {
   const EMAILS = Array.from({ length: 11 }, (_, index) => `valid${index}@example.com`)
   const webhook = { url: 'https://192.0.2.7/hook', events: ['batch.completed' as const] }

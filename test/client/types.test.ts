@@ -7,7 +7,7 @@ import type { batchCompleted, batchFailed, quotaData } from '../../src/hook/even
 // Nothing of these runs: they are wrong when they do not compile.
 describe('types', () => {
   test('tell a short list from a long one', () => {
-    expectTypeOf<EvClient['bulk']>().parameters.toExtend<[readonly string[], unknown?]>()
+    expectTypeOf<readonly string[]>().toExtend<Parameters<EvClient['bulk']>[0]>()
     type Bulk = Awaited<ReturnType<EvClient['bulk']>>
     expectTypeOf<Extract<Bulk, { instant: true }>['results'][number]['reason']>().toExtend<string>()
     expectTypeOf<Exclude<Bulk, { instant: true }>['status']>().toEqualTypeOf<'queued'>()

@@ -5,6 +5,7 @@ import { type FirstKeys, firstKeys } from '../../src/dashboard/session/welcome.t
 import { createApp } from '../../src/http/app.ts'
 import type { Env } from '../../src/http/context.ts'
 import { idleHealth } from './idle-health.ts'
+import { failOnUnknownNames } from './known-names.ts'
 import { createTestService } from './service.ts'
 
 type Options = Parameters<typeof createTestService>[0] & {
@@ -35,7 +36,9 @@ export async function createTestDashboard({
     ...{ clock: service.clock, random: service.random, log: service.log, firstKeys: keys },
     database: service.database,
     app: {
-      fetch: (request, bindings: ApiBindings) => api.fetch(request, bindings as Env['Bindings']),
+      fetch: failOnUnknownNames((request: Request, bindings: ApiBindings) =>
+        api.fetch(request, bindings as Env['Bindings']),
+      ),
     },
     settings: service.settings,
     disk: service.disk,

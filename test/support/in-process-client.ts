@@ -1,4 +1,5 @@
 import { type ClientOptions, EvClient, type Seen } from '../../src/client/client.ts'
+import { failOnUnknownNames } from './known-names.ts'
 import type { createTestService } from './service.ts'
 
 type House = Awaited<ReturnType<typeof createTestService>>
@@ -11,6 +12,9 @@ export function createInProcessClient(
   const { lose = 0, ...given } = options
   const seen: Seen[] = []
   let asked = 0
+  const ask = failOnUnknownNames((url: string | URL, init?: RequestInit) =>
+    app.request(url, init, { incoming: { socket: { remoteAddress: '192.0.2.1' } } }),
+  )
   const client = new EvClient({
     apiKey: key,
     baseUrl: 'https://ev.test',
@@ -20,8 +24,7 @@ export function createInProcessClient(
         : new Promise(resolve => signal?.addEventListener('abort', () => resolve())),
     onAnswer: one => seen.push(one),
     fetch: async (url, init) => {
-      const incoming = { socket: { remoteAddress: '192.0.2.1' } }
-      const response = await settled(Promise.resolve(app.request(url, init, { incoming })))
+      const response = await settled(ask(url, init))
       // The service has done what it was asked for, and nobody hears of it.
       if (asked++ < lose) throw new TypeError('fetch failed')
       return response

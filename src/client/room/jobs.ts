@@ -3,6 +3,7 @@ import { eventsOf, objectsOf, recordsOf } from '../connection/stream.ts'
 import { EvConnectionError } from '../error.ts'
 import type {
   Breakdown,
+  Class,
   DownloadRow,
   Job,
   JobPage,
@@ -13,7 +14,6 @@ import type {
   Reason,
   ResultPage,
   ResultRow,
-  SingleResult,
 } from '../types.ts'
 import { dataOf } from './data.ts'
 import { createListing, type Listing } from './listing.ts'
@@ -26,8 +26,6 @@ export type JobOptions = CallOptions & {
   /** Seconds: answers when the job has moved, or after that time. */
   readonly wait?: number | undefined
 }
-
-export type Class = NonNullable<SingleResult['class']>
 
 export type RowsOptions = CallOptions & {
   /** Gives only results of these classes. */

@@ -1,6 +1,7 @@
 import type { CallOptions, Connection, CreateOptions } from '../connection/connection.ts'
 import type {
   BatchRequest,
+  BulkRequest,
   FileDryRun,
   InstantBulk,
   JobStatus,
@@ -19,6 +20,10 @@ export type FileOptions = CreateOptions & {
   /** A name for the job. */
   readonly name?: string | undefined
   readonly deduplicate?: boolean | undefined
+  /** False: no mail server is asked. */
+  readonly check_smtp?: boolean | undefined
+  /** True: the mail server is asked even if its answer is known. */
+  readonly force_refresh?: boolean | undefined
 }
 
 /** What a list can be handed in as; a stream is read whole first, so that it can be sent again. */
@@ -26,7 +31,10 @@ export type ListFile = Blob | string | Uint8Array | ReadableStream<Uint8Array>
 
 export type Lists = {
   /** Up to 10 addresses are answered at once (`instant`), up to 10,000 become a job. */
-  bulk(emails: readonly string[], options?: CreateOptions): Promise<InstantBulk | QueuedBulk>
+  bulk(
+    list: readonly string[] | BulkRequest,
+    options?: CreateOptions,
+  ): Promise<InstantBulk | QueuedBulk>
   /** How a job stands, with its results when it is over. */
   bulkStatus(jobId: string, options?: StatusOptions): Promise<JobStatus>
   /** Up to 50,000 addresses, always as a job. */
@@ -48,7 +56,7 @@ export type StatusOptions = CallOptions & {
 
 export function listsRoom({ json }: Connection): Lists {
   return {
-    bulk: (emails, options) => json(create('/v1/verify/bulk', { emails }), options),
+    bulk: (list, options) => json(create('/v1/verify/bulk', toBody(list)), options),
     bulkStatus: (jobId, { partial, wait, ...options } = {}) =>
       json(
         {
@@ -59,8 +67,7 @@ export function listsRoom({ json }: Connection): Lists {
         },
         options,
       ),
-    batch: (list, options) =>
-      json(create('/v1/verify/batch', 'map' in list ? { emails: list } : list), options),
+    batch: (list, options) => json(create('/v1/verify/batch', toBody(list)), options),
     file: async (list, options = {}) => {
       const { form, rest } = await formOf(list, options)
       return json(create('/v1/verify/file', form), rest)
@@ -72,10 +79,15 @@ export function listsRoom({ json }: Connection): Lists {
   }
 }
 
+const toBody = (list: readonly string[] | BulkRequest | BatchRequest) =>
+  'map' in list ? { emails: list } : list
+
 async function formOf(list: ListFile, options: FileOptions, dryRun?: true) {
-  const { filename, column, header, name, deduplicate, ...rest } = options
+  const { filename, column, header, name, deduplicate, check_smtp, force_refresh, ...rest } =
+    options
   const form = new FormData()
-  const fields = { column, header, name, deduplicate, dry_run: dryRun }
+  const asked = { deduplicate, check_smtp, force_refresh }
+  const fields = { column, header, name, ...asked, dry_run: dryRun }
   // Before the file: what is said of it is known when it comes.
   for (const [key, value] of Object.entries(fields)) {
     if (value !== undefined) form.append(key, String(value))

@@ -5,25 +5,28 @@ import { EvConnectionError } from '../error.ts'
 import type {
   AsyncAccepted,
   ErrorBody,
+  ScoredRequest,
   ScoredResult,
-  SingleRequest,
   SingleResult,
   VerifyStep,
 } from '../types.ts'
 
 /** What is asked of one address: the address alone, or with how it is asked. */
-export type Question = string | (Omit<SingleRequest, 'async'> & { readonly async?: false })
+export type Question = string | ScoredRequest
 
-export type SingleOptions = CallOptions & {
+export type ScoredOptions = CallOptions & {
   /** What to tell beside the plain result. */
   readonly include?: readonly ('flags' | 'evidence')[] | undefined
+}
+
+export type SingleOptions = ScoredOptions & {
   /** Called with each step as it happens. The result has all of `include` then, and what is no address has one too. */
   readonly onStep?: ((step: VerifyStep) => void) | undefined
 }
 
 export type Verify = {
   /** Verifies one address; the result has a score as well. */
-  (question: Question, options?: CallOptions): Promise<ScoredResult>
+  (question: Question, options?: ScoredOptions): Promise<ScoredResult>
   /** Verifies one address. */
   single(question: Question, options?: SingleOptions): Promise<SingleResult>
   /** Answers at once; the result comes by the event `verification.completed`. */
@@ -32,8 +35,8 @@ export type Verify = {
 
 export function verifyRoom(connection: Connection): Verify {
   const { json } = connection
-  const verify = (question: Question, options?: CallOptions) =>
-    json<ScoredResult>(ask('/v1/verify', question), options)
+  const verify = (question: Question, { include, ...options }: ScoredOptions = {}) =>
+    json<ScoredResult>({ ...ask('/v1/verify', question), query: { include } }, options)
 
   return Object.assign(verify, {
     single: (question: Question, { include, onStep, ...options }: SingleOptions = {}) =>

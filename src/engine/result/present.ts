@@ -40,20 +40,22 @@ export function plainResult(result: Result) {
     },
     reason: verdict.reason,
     cached: result.cached,
+    class: classOf(verdict),
   } satisfies Json
 }
 
-function presentFlags({ evidence, checkedAt, verdict }: Result) {
-  const { traits } = evidence
+/** What is known of an address beside its verdict; `is_catch_all` is null where the domain was not tested. */
+export const presentAddressFlags = (evidence: Evidence) => ({
+  is_disposable: isDisposable(evidence),
+  is_role: evidence.traits?.role ?? false,
+  is_catch_all: evidence.catchAll,
+  is_free: evidence.traits?.free ?? false,
+  is_relay: evidence.traits?.relay ?? false,
+})
+
+function presentFlags({ evidence, checkedAt }: Result) {
   return {
-    class: classOf(verdict),
-    flags: {
-      is_disposable: isDisposable(evidence),
-      is_role: traits?.role ?? false,
-      is_catch_all: evidence.catchAll,
-      is_free: traits?.free ?? false,
-      is_relay: traits?.relay ?? false,
-    },
+    flags: presentAddressFlags(evidence),
     did_you_mean: evidence.suggestion,
     mx_host: mxHost(evidence),
     checked_at: isoTime(checkedAt),

@@ -11,7 +11,6 @@ export type Issue = {
   readonly minimum?: unknown
   readonly maximum?: unknown
   readonly values?: readonly unknown[]
-  readonly keys?: readonly string[]
   readonly format?: unknown
   /** A schema that wants a code of its own says so: `refine(…, { params: { code: 'empty_list' } })`. */
   readonly params?: unknown
@@ -61,9 +60,6 @@ function shownAt(given: unknown, path: readonly PropertyKey[]): string | null {
 }
 
 function predicateOf(issue: Issue, shown: string | null): string {
-  if (issue.code === 'unrecognized_keys') {
-    return `has ${(issue.keys ?? []).map(key => `"${key}"`).join(', ')}, which is not taken here.`
-  }
   const demand = demandOf(issue)
   const is = shown === null ? 'is missing' : `is ${shown}`
   return demand === null ? `${issue.message}.` : `${is}; it must ${demand}.`

@@ -3,6 +3,7 @@ import { cleanText } from '../../base/text.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import type { Job } from '../../store/job/jobs.ts'
+import { parseJobOptions } from '../../store/job/options.ts'
 import { unroutedRows, type WaitingRows, waitingRows } from '../../store/job/waiting.ts'
 import type { WaitReason } from '../schema/job.ts'
 import { askingMs, type EstimateDoors, usualMs } from '../verify/estimate.ts'
@@ -75,7 +76,7 @@ function unroutedMs(
   const waiting = rows.reduce((sum, { count }) => sum + count, 0)
   const left = Math.max(0, job.total - job.done - waiting)
   if (left === 0) return 0
-  if (job.started_at === null || job.done === 0) return usualMs(engine, left)
+  if (job.started_at === null || job.done === 0) return usualMs(engine, left, parseJobOptions(job))
   return (Math.max(0, clock.now() - job.started_at) * left) / job.done
 }
 

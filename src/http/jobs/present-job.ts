@@ -1,6 +1,7 @@
 import { isoTime } from '../../engine/result/present.ts'
 import { JOB_FAILED } from '../../hook/event-data.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
+import { parseJobOptions } from '../../store/job/options.ts'
 import type { Service } from '../service.ts'
 import { inWords, simulatedTime, usualMs } from '../verify/estimate.ts'
 import { type Outlook, presentWait, sentenceOf } from './outlook.ts'
@@ -85,7 +86,8 @@ function timeLeft({ clock, engine }: Service, job: Job): string | null {
   if (job.finished_at !== null) return null
   const left = job.total - job.done
   if (job.started_at === null || job.done === 0) {
-    return job.sandbox === 1 ? simulatedTime(left) : inWords(usualMs(engine, left))
+    if (job.sandbox === 1) return simulatedTime(left)
+    return inWords(usualMs(engine, left, parseJobOptions(job)))
   }
   const tookMs = Math.max(0, clock.now() - job.started_at)
   return inWords((tookMs * left) / job.done)

@@ -3,7 +3,7 @@ import { REASONS } from '../../verdict/reason.ts'
 import { pageFields } from '../cursor.ts'
 import { DownloadRow } from './job.ts'
 import { namesQuery } from './names.ts'
-import { plainFields, STATUSES } from './result.ts'
+import { hostFields, plainFields, STATUSES } from './result.ts'
 
 // The rows of a job as a table shows them, and what they are in sum.
 
@@ -17,12 +17,7 @@ const shown = {
   cached: z.boolean().nullable(),
   confidence: z.int().min(0).max(100).nullable(),
   did_you_mean: z.string().nullable(),
-  operator: z.string().nullable().openapi({ description: 'Who runs the mail of the domain.' }),
-  mx_host: z.string().nullable(),
-  smtp_code: z.int().nullable(),
-  smtp_text: z.string().nullable().openapi({
-    description: 'What the mail server said; of one that said nothing, what was seen of it.',
-  }),
+  ...hostFields,
   checked_at: z.string().nullable().openapi({ format: 'date-time' }),
 }
 
@@ -111,7 +106,7 @@ export const RESULTS_EXAMPLE = {
         ...{ row: 12, email: 'user@example.com', class: 'deliverable' as const, valid: true },
         ...{ deliverable: true, risk_level: 'low' as const, reason: 'accepted_email' as const },
         ...{ cached: false, confidence: 95, did_you_mean: null, operator: 'example.com' },
-        ...{ mx_host: 'mx.example.com', smtp_code: 250, smtp_text: '2.1.5 Ok' },
+        ...{ mx_host: 'mx.example.com', smtp_code: 250, smtp_text: 'Ok' },
         checked_at: '2026-03-21T10:30:00.000Z',
       },
     ],

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { pageFields } from '../cursor.ts'
-import { BulkItem, ITEM_EXAMPLE, SingleResult } from './result.ts'
+import { BulkItem, hostFields, ITEM_EXAMPLE, SingleResult } from './result.ts'
 
 // Jobs as they are answered; unknown values are null, so that each state has the same fields.
 
@@ -121,6 +121,9 @@ export const DownloadRow = z
     row: z.int().min(1).openapi({ description: 'Its place in the list.' }),
     id,
     ...resultFields,
+    operator: hostFields.operator.optional(),
+    smtp_code: hostFields.smtp_code.optional(),
+    smtp_text: hostFields.smtp_text.optional(),
     erased,
     input: z.record(z.string(), z.string()).optional().openapi({
       description: 'The cells of an uploaded file, by the names of their columns.',

@@ -3,8 +3,7 @@ import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../accoun
 import { SCOPES } from '../../account/scope.ts'
 import { DAY, SECOND } from '../../base/clock.ts'
 
-// Keys as they are asked for and shown. What is not known of a key is refused: a restriction with a misspelt name would
-// leave it without that restriction.
+// Keys as they are asked for and shown.
 
 const time = z.string().openapi({ format: 'date-time' })
 

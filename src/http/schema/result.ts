@@ -24,6 +24,11 @@ const Details = z
   })
   .openapi('Details')
 
+const Class = z.enum(STATUSES).openapi('Class', {
+  description:
+    'One of four; jobs are counted by it, and downloads and the history are filtered by it.',
+})
+
 export const plainFields = {
   email: z.string().openapi({ description: 'The address that was verified.' }),
   valid: z.boolean(),
@@ -37,6 +42,27 @@ export const plainFields = {
   details: Details,
   reason: ReasonName,
   cached: z.boolean().openapi({ description: 'Whether the answer was known from before.' }),
+  class: Class,
+}
+
+const addressFlagFields = {
+  is_disposable: z.boolean(),
+  is_role: z.boolean(),
+  is_catch_all: z.boolean().nullable().openapi({ description: 'null: the domain was not tested.' }),
+  is_free: z.boolean(),
+  is_relay: z.boolean(),
+}
+
+/** Who was asked about the address, and what was said. */
+export const hostFields = {
+  operator: z.string().nullable().openapi({ description: 'Who runs the mail of the domain.' }),
+  mx_host: z.string().nullable().openapi({
+    description: 'The mail server that was asked; if none was, the first one of the domain.',
+  }),
+  smtp_code: z.int().nullable(),
+  smtp_text: z.string().nullable().openapi({
+    description: 'What the mail server said; of one that said nothing, what was seen of it.',
+  }),
 }
 
 /** `?include=flags`. */
@@ -44,32 +70,45 @@ const flagFields = {
   retry_after: z.int().optional().openapi({
     description: 'After how many seconds it is worth asking again, where that is known.',
   }),
-  class: z.enum(STATUSES).optional(),
-  flags: z
-    .object({
-      is_disposable: z.boolean(),
-      is_role: z.boolean(),
-      is_catch_all: z.boolean().nullable(),
-      is_free: z.boolean(),
-      is_relay: z.boolean(),
-    })
-    .optional(),
+  flags: z.object(addressFlagFields).optional(),
   did_you_mean: z.string().nullable().optional(),
-  mx_host: z.string().nullable().optional(),
+  mx_host: hostFields.mx_host.optional(),
   checked_at: z.string().optional().openapi({ format: 'date-time' }),
+}
+
+const includedFields = {
+  ...flagFields,
+  evidence: z.record(z.string(), z.unknown()).optional().openapi({
+    description:
+      '`?include=evidence`: what DNS and mail servers said. For people; its fields may change.',
+  }),
 }
 
 export const SingleResult = z
   .object({
     ...plainFields,
-    ...flagFields,
-    evidence: z.record(z.string(), z.unknown()).optional().openapi({
-      description:
-        '`?include=evidence`: what DNS and mail servers said. For people; its fields may change.',
-    }),
+    ...includedFields,
     sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
   })
   .openapi('SingleResult')
+
+/** The result of `POST /v1/verify`: the plain one, with a status, a score and flags. */
+export const ScoredResult = z
+  .object({
+    ...plainFields,
+    status: z.enum(STATUSES).openapi({
+      description:
+        'The class. The sandbox has no `unknown` here: it answers `risky`, and `class` and `reason` tell what it simulates.',
+    }),
+    score: z.int().min(0).max(100).openapi({ description: 'How likely mail is welcome.' }),
+    is_disposable: addressFlagFields.is_disposable,
+    is_role: addressFlagFields.is_role,
+    is_catch_all: addressFlagFields.is_catch_all,
+    is_free: addressFlagFields.is_free,
+    ...includedFields,
+    sandbox: z.boolean().openapi({ description: 'Whether the result is simulated.' }),
+  })
+  .openapi('ScoredResult')
 
 /** One row of a list. */
 export const BulkItem = z
@@ -80,6 +119,7 @@ export const BulkItem = z
     risk_level: plainFields.risk_level,
     reason: plainFields.reason,
     cached: plainFields.cached,
+    class: plainFields.class,
   })
   .openapi('BulkItem')
 
@@ -94,6 +134,7 @@ export const RESULT_EXAMPLE = {
   details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
   reason: 'accepted_email' as const,
   cached: false,
+  class: 'deliverable' as const,
 }
 
 export const ITEM_EXAMPLE = {
@@ -103,4 +144,5 @@ export const ITEM_EXAMPLE = {
   risk_level: 'low' as const,
   reason: 'accepted_email' as const,
   cached: false,
+  class: 'deliverable' as const,
 }

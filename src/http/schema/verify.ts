@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { BATCH_MAX, BULK_MAX, INSTANT_MAX } from '../verify/list/emails.ts'
-import { BulkItem, plainFields, STATUSES } from './result.ts'
+import { BulkItem } from './result.ts'
 
 // What is asked of the paths that verify. Addresses and lists are checked by the rooms themselves, which say more than
 // a schema can; here they are only described.
@@ -11,21 +11,29 @@ const email = z.unknown().optional().openapi({
   example: 'user@example.com',
 })
 
+const CHECK_SMTP = 'false: everything but the mail server (reason `smtp_skipped`).'
+const FORCE_REFRESH = 'true: the mail server is asked even if its answer is known.'
+
+const optionFields = {
+  check_smtp: z.boolean().optional().openapi({ description: CHECK_SMTP }),
+  force_refresh: z.boolean().optional().openapi({ description: FORCE_REFRESH }),
+}
+
 export const SingleRequest = z
-  .object({
+  .strictObject({
     email,
-    check_smtp: z.boolean().optional().openapi({
-      description: 'false: everything but the mail server (reason `smtp_skipped`).',
-    }),
-    force_refresh: z.boolean().optional().openapi({
-      description: 'true: the mail server is asked even if its answer is known.',
-    }),
+    ...optionFields,
     async: z.boolean().optional().openapi({
       description:
         'true: answered at once; the result comes by the event `verification.completed`.',
     }),
   })
   .openapi('SingleRequest', { required: ['email'] })
+
+/** Its answer has a score, so there is none to be sent later. */
+export const ScoredRequest = SingleRequest.omit({ async: true }).openapi('ScoredRequest', {
+  required: ['email'],
+})
 
 export const SingleQuery = z.object({
   include: z.string().optional().openapi({
@@ -41,20 +49,6 @@ export const AsyncAccepted = z
     status: z.literal('queued'),
   })
   .openapi('AsyncAccepted')
-
-/** The result of `POST /v1/verify`: the plain one and the fields of the sandbox. */
-export const ScoredResult = z
-  .object({
-    ...plainFields,
-    status: z.enum(STATUSES),
-    score: z.int().min(0).max(100).openapi({ description: 'How likely mail is welcome.' }),
-    is_disposable: z.boolean().optional(),
-    is_role: z.boolean().optional(),
-    is_catch_all: z.boolean().optional(),
-    is_free: z.boolean().optional(),
-    sandbox: z.literal(true).optional().openapi({ description: 'The result is simulated.' }),
-  })
-  .openapi('ScoredResult')
 
 const name = z
   .unknown()
@@ -77,12 +71,18 @@ const list = (max: number) =>
       example: ['user@example.com', 'info@example.com'],
     })
 
+const webhook_url = z.unknown().optional().openapi({
+  type: 'string',
+  description: 'Refused: endpoints are registered once, with `POST /v1/webhooks`.',
+  deprecated: true,
+})
+
 export const BulkRequest = z
-  .object({ emails: list(BULK_MAX) })
+  .strictObject({ emails: list(BULK_MAX), ...optionFields, webhook_url })
   .openapi('BulkRequest', { required: ['emails'] })
 
 export const BatchRequest = z
-  .object({
+  .strictObject({
     emails: list(BATCH_MAX),
     items: z
       .unknown()
@@ -96,21 +96,19 @@ export const BatchRequest = z
         items: {
           type: 'object',
           required: ['email'],
+          additionalProperties: false,
           properties: { email: { type: 'string' }, id: { type: 'string', maxLength: 256 } },
         },
       }),
     name,
     deduplicate,
-    webhook_url: z.unknown().optional().openapi({
-      type: 'string',
-      description: 'Refused: endpoints are registered once, with `POST /v1/webhooks`.',
-      deprecated: true,
-    }),
+    ...optionFields,
+    webhook_url,
   })
   .openapi('BatchRequest', { required: [] })
 
 export const FileRequest = z
-  .object({
+  .strictObject({
     file: z.unknown().optional().openapi({
       type: 'string',
       format: 'binary',
@@ -129,6 +127,9 @@ export const FileRequest = z
     }),
     name: z.string().optional(),
     deduplicate: z.enum(['true', 'false']).optional(),
+    check_smtp: z.enum(['true', 'false']).optional().openapi({ description: CHECK_SMTP }),
+    force_refresh: z.enum(['true', 'false']).optional().openapi({ description: FORCE_REFRESH }),
+    webhook_url,
     dry_run: z.enum(['true', 'false']).optional().openapi({
       description: 'true: says what would come of it; nothing is stored, charged or asked.',
     }),

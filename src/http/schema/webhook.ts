@@ -37,7 +37,7 @@ const description = z
   .openapi({ description: 'For people.' })
 
 export const NewWebhookRequest = z
-  .object({
+  .strictObject({
     url,
     events,
     active: z.boolean().default(true),
@@ -46,7 +46,7 @@ export const NewWebhookRequest = z
   .openapi('NewWebhook')
 
 export const WebhookPatchRequest = z
-  .object({
+  .strictObject({
     url: url.optional(),
     events: events.optional(),
     active: z.boolean().optional().openapi({

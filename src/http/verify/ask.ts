@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { sandboxResult } from '../../engine/sandbox.ts'
 import type { Trx } from '../../store/database.ts'
+import type { JobOptions } from '../../store/job/options.ts'
 import { commitMark } from '../../store/postgres/commit.ts'
 import type { Result } from '../../verdict/verdict.ts'
 import type { Hold } from '../../work/books/books.ts'
@@ -11,11 +12,7 @@ import type { Service } from '../service.ts'
 import { holdCredits } from './credits.ts'
 
 /** What is asked of one address. */
-export type Asked = {
-  readonly email: string
-  readonly checkSmtp: boolean
-  readonly forceRefresh: boolean
-}
+export type Asked = JobOptions & { readonly email: string }
 
 /** Verifies one address for somebody who waits, has it written down, and answers. */
 export async function answerOne(

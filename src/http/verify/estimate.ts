@@ -1,6 +1,7 @@
 import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Database } from '../../store/database.ts'
+import type { JobOptions } from '../../store/job/options.ts'
 import { crowdAt, unroutedRows } from '../../store/job/waiting.ts'
 
 /** Addresses to be asked, by the operator of their mail servers. */
@@ -8,6 +9,8 @@ export type Demand = { readonly operator: string; readonly addresses: number }
 
 /** Nobody is asked, but each result is written down. */
 const SIMULATED_PER_SECOND = 5_000
+/** A list has up to 1,000 DNS lookups in flight (`work/route/route-items.ts`), and a slow one takes a second. */
+const LOOKED_UP_PER_SECOND = 1_000
 /** Looking up where mail goes, and the first conversation. */
 const BEGINNING_MS = 5 * SECOND
 /** How long one connection takes: greeting pauses of a second and more are common. */
@@ -23,9 +26,11 @@ export async function estimatedTime(
     readonly jobId: string | null
     readonly domains: ReadonlyMap<string, number>
     readonly sandbox: boolean
+    readonly checkSmtp: boolean
   },
 ): Promise<string> {
   if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
+  if (!o.checkSmtp) return inWords(usualMs(doors.engine, sumOf(o.domains.values()), o))
   const demands = demandsOf(doors.engine, o.domains)
   const unrouted = await unroutedRows(doors.database, o.jobId)
   return inWords(BEGINNING_MS + (await askingMs(doors, { jobId: o.jobId, demands, unrouted })))
@@ -39,9 +44,14 @@ export type EstimateDoors = {
 
 /**
  * How long so many addresses commonly take, in ms: half of a list is at one operator, and the others are
- * asked at the same time.
+ * asked at the same time. Without mail servers it is the time of their DNS lookups.
  */
-export function usualMs({ fleet }: Engine, addresses: number): number {
+export function usualMs(
+  { fleet }: Engine,
+  addresses: number,
+  { checkSmtp }: Pick<JobOptions, 'checkSmtp'>,
+): number {
+  if (!checkSmtp) return BEGINNING_MS + (addresses / LOOKED_UP_PER_SECOND) * SECOND
   const { sessionsPerSecond, recipientsPerSession } = fleet.row(USUAL_OPERATOR)
   const perSecond = sessionsPerSecond * recipientsPerSession
   return BEGINNING_MS + ((addresses * SHARE_OF_LARGEST) / perSecond) * SECOND

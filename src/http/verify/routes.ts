@@ -3,9 +3,9 @@ import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
 import { errorResponsesWithSimulated, SECURITY } from '../schema/error.ts'
 import { HEADERS } from '../schema/headers.ts'
-import { RESULT_EXAMPLE, SingleResult } from '../schema/result.ts'
+import { RESULT_EXAMPLE, ScoredResult, SingleResult } from '../schema/result.ts'
 import { STEP_EXAMPLE, VerifyStep } from '../schema/step.ts'
-import { AsyncAccepted, ScoredResult, SingleQuery, SingleRequest } from '../schema/verify.ts'
+import { AsyncAccepted, ScoredRequest, SingleQuery, SingleRequest } from '../schema/verify.ts'
 import type { Service } from '../service.ts'
 import { noKeyForEvents, wantsEvents } from './follow.ts'
 import { gate, SINGLE_BODY_MAX, unchecked } from './gate.ts'
@@ -20,19 +20,13 @@ export function singleRoutes(service: Service) {
     security: SECURITY,
     parameters: HEADERS,
   }
-  const body = {
-    required: true,
-    content: {
-      'application/json': { schema: SingleRequest, example: { email: 'user@example.com' } },
-    },
-  }
   const single = createRoute({
     ...{ ...common, path: '/v1/verify/single', operationId: 'verifySingle' },
     summary: 'Verify one address',
     description:
       'An address that does not exist is a result. Only what cannot be an address at all is refused, with 400 `invalid_email`. With `Accept: text/event-stream` it is told as it goes on, and that is a result too: events `step` with a `VerifyStep` each, then `result` with what `?include=flags,evidence` gives, or `error` with an `Error`.',
     middleware: gate(service, rule, noKeyForEvents),
-    request: { body, query: SingleQuery },
+    request: { body: bodyOf(SingleRequest), query: SingleQuery },
     responses: {
       200: asEventsToo(json(z.union([SingleResult, AsyncAccepted]), 'The result', RESULT_EXAMPLE)),
       ...errorResponsesWithSimulated(...SINGLE_FAULTS),
@@ -44,7 +38,7 @@ export function singleRoutes(service: Service) {
     description:
       'With `X-EV-Sandbox: true` the result is simulated, as the prefix of the address says: valid, invalid, risky, catchall, disposable, role; error-auth, error-ratelimit, error-timeout, error-server.',
     middleware: gate(service, rule),
-    request: { body },
+    request: { body: bodyOf(ScoredRequest), query: SingleQuery },
     responses: {
       200: json(ScoredResult, 'The result', SCORED_EXAMPLE),
       ...errorResponsesWithSimulated(...SINGLE_FAULTS),
@@ -58,8 +52,15 @@ export function singleRoutes(service: Service) {
       if (wantsEvents(c)) return unchecked(followSingle(c, service, body))
       return unchecked(verifySingle(c, service, body, c.req.valid('query').include))
     })
-    .openapi(scored, c => unchecked(verifyScored(c, service, c.req.valid('json'))))
+    .openapi(scored, c =>
+      unchecked(verifyScored(c, service, c.req.valid('json'), c.req.valid('query').include)),
+    )
 }
+
+const bodyOf = <Schema extends z.ZodType>(schema: Schema) => ({
+  required: true as const,
+  content: { 'application/json': { schema, example: { email: 'user@example.com' } } },
+})
 
 /** The same answer, or what leads to it as server-sent events. */
 const asEventsToo = <C extends object>({
@@ -94,7 +95,7 @@ const SCORED_EXAMPLE = {
   score: 30,
   is_disposable: true,
   is_role: false,
-  is_catch_all: false,
+  is_catch_all: null,
   is_free: false,
   valid: true,
   deliverable: false,
@@ -105,5 +106,6 @@ const SCORED_EXAMPLE = {
   details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
   reason: 'disposable_email' as const,
   cached: false,
-  sandbox: true as const,
+  class: 'risky' as const,
+  sandbox: true,
 }

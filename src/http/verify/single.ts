@@ -1,8 +1,13 @@
 import type { Context } from 'hono'
 import { isFault, parseAddress } from '../../address/address.ts'
 import { cleanText } from '../../base/text.ts'
-import { type Include, plainResult, presentResult } from '../../engine/result/present.ts'
-import { classOf, type Result } from '../../verdict/verdict.ts'
+import {
+  type Include,
+  plainResult,
+  presentAddressFlags,
+  presentResult,
+} from '../../engine/result/present.ts'
+import type { Result } from '../../verdict/verdict.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
@@ -33,9 +38,7 @@ export async function verifySingle(
   if (body.async === true) return queueOne(c, service, readAsync(request))
   const mark = c.get('sandbox') ? { sandbox: true } : {}
   return answerOne(c, service, request, result => ({
-    ...(request.include.length === 0
-      ? plainResult(result)
-      : presentResult(result, request.include)),
+    ...presentIncluded(result, request.include),
     ...mark,
   }))
 }
@@ -60,12 +63,13 @@ export async function verifyScored(
   c: Context<Env>,
   service: Service,
   body: SingleBody,
+  include: string | undefined,
 ): Promise<Response> {
-  const request = readSingle(body)
-  const isSandbox = c.get('sandbox')
-  const simulated = isSandbox ? simulatedError(c, request.email) : null
+  const request = { ...readSingle(body), include: readInclude(include) }
+  const sandbox = c.get('sandbox')
+  const simulated = sandbox ? simulatedError(c, request.email) : null
   if (simulated !== null) return simulated
-  return answerOne(c, service, request, isSandbox ? sandboxBody : scoredBody)
+  return answerOne(c, service, request, result => scoredBody(result, { ...request, sandbox }))
 }
 
 /** What cannot be an address is refused; whether it is one that takes mail is a result. */
@@ -108,33 +112,27 @@ function readInclude(given: string | undefined): readonly Include[] {
     })
 }
 
-/** What is asked later is asked as lists are: of the mail server, unless its answer is known. */
-function readAsync(request: Asked & { readonly include: readonly Include[] }): string {
-  if (request.checkSmtp && !request.forceRefresh && request.include.length === 0) {
-    return request.email
-  }
-  throw new ApiError(
-    'invalid_request',
-    'With "async": true neither check_smtp, force_refresh nor include can be given.',
-  )
+/** Its result is sent by an event, which has the plain one. */
+function readAsync({ include, ...asked }: Asked & { readonly include: readonly Include[] }): Asked {
+  if (include.length === 0) return asked
+  throw new ApiError('invalid_request', 'With "async": true no include can be given.')
 }
 
-function scoredBody(result: Result) {
-  const { email, ...rest } = plainResult(result)
-  const { verdict } = result
-  return { email, status: classOf(verdict), score: SCORES[verdict.reason], ...rest }
-}
+/** The plain result, with what is asked for beside it. */
+const presentIncluded = (result: Result, include: readonly Include[]) =>
+  include.length === 0 ? plainResult(result) : presentResult(result, include)
 
-function sandboxBody(result: Result) {
-  const { email, status, score, ...rest } = scoredBody(result)
-  const { traits, catchAll } = result.evidence
+type ScoredOptions = { readonly include: readonly Include[]; readonly sandbox: boolean }
+
+/** The same fields live and in the sandbox; the sandbox has three statuses (spec 2.6). */
+function scoredBody(result: Result, { include, sandbox }: ScoredOptions) {
+  const { email, ...rest } = presentIncluded(result, include)
+  const { is_disposable, is_role, is_catch_all, is_free } = presentAddressFlags(result.evidence)
+  const status = sandbox && rest.class === 'unknown' ? 'risky' : rest.class
   return {
-    ...{ email, status, score },
-    is_disposable: traits?.disposable ?? false,
-    is_role: traits?.role ?? false,
-    is_catch_all: catchAll ?? false,
-    is_free: traits?.free ?? false,
+    ...{ email, status, score: SCORES[rest.reason] },
+    ...{ is_disposable, is_role, is_catch_all, is_free },
     ...rest,
-    sandbox: true,
+    sandbox,
   }
 }

@@ -2,12 +2,14 @@ import type { Clock } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Job } from '../../store/job/jobs.ts'
+import { type JobOptions, parseJobOptions } from '../../store/job/options.ts'
 import { type CrewTimings, DEFAULT_CREW_TIMINGS } from './crew-timings.ts'
 
 /** A list that the worker has. */
 export type List = {
   readonly id: string
   readonly engine: Engine
+  readonly options: JobOptions
   /** False: what should be asked again later ends as it is. */
   readonly wait: boolean
   /** Aborts when nothing more is done for it: it is finished, cancelled or deleted. */
@@ -73,7 +75,12 @@ export class Lists {
     const { engineFor, wait } = this.#parts
     const end = new AbortController()
     const kept = { operators: new Set<string>(), faults: new Map<number, number>() }
-    const its = { engine: engineFor(job), wait: wait(job), over: end.signal }
+    const its = {
+      engine: engineFor(job),
+      options: parseJobOptions(job),
+      wait: wait(job),
+      over: end.signal,
+    }
     const list = { id: job.id, ...its, routeFaults: 0, ...kept }
     this.#lists.set(job.id, { list, end })
     return list

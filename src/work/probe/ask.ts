@@ -87,10 +87,10 @@ async function inquiriesFor(
 /** An item as it was filed; one that cannot be taken up, as other rules or lists filed it, is looked at anew. */
 async function inquiryFor(work: ProbeWork, item: Claimed): Promise<Inquiry | null> {
   const { recorder, stopping } = work
-  const { engine, id } = item.list
+  const { engine, id, options } = item.list
   const filed = resumed(engine, item)
   if (filed !== null) return filed
-  const anew = await engine.routeOne(item.text, { signal: stopping })
+  const anew = await engine.routeOne(item.text, { ...options, signal: stopping })
   // The DNS was not heard out because we stop: the item is looked at when the job goes on.
   if (stopping.aborted) return null
   if ('inquiry' in anew) return { ...anew.inquiry, accepted: acceptanceOf(item) }

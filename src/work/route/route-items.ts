@@ -30,7 +30,7 @@ export async function routeItems(work: RouteWork, list: List): Promise<void> {
   const { database, recorder, routing } = work
   const stopping = AbortSignal.any([work.stopping, list.over])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
-  const options = { signal: stopping, ...(list.wait ? { dnsPause } : {}) }
+  const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
   const underWay = new Set<Promise<void>>()
   let after = 0
   let failure: { error: unknown } | null = null

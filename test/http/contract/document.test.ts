@@ -136,6 +136,13 @@ describe.each(places.map(place => [nameOf(place), place] as const))('%s', (_, pl
     }
   })
 
+  test('takes no field in its body that its schema does not name', () => {
+    for (const { schema } of Object.values(requestBody?.content ?? {})) {
+      const name = /[^/]+$/.exec(String(schema.$ref))?.[0] ?? ''
+      expect(document.components.schemas[name]).toMatchObject({ additionalProperties: false })
+    }
+  })
+
   test('has examples that fit its schemas', () => {
     for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
       if (!type.endsWith('json')) continue

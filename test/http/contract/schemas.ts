@@ -7,7 +7,7 @@ export type Check = (value: unknown) => string | null
 
 /** Checks of values by the schemas of a document. Each schema is compiled once. */
 export function schemaChecks({ components }: Document): {
-  /** Of what is sent: what is not known is let be, as the service does. */
+  /** Of what is sent: the schemas themselves say that they take no other field. */
   request(schema: Schema): Check
   /** Of what is answered: a field that the schema does not name is a fault. */
   answer(schema: Schema): Check

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { detectDialect } from '../../../src/job/csv.ts'
 import { deleteJob } from '../../../src/store/job/removal.ts'
+import { rowsOf } from '../../support/csv.ts'
+import { toRecipients } from '../../support/engine.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
+import { finishJob } from '../../support/late-worker.ts'
 import { createTestService } from '../../support/service.ts'
 
 const HEADER =
-  'email,valid,deliverable,risk_level,reason,cached,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,checked_at'
+  'email,valid,deliverable,risk_level,reason,cached,class,confidence,provider,syntax_valid,domain_exists,mx_record,smtp_valid,is_disposable,is_role,is_catch_all,is_free,did_you_mean,operator,mx_host,smtp_code,smtp_text,checked_at'
 
 describe('a download', () => {
   test.each(['/v1/jobs/job_a/download', '/v1/verify/bulk/download/job_a'])(
@@ -20,8 +23,8 @@ describe('a download', () => {
       expect(await response.text()).toBe(
         [
           HEADER,
-          'valid@a.example,true,true,low,accepted_email,false,95,a.example,true,true,true,true,false,false,false,false,,2026-06-01T12:00:00.000Z',
-          'invalid@a.example,false,false,high,rejected_email,false,98,a.example,true,true,true,false,false,false,,false,,2026-06-01T12:00:00.000Z',
+          'valid@a.example,true,true,low,accepted_email,false,deliverable,95,a.example,true,true,true,true,false,false,false,false,,,,,,2026-06-01T12:00:00.000Z',
+          'invalid@a.example,false,false,high,rejected_email,false,undeliverable,98,a.example,true,true,true,false,false,false,,false,,,,,,2026-06-01T12:00:00.000Z',
           '',
         ].join('\r\n'),
       )
@@ -181,6 +184,40 @@ describe('a download', () => {
     expect(lines.slice(0, -1).map(line => JSON.parse(line))).toEqual(rows)
   })
 
+  test('says of each row who was asked and what was said', async () => {
+    const script = toRecipients(to =>
+      to.startsWith('ann') ? '250 2.1.5 Ok' : '550 5.1.1 No such user, "sorry"',
+    )
+    const home = await createTestService({ engine: { script } })
+    const emails = ['ann@a.test', 'zoe@a.test', 'ann@gone.test', 'nonsense']
+    const { job_id } = await home.json('/v1/verify/batch', { body: { emails } })
+    await finishJob(home, String(job_id))
+    const path = `/v1/jobs/${job_id}/download`
+    const records = rowsOf(await (await home.request(path)).text())
+    const columns = ['email', 'class', 'reason', 'smtp_code', 'smtp_text', 'mx_host', 'operator']
+    expect(records.map(record => columns.map(name => record[name]))).toEqual([
+      ['ann@a.test', 'deliverable', 'accepted_email', '250', 'Ok', 'mx.a.test', 'a.test'],
+      [
+        ...['zoe@a.test', 'undeliverable', 'rejected_email', '550'],
+        ...['No such user, "sorry"', 'mx.a.test', 'a.test'],
+      ],
+      ['ann@gone.test', 'undeliverable', 'invalid_domain', '', '', '', ''],
+      ['nonsense', 'undeliverable', 'invalid_email', '', '', '', ''],
+    ])
+    for (const { checked_at } of records) expect(checked_at).toMatch(/^2026-06-01T12:00:\d\d\./)
+    const json = await (await home.request(`${path}?format=json`)).json()
+    expect(json).toMatchObject([
+      {
+        ...{ email: 'ann@a.test', class: 'deliverable', reason: 'accepted_email' },
+        ...{ smtp_code: 250, smtp_text: 'Ok', mx_host: 'mx.a.test', operator: 'a.test' },
+        checked_at: expect.stringMatching(/^2026-06-01T12:00:/),
+      },
+      { smtp_code: 550, smtp_text: 'No such user, "sorry"' },
+      { smtp_code: null, smtp_text: null, mx_host: null, operator: null },
+      { smtp_code: null, smtp_text: null, mx_host: null, operator: null },
+    ])
+  })
+
   test('keeps a row for an erased address, with its class and nothing else of it', async () => {
     const { database, request } = await createTestService()
     await seedJob(database, { texts: ['valid@a.example', 'invalid@a.example'] })
@@ -190,7 +227,9 @@ describe('a download', () => {
       .where('position', '=', 1)
       .execute()
     const rows = (await (await request('/v1/jobs/job_a/download')).text()).split('\r\n')
-    expect(rows[1]).toBe(',true,true,low,accepted_email,false,0,,true,true,true,true,,,,,,')
+    expect(rows[1]).toBe(
+      ',true,true,low,accepted_email,false,deliverable,0,,true,true,true,true,,,,,,,,,,',
+    )
     expect(rows[2]).toMatch(/^invalid@a\.example,false/)
     const json = await request('/v1/jobs/job_a/download?format=json')
     expect(((await json.json()) as object[])[0]).toMatchObject({ row: 1, email: '', erased: true })

@@ -275,7 +275,16 @@ const item = (
   deliverable: boolean,
   risk_level: string,
   reason: string,
-) => ({ email, valid, deliverable, risk_level, reason, cached: false })
+) => ({ email, valid, deliverable, risk_level, reason, cached: false, class: CLASS[reason] })
+
+const CLASS: Readonly<Record<string, string>> = {
+  accepted_email: 'deliverable',
+  role_account: 'risky',
+  low_deliverability: 'risky',
+  rejected_email: 'undeliverable',
+  timeout: 'unknown',
+  unexpected_error: 'unknown',
+}
 
 /** Whether a promise is settled once everything that can go on has gone on. */
 async function isSettled(promise: Promise<unknown> | unknown): Promise<boolean> {

@@ -9,8 +9,10 @@ import { createTestService } from '../../support/service.ts'
 describe('the estimated time', () => {
   const houseOf = async (sessionsPerSecond = 1) => {
     const { service } = await createTestService({ engine: { engine: { sessionsPerSecond } } })
-    const estimate = (domains: Record<string, number>, sandbox = false) =>
-      estimatedTime(service, { jobId: null, domains: new Map(Object.entries(domains)), sandbox })
+    const estimate = (domains: Record<string, number>, sandbox = false, checkSmtp = true) =>
+      estimatedTime(service, {
+        ...{ jobId: null, domains: new Map(Object.entries(domains)), sandbox, checkSmtp },
+      })
     return { service, estimate }
   }
 
@@ -59,6 +61,11 @@ describe('the estimated time', () => {
     await seedJob(service.database, { texts: usersAt('a.test', 5_000), done: 0 })
     expect(await estimate({ 'a.test': 2_000 })).toBe('4 minutes')
     expect(await estimate({ 'a.test': 400 })).toBe('50 seconds')
+  })
+
+  test('is short where no mail server is asked', async () => {
+    const { estimate } = await houseOf()
+    expect(await estimate({ 'a.test': 10_000 }, false, false)).toBe('20 seconds')
   })
 
   test('of what is simulated is short', async () => {

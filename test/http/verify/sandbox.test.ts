@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { toRecipients } from '../../support/engine.ts'
 import { createTestService, type RequestOptions } from '../../support/service.ts'
 import { drainEventLoop } from '../../support/wait.ts'
 
@@ -43,7 +44,7 @@ describe('the sandbox of POST /v1/verify', () => {
       score: 30,
       is_disposable: true,
       is_role: false,
-      is_catch_all: false,
+      is_catch_all: null,
       is_free: false,
       valid: true,
       deliverable: false,
@@ -54,6 +55,7 @@ describe('the sandbox of POST /v1/verify', () => {
       details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
       reason: 'disposable_email',
       cached: false,
+      class: 'risky',
       sandbox: true,
     })
     expect(await verify('role@example.com')).toMatchObject({ is_role: true, is_disposable: false })
@@ -68,9 +70,31 @@ describe('the sandbox of POST /v1/verify', () => {
       expect(await verify(`person${n}@example.com`)).toEqual(result)
       statuses.add(result.status)
     }
-    expect([...statuses].every(status => STATUSES.includes(String(status)))).toBe(true)
-    expect(statuses.size).toBeGreaterThan(2)
+    expect([...statuses].toSorted()).toEqual(['deliverable', 'risky', 'undeliverable'])
   })
+
+  test.each([
+    ['timeout', 'timeout'],
+    ['greylisted', 'greylisted'],
+  ])('has no fourth status: %s@… is risky, and its class is unknown', async (prefix, reason) => {
+    const { verify } = await house()
+    expect(await verify(`${prefix}@example.com`)).toMatchObject({
+      ...{ status: 'risky', score: 40, class: 'unknown', risk_level: 'unknown', reason },
+    })
+  })
+
+  test.each(['', '?include=flags', '?include=evidence', '?include=flags,evidence'])(
+    'has the same fields live: %j',
+    async query => {
+      const { verify, json } = await house()
+      for (const email of ['ann@a.test', 'zoe@a.test', 'valid@a.test', 'timeout@gone.test']) {
+        const simulated = await verify(email, `/v1/verify${query}`)
+        const live = await json(`/v1/verify${query}`, { body: { email } })
+        expect(Object.keys(live)).toEqual(Object.keys(simulated))
+        expect([live.sandbox, simulated.sandbox]).toEqual([false, true])
+      }
+    },
+  )
 
   test('a text that is no address is refused as it is outside', async () => {
     const { request } = await house()
@@ -80,20 +104,45 @@ describe('the sandbox of POST /v1/verify', () => {
   })
 })
 
-const STATUSES = ['deliverable', 'undeliverable', 'risky', 'unknown']
-
 describe('POST /v1/verify outside the sandbox', () => {
   test('answers the single result with a status and a score', async () => {
     const { json } = await createTestService()
     expect(await json('/v1/verify', { body: { email: 'info@a.test' } })).toEqual({
       ...{ email: 'info@a.test', status: 'risky', score: 60 },
+      ...{ is_disposable: false, is_role: true, is_catch_all: false, is_free: false },
       ...{ valid: true, deliverable: true, risk_level: 'medium', provider: 'a.test' },
       ...{ response_time: 0, confidence: 80, reason: 'role_account', cached: false },
       details: { syntax_valid: true, domain_exists: true, mx_record: true, smtp_valid: true },
+      ...{ class: 'risky', sandbox: false },
     })
     expect(await json('/v1/verify', { body: { email: 'zoe@a.test' } })).toMatchObject({
       ...{ status: 'undeliverable', score: 0 },
     })
+  })
+
+  test('knows a status for what could not be found out', async () => {
+    const { json } = await createTestService({
+      engine: { script: toRecipients(() => '451 4.3.0 Busy') },
+    })
+    expect(await json('/v1/verify', { body: { email: 'ann@a.test' } })).toMatchObject({
+      ...{ status: 'unknown', class: 'unknown', is_catch_all: null },
+    })
+  })
+
+  test('include adds flags, evidence, or both', async () => {
+    const { json, request } = await createTestService()
+    const ask = (include: string) =>
+      json(`/v1/verify?include=${include}`, { body: { email: 'info@a.test' } })
+    expect(await ask('flags')).toMatchObject({
+      ...{ status: 'risky', flags: { is_role: true, is_relay: false }, mx_host: 'mx.a.test' },
+    })
+    expect(await ask('flags,evidence')).toMatchObject({
+      flags: {},
+      evidence: { host: 'mx.a.test' },
+    })
+    expect(await ask('evidence')).not.toHaveProperty('flags')
+    const refused = await request('/v1/verify?include=all', { body: { email: 'ann@a.test' } })
+    expect(refused.status).toBe(400)
   })
 })
 
@@ -104,7 +153,7 @@ describe('the sandbox of POST /v1/verify/single', () => {
     expect(result).toMatchObject({ reason: 'accepted_email', sandbox: true })
     expect(Object.keys(result)).toEqual([
       ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time'],
-      ...['confidence', 'details', 'reason', 'cached', 'sandbox'],
+      ...['confidence', 'details', 'reason', 'cached', 'class', 'sandbox'],
     ])
   })
 

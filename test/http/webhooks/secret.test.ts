@@ -79,7 +79,10 @@ describe('another secret', () => {
     [{ grace_period_seconds: 604_801 }, /at most 604800/],
     [{ grace_period_seconds: 1.5 }, /whole number/],
     [{ grace_period_seconds: '3600' }, /number/],
-    [{ grace_seconds: 3_600 }, /"grace_seconds", which is not taken here/],
+    [
+      { grace_seconds: 3_600 },
+      /"grace_seconds" is not a known field\. The body takes grace_period_seconds\./,
+    ],
   ])('does not come of %j', async (body, sentence) => {
     const { request, json, path, secret } = await endpoint()
     const response = await request(`${path}/secret`, { body })

@@ -68,7 +68,7 @@ const FILE = {
     'text/csv': {
       schema: z.string(),
       example:
-        'email,valid,deliverable,risk_level,reason,cached,…\r\nuser@example.com,true,true,low,accepted_email,false,…\r\n',
+        'email,valid,deliverable,risk_level,reason,cached,class,…\r\nuser@example.com,true,true,low,accepted_email,false,deliverable,…\r\n',
     },
     'application/json': { schema: z.array(DownloadRow) },
     'application/x-ndjson': { schema: z.string() },

@@ -1,44 +1,61 @@
-import { plainResult, presentResult } from '../../../engine/result/present.ts'
+import {
+  plainResult,
+  presentAddressFlags,
+  presentResult,
+  presentRow,
+} from '../../../engine/result/present.ts'
 import { OPINIONS } from '../../../verdict/reason.ts'
-import { type Class, PLAINEST_REASONS } from '../../../verdict/verdict.ts'
+import { type Class, PLAINEST_REASONS, type Result } from '../../../verdict/verdict.ts'
 import type { JobRow } from './job-row.ts'
 
-/** A row of `data.results` (spec 2.2), with the ID that it came with. */
+/** A row of `data.results` (spec 2.2) with its class, and with the ID that it came with. */
 export function presentItem(row: JobRow) {
   const { email, valid, deliverable, risk_level, reason, cached } = plainRow(row)
   return {
     ...(row.id === null ? {} : { id: row.id }),
-    ...{ email, valid, deliverable, risk_level, reason, cached },
+    ...{ email, valid, deliverable, risk_level, reason, cached, class: row.class },
     ...erasedMark(row),
   }
 }
 
-/** A row of a download in JSON: the single result with its flags, and what came with the address. `input` is JSON. */
+/**
+ * A row of a download in JSON: the single result with its flags, who was asked and what was said, and what came with the
+ * address. `input` is JSON.
+ */
 export function rowJson(row: JobRow, input: string | null): string {
-  const result = row.result === null ? plainRow(row) : presentResult(row.result, ['flags'])
+  const result = row.result === null ? plainRow(row) : presentWhole(row.result)
   const head = { row: row.position, ...(row.id === null ? {} : { id: row.id }) }
   const text = JSON.stringify({ ...head, ...result, ...erasedMark(row) })
   return input === null ? text : `${text.slice(0, -1)},"input":${input}}`
 }
 
+function presentWhole(result: Result) {
+  const { operator, smtp_code, smtp_text } = presentRow(result)
+  return { ...presentResult(result, ['flags']), operator, smtp_code, smtp_text }
+}
+
 /** The columns of a download, the fields of a list's row first. */
 export const ROW_COLUMNS = [
-  ...['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'confidence', 'provider'],
-  ...['syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid'],
-  ...['is_disposable', 'is_role', 'is_catch_all', 'is_free', 'did_you_mean', 'checked_at'],
+  ...['email', 'valid', 'deliverable', 'risk_level', 'reason', 'cached', 'class'],
+  ...['confidence', 'provider', 'syntax_valid', 'domain_exists', 'mx_record', 'smtp_valid'],
+  ...['is_disposable', 'is_role', 'is_catch_all', 'is_free', 'did_you_mean'],
+  ...['operator', 'mx_host', 'smtp_code', 'smtp_text', 'checked_at'],
 ] as const
 
 /** The values of these columns. */
 export function rowValues(row: JobRow): (string | number | boolean | null)[] {
   const plain = plainRow(row)
   const { syntax_valid, domain_exists, mx_record, smtp_valid } = plain.details
-  const flags = row.result === null ? null : presentResult(row.result, ['flags'])
+  const flags = row.result === null ? null : presentAddressFlags(row.result.evidence)
+  const shown = row.result === null ? null : presentRow(row.result)
   return [
     ...[plain.email, plain.valid, plain.deliverable, plain.risk_level, plain.reason, plain.cached],
-    ...[plain.confidence, plain.provider, syntax_valid, domain_exists, mx_record, smtp_valid],
-    ...[flags?.flags?.is_disposable ?? null, flags?.flags?.is_role ?? null],
-    ...[flags?.flags?.is_catch_all ?? null, flags?.flags?.is_free ?? null],
-    ...[flags?.did_you_mean ?? null, flags?.checked_at ?? null],
+    ...[row.class, plain.confidence, plain.provider],
+    ...[syntax_valid, domain_exists, mx_record, smtp_valid],
+    ...[flags?.is_disposable ?? null, flags?.is_role ?? null],
+    ...[flags?.is_catch_all ?? null, flags?.is_free ?? null, shown?.did_you_mean ?? null],
+    ...[shown?.operator ?? null, shown?.mx_host ?? null, shown?.smtp_code ?? null],
+    ...[shown?.smtp_text ?? null, shown?.checked_at ?? null],
   ]
 }
 
@@ -61,6 +78,6 @@ function erasedResult(klass: Class): ReturnType<typeof plainResult> {
       mx_record: details.mxRecord,
       smtp_valid: details.smtpValid ?? false,
     },
-    ...{ reason, cached: false },
+    ...{ reason, cached: false, class: klass },
   }
 }

@@ -4,30 +4,27 @@ import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
 import type { Service } from '../../service.ts'
 import { readBatch } from './emails.ts'
+import { type ListOptionFields, readListOptions } from './options.ts'
 import { linksOf, portions, presentQueued, queueList } from './queue.ts'
 
-export type BatchBody = {
+export type BatchBody = ListOptionFields & {
   readonly emails?: unknown
   readonly items?: unknown
   readonly name?: unknown
   readonly deduplicate?: boolean | undefined
-  readonly webhook_url?: unknown
 }
 
 /** `POST /v1/verify/batch`: a list that becomes a job, however short it is. */
 export function verifyBatch(c: Context<Env>, service: Service, body: BatchBody): Promise<Response> {
-  refuseWebhookUrl(body.webhook_url)
+  const options = readListOptions(body)
   const name = readName(body.name)
   const all = readBatch(body)
   // A download has a column for ids where there are any.
-  const source = JSON.stringify({ ids: body.items !== undefined })
+  const source = { ids: body.items !== undefined }
+  const deduplicate = body.deduplicate ?? true
   const listed = {
-    type: 'batch' as const,
-    name,
-    source,
-    deduplicate: body.deduplicate ?? true,
-    rowCount: all.length,
-    rows: portions(all),
+    ...{ type: 'batch' as const, name, source, options, deduplicate },
+    ...{ rowCount: all.length, rows: portions(all) },
   }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `Batch queued. Check GET /v1/jobs/${job.id}`),
@@ -44,14 +41,5 @@ export function readName(name: unknown): string | null {
   throw new ApiError(
     'invalid_request',
     `"name" must be a string of at most ${NAME_LENGTH_MAX} characters.`,
-  )
-}
-
-/** Taken silently it would leave its caller waiting. */
-function refuseWebhookUrl(url: unknown): void {
-  if (url === undefined || url === null) return
-  throw new ApiError(
-    'invalid_request',
-    'webhook_url is not taken with a batch. Register the endpoint once with POST /v1/webhooks, for the event batch.completed.',
   )
 }

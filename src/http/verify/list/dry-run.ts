@@ -8,7 +8,7 @@ import type { Service } from '../../service.ts'
 import { estimatedTime } from '../estimate.ts'
 import { readName } from './batch.ts'
 import { emptyList } from './emails.ts'
-import { columnsOf, readFlag, rowsOf } from './file-rows.ts'
+import { columnsOf, readFlag, readFormOptions, rowsOf } from './file-rows.ts'
 import { creditsLeftOf } from './queue.ts'
 import type { Upload } from './upload.ts'
 
@@ -22,6 +22,7 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
   // What is refused of a list that is submitted is refused here.
   readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
+  const { checkSmtp } = readFormOptions(fields)
   const { dialect, isFound } = await columnsOf(upload)
   const preview = await previewOf(path, dialect)
   if (preview.length === 0) throw emptyList('The list has no rows.')
@@ -41,14 +42,19 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),
     credits_balance: await creditsLeftOf(c, service),
-    estimated_time: tally && (await timeFor(c, service, tally)),
+    estimated_time: tally && (await timeFor(c, service, tally, checkSmtp)),
     preview,
   })
 }
 
 /** As the job would say. */
-function timeFor(c: Context<Env>, service: Service, { domains }: RowTally): Promise<string> {
-  return estimatedTime(service, { jobId: null, domains, sandbox: c.get('sandbox') })
+function timeFor(
+  c: Context<Env>,
+  service: Service,
+  { domains }: RowTally,
+  checkSmtp: boolean,
+): Promise<string> {
+  return estimatedTime(service, { jobId: null, domains, sandbox: c.get('sandbox'), checkSmtp })
 }
 
 const PREVIEW_ROWS = 5

@@ -1,6 +1,7 @@
 import { cleanText } from '../../../base/text.ts'
 import type { Row } from '../../../work/submit.ts'
 import { ApiError } from '../../error/api-error.ts'
+import { checkNames } from '../../error/known-names.ts'
 
 /** At most so many are answered at once (section 8 of the interface). */
 export const INSTANT_MAX = 10
@@ -39,6 +40,7 @@ function readItem(item: unknown, index: number): Row {
   if (typeof item !== 'object' || item === null) {
     throw new ApiError('invalid_request', `${place} is no object with an "email" and an "id".`)
   }
+  checkNames('body', Object.keys(item), ['email', 'id'], place)
   const { email, id = null } = item as { email?: unknown; id?: unknown }
   if (typeof email !== 'string') throw notText(`${place}.email`, email)
   if (id === null) return { text: email, cells: null }

@@ -9,8 +9,10 @@ import {
   readList,
 } from '../../../job/csv.ts'
 import { readHead } from '../../../job/list-head.ts'
+import type { JobOptions } from '../../../store/job/options.ts'
 import { ApiError } from '../../error/api-error.ts'
 import { FILE_ROWS_MAX } from './emails.ts'
+import { readListOptions } from './options.ts'
 import type { Upload } from './upload.ts'
 
 /** How an uploaded list is written, and where its addresses stand. Throws where that is not found. */
@@ -40,6 +42,14 @@ export function readFlag(fields: Upload['fields'], field: string): boolean | nul
   const given = cleanText(text, 40)
   throw new ApiError('invalid_request', `${field} is “${given}”; it must be true or false.`)
 }
+
+/** How the addresses of a file are asked. */
+export const readFormOptions = (fields: Upload['fields']): JobOptions =>
+  readListOptions({
+    check_smtp: readFlag(fields, 'check_smtp'),
+    force_refresh: readFlag(fields, 'force_refresh'),
+    webhook_url: fields.get('webhook_url'),
+  })
 
 /** How messages about a list name what can be said of it. */
 const WORDS = {

@@ -4,7 +4,7 @@ import type { Row } from '../../../work/submit.ts'
 import type { Env } from '../../context.ts'
 import type { Service } from '../../service.ts'
 import { readName } from './batch.ts'
-import { dialectOf, readFlag, rowsOf } from './file-rows.ts'
+import { dialectOf, readFlag, readFormOptions, rowsOf } from './file-rows.ts'
 import { linksOf, presentQueued, queueList } from './queue.ts'
 import type { Upload } from './upload.ts'
 
@@ -17,10 +17,11 @@ export async function verifyFile(
   const { path, fields } = upload
   const name = readName(fields.get('name'))
   const deduplicate = readFlag(fields, 'deduplicate') ?? true
+  const options = readFormOptions(fields)
   const dialect = await dialectOf(upload)
-  const source = JSON.stringify({ dialect })
+  const source = { dialect }
   const rows = storedRows(path, dialect)
-  const listed = { type: 'file' as const, name, deduplicate, source, rows }
+  const listed = { type: 'file' as const, name, deduplicate, source, options, rows }
   return queueList(c, service, listed, (job, estimated) => ({
     ...presentQueued(job, estimated, `File queued. Check GET /v1/jobs/${job.id}`),
     ...linksOf(job),

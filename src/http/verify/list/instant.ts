@@ -7,6 +7,7 @@ import { sandboxResult } from '../../../engine/sandbox.ts'
 import { type Entry, isAddress, toEntry } from '../../../job/submission.ts'
 import type { Trx } from '../../../store/database.ts'
 import { insertFinishedJob } from '../../../store/job/loading.ts'
+import type { JobOptions } from '../../../store/job/options.ts'
 import type { Result } from '../../../verdict/verdict.ts'
 import type { Hold } from '../../../work/books/books.ts'
 import { newId, toJob } from '../../../work/submit.ts'
@@ -27,6 +28,7 @@ export async function answerInstant(
   c: Context<Env>,
   service: Service,
   emails: readonly string[],
+  options: JobOptions,
 ): Promise<Response> {
   const entries = emails.map(toEntry)
   await checkRoom(c, service, { openLists: 0, rows: entries.length })
@@ -35,7 +37,7 @@ export async function answerInstant(
   const isFree = c.get('sandbox') || addresses === 0
   const hold = isFree ? null : await holdCredits(c, service, addresses)
   return orGiveBack(c, service, hold, async settling => {
-    const found = await verifyAll(c, service, asked)
+    const found = await verifyAll(c, service, asked, options)
     const results = entries.map(({ dedupeKey }) => found.get(dedupeKey) as Result)
     const anew = [...found.values()]
     return store(c, service, { entries, results, hold, anew, settling })
@@ -47,10 +49,11 @@ async function verifyAll(
   c: Context<Env>,
   service: Service,
   asked: readonly Entry[],
+  options: JobOptions,
 ): Promise<Map<string, Result>> {
   const { clock } = service
   const begunAt = clock.ticks()
-  const byText = c.get('sandbox') ? null : await verifyInTime(c, service, asked)
+  const byText = c.get('sandbox') ? null : await verifyInTime(c, service, asked, options)
   const resultOf = (text: string) =>
     byText === null
       ? sandboxResult(clock, text)
@@ -62,13 +65,15 @@ async function verifyInTime(
   c: Context<Env>,
   { engine, clock }: Service,
   asked: readonly Entry[],
+  options: JobOptions,
 ): Promise<Map<string, Result>> {
   const client = c.req.raw.signal
   const found = new Map<string, Result>()
   const { signal, done } = limited(clock, BUDGET_MS, [client])
   try {
     const texts = asked.map(({ text }) => text)
-    for await (const result of engine.verifyMany(texts, { signal, wait: false, urgent: true })) {
+    const how = { ...options, signal, wait: false, urgent: true }
+    for await (const result of engine.verifyMany(texts, how)) {
       found.set(result.email, result)
     }
   } catch (error) {

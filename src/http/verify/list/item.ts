@@ -1,6 +1,6 @@
-import type { Result } from '../../../verdict/verdict.ts'
+import { classOf, type Result } from '../../../verdict/verdict.ts'
 
-/** One row of a list, as the interface shows it (2.2). */
+/** One row of a list, as the interface shows it (2.2), with its class. */
 export const presentItem = ({ email, verdict, cached }: Result) => ({
   email,
   valid: verdict.valid,
@@ -8,4 +8,5 @@ export const presentItem = ({ email, verdict, cached }: Result) => ({
   risk_level: verdict.risk,
   reason: verdict.reason,
   cached,
+  class: classOf(verdict),
 })

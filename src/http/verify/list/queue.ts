@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import { periodStart } from '../../../account/plan.ts'
 import { creditsLeft } from '../../../store/account/credits.ts'
 import type { Job } from '../../../store/job/jobs.ts'
+import { type JobOptions, toSourceFields } from '../../../store/job/options.ts'
 import {
   dropLoading,
   type Loaded,
@@ -22,7 +23,8 @@ import { type Added, checkRoom, rowsThatFit } from './room.ts'
 /** What a path knows of the list that it was given. */
 export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
   /** Left out: nothing need be known of how its rows were written. */
-  readonly source?: string
+  readonly source?: object
+  readonly options: JobOptions
   /** Left out: that is known when they were read. */
   readonly rowCount?: number
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
@@ -32,11 +34,12 @@ export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
 export async function queueList(
   c: Context<Env>,
   service: Service,
-  { rows, rowCount, source = '{}', ...listed }: Listed,
+  { rows, rowCount, source: written = {}, options, ...listed }: Listed,
   present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
   const { account, key } = c.get('caller')
   const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
+  const source = JSON.stringify({ ...written, ...toSourceFields(options) })
   // A list that needs more is refused before all of it is stored.
   const openLists = listed.type === 'single' ? 0 : 1
   const rowsMax = await checkRoom(c, service, { openLists, rows: rowCount ?? 1 })
@@ -50,7 +53,9 @@ export async function queueList(
   try {
     if (loaded.total === 0) throw emptyList('The list has no rows.')
     const { jobId, domains } = loaded
-    const estimated = await estimatedTime(service, { jobId, domains, sandbox: owner.sandbox })
+    const estimated = await estimatedTime(service, {
+      ...{ jobId, domains, sandbox: owner.sandbox, checkSmtp: options.checkSmtp },
+    })
     const response = await commit(c, service, async trx => ({
       status: 200,
       body: present(await queueIn(c, service, trx, { loaded, openLists }), estimated),
@@ -66,10 +71,15 @@ export async function queueList(
 }
 
 /** One address that nobody waits for, strictly as it is written: a job of one row. */
-export function queueOne(c: Context<Env>, service: Service, email: string): Promise<Response> {
+export function queueOne(
+  c: Context<Env>,
+  service: Service,
+  { email, ...options }: JobOptions & { readonly email: string },
+): Promise<Response> {
   const listed = {
     type: 'single' as const,
     name: null,
+    options,
     deduplicate: true,
     rowCount: 1,
     rows: [[{ text: email }]],

@@ -1,6 +1,7 @@
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
 import type { ApiCode } from '../../error/api-error.ts'
 import { recognise } from '../../guard/idempotent.ts'
+import { refuseUnknown } from '../../guard/refuse-unknown.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
 import { errorResponses, SECURITY } from '../../schema/error.ts'
@@ -44,7 +45,8 @@ export function listRoutes(service: Service) {
   // Not by `openapi`, which would read the whole form into memory.
   router.openAPIRegistry.registerPath(FILE)
   const form = { ...rule, bodyMax: FORM_BYTES_MAX, body: 'stream' } as const
-  router.on('POST', [FILE.path], crowd, ...gate(service, form, disk))
+  const gates = gate(service, form, disk)
+  router.on('POST', [FILE.path], crowd, ...gates, refuseUnknown(FILE))
   router.post(FILE.path, async c => {
     const upload = await received.receive(c.req.raw)
     try {

@@ -6,6 +6,8 @@ import { UploadFault } from '../../../work/upload/fault.ts'
 import { AROUND_BYTES_MAX, type ReceivedForm, receiveForm } from '../../../work/upload/form.ts'
 import { FILE_BYTES_MAX, makeFolder } from '../../../work/upload/store-bytes.ts'
 import { ApiError } from '../../error/api-error.ts'
+import { checkNames } from '../../error/known-names.ts'
+import { FileRequest } from '../../schema/verify.ts'
 
 /** A form with a file, as it was received. */
 export type Upload = Pick<ReceivedForm, 'fields' | 'digest'> & {
@@ -38,12 +40,20 @@ const FILE_NAME_LENGTH = 20
 async function receiveIn(folder: string, path: string, request: Request, fileBytesMax: number) {
   makeFolder(folder)
   try {
-    return await receiveForm(request, path, { fileFields: ['file'], fileBytesMax })
+    const rules = { fileFields: ['file'], fileBytesMax, admit: checkFields } as const
+    const received = await receiveForm(request, path, rules)
+    // Fields may come behind the file, too.
+    checkFields(received.fields)
+    return received
   } catch (error) {
     await rm(path, { force: true })
     throw error
   }
 }
+
+const FIELDS = Object.keys(FileRequest.shape)
+
+const checkFields = (fields: Upload['fields']) => checkNames('form', [...fields.keys()], FIELDS)
 
 /** Removes what a process that was killed left of uploads; call it before there are any. */
 export function clearUploads(dataDir: string): void {

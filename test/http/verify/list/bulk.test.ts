@@ -8,7 +8,7 @@ const PATH = '/v1/verify/bulk'
 const emailsOf = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@a.test`)
 
 describe('POST /v1/verify/bulk with at most 10 addresses', () => {
-  test('answers at once, with exactly the fields of the interface', async () => {
+  test('answers at once, with the fields of the interface and a class for each row', async () => {
     const { request, settled } = await createTestService()
     const emails = ['ann@a.test', 'zoe@a.test', 'nonsense', 'info@a.test']
     const response = await settled(request(PATH, { body: { emails } }))
@@ -138,7 +138,23 @@ describe('POST /v1/verify/bulk with at most 10 addresses', () => {
 
 function row(email: string, valid: boolean, deliverable: boolean, risk: string, reason: string) {
   expect(REASONS).toContain(reason)
-  return { email, valid, deliverable, risk_level: risk, reason, cached: false }
+  return {
+    email,
+    valid,
+    deliverable,
+    risk_level: risk,
+    reason,
+    cached: false,
+    class: CLASS[reason],
+  }
+}
+
+const CLASS: Readonly<Record<string, string>> = {
+  accepted_email: 'deliverable',
+  role_account: 'risky',
+  rejected_email: 'undeliverable',
+  invalid_email: 'undeliverable',
+  timeout: 'unknown',
 }
 
 describe('POST /v1/verify/bulk with more than 10 addresses', () => {

@@ -167,7 +167,7 @@ describe('recovering', () => {
     [{ since: 'yesterday' }, /be a time such as/],
     [{ since: '2026-05-01' }, /be a time such as/],
     [{ since: 1_780_315_200 }, /be a string/],
-    [{ ...LONG_AGO, until: 'x' }, /"until", which is not taken here/],
+    [{ ...LONG_AGO, until: 'x' }, /"until" is not a known field\. The body takes since\./],
   ])('does not take %j', async (body, sentence) => {
     const { home } = await withFailed()
     const response = await home.request(`${home.path}/recover`, { body })

@@ -1,0 +1,26 @@
+import { silentLog } from '../../src/base/log.ts'
+import type { Job } from '../../src/store/job/jobs.ts'
+import { startWorker } from '../../src/work/start-worker.ts'
+import type { createTestService } from './service.ts'
+
+type Home = Pick<
+  Awaited<ReturnType<typeof createTestService>>,
+  'service' | 'database' | 'books' | 'random' | 'settled'
+>
+
+/** Works on a job to its end as a process does that is started after it was submitted. */
+export async function finishJob(
+  { service: { engine }, database, books, random, settled }: Home,
+  jobId: string,
+): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<Job>()
+  const worker = startWorker({
+    ...{ database, log: silentLog, random, books, baseUrl: 'https://ev.test' },
+    ...{ engineFor: () => engine, egresses: engine.egresses, concurrency: 10 },
+    ...{ greylistDelayMs: null, wait: () => true },
+    onProgress: job => job.finished_at !== null && resolve(job),
+  })
+  worker.take(jobId)
+  await settled(promise)
+  await settled(worker.stop())
+}
