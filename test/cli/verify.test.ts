@@ -105,7 +105,7 @@ describe.concurrent('ev verify for people', () => {
 describe.concurrent('ev verify for programs', () => {
   const PLAIN = [
     ...['email', 'valid', 'deliverable', 'risk_level', 'provider', 'response_time', 'confidence'],
-    ...['details', 'reason', 'cached'],
+    ...['details', 'reason', 'cached', 'class'],
   ]
 
   test('--json prints one object for one address, and nothing else', async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { PLANS, type Plan } from '../../../src/account/plan.ts'
 import { type Clock, SECOND, systemClock } from '../../../src/base/clock.ts'
 import { joinCluster } from '../../../src/store/cluster/members.ts'
 import { write } from '../../../src/store/database.ts'
@@ -51,6 +52,34 @@ test('all servers tell how a limit stands', async () => {
     data: { limits: { name: string; remaining: number }[] }
   }
   expect(data.limits.find(({ name }) => name === 'ip:single')?.remaining).toBe(98)
+})
+
+test('lists that two servers take at once keep to the jobs and the rows of their account', async () => {
+  const url = await tempPostgres()
+  const enterprise = PLANS[3] as Plan
+  const servers = async (limits: Partial<Plan>) => {
+    const settings = {
+      plans: new Map([['enterprise', { ...enterprise, ...limits }]]),
+      limits: false,
+    }
+    return [
+      await createClusterService(url, { settings }),
+      await createClusterService(url, { settings }),
+    ]
+  }
+  const [one, other] = (await servers({ concurrentJobs: 3 })) as [ClusterService, ClusterService]
+  const key = await account(one.database)
+  const headers = { 'X-EV-Sandbox': 'true' }
+  const body = { emails: Array.from({ length: 30 }, (_, n) => `valid${n}@a.test`) }
+  const accepted = async (of: readonly ClusterService[]) => {
+    const asked = [...of, ...of, ...of, ...of].map(to =>
+      to.request('/v1/verify/batch', { key, headers, body }),
+    )
+    return (await Promise.all(asked)).filter(({ status }) => status === 200).length
+  }
+  expect(await accepted([one, other])).toBe(3)
+  // With 90 rows there is room for two more lists.
+  expect(await accepted(await servers({ storedRows: 155 }))).toBe(2)
 })
 
 test('a key that was revoked elsewhere is refused within a second', async () => {
