@@ -12,9 +12,13 @@ const DISK_MIB = 64
 const disk = smallDisk()
 
 test.skipIf(disk === null)(
-  'on a full disk requests are refused with 503, health is told, and all goes on when there is room (needs root)',
+  'on a full disk verifications are refused with 503 and lists with 507, reading works, and all goes on when there is room (needs root)',
   async () => {
-    const chaos = await chaosService({ dataDir: join(disk as string, 'data') })
+    const chaos = await chaosService({
+      dataDir: join(disk as string, 'data'),
+      // Less than what the small disk has.
+      args: ['--min-free-disk', '1'],
+    })
     const { service, key } = chaos
     const workload = chaos.startWorkload()
     await workload.everyKind()
@@ -35,7 +39,7 @@ test.skipIf(disk === null)(
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ emails: ['user1@d1.test'] }),
     })
-    expect([refused.status, refused.headers.has('Retry-After')]).toEqual([503, true])
+    expect([refused.status, refused.headers.has('Retry-After')]).toEqual([507, true])
 
     rmSync(ballast)
     await workload.next()
