@@ -66,7 +66,7 @@ export function startWorkload(target: () => Target, key: string): Workload {
     }
     refusals.set(answer.status, (refusals.get(answer.status) ?? 0) + 1)
     // A request under the same key may still be in flight, or storage cannot be written.
-    if (answer.status !== 409 && answer.status !== 503) throw new Error(answer.text)
+    if (![409, 503, 507].includes(answer.status)) throw new Error(answer.text)
     return null
   }
   async function askUntilAnswered(path: string, body: object, idempotencyKey: string) {
