@@ -53,9 +53,9 @@ export class Line {
     return this.#waiting === 0
   }
 
-  /** As many wait as one connection takes. */
+  /** As many wait as may fill a connection, the random recipient counted. */
   get fillsConnection(): boolean {
-    return this.#waiting >= this.row.recipientsPerSession
+    return this.#waiting >= this.row.recipientsPerSession - 1
   }
 
   get #waiting(): number {

@@ -224,23 +224,27 @@ class Stream {
     const fleet = this.#engine.fleet.own
     const operator = line.operator.name
     const first = fleet.firstFor(operator)
-    const { sessionsMax, recipientsPerSession } = line.row
+    const { sessionsMax } = line.row
     for (const egress of fleet.inOrder(operator)) {
       // One that is refused only takes what it must, to be told so: then it goes to the others.
       const mayHaveFree = fleet.takesAny(egress, operator)
       // A few are asked by one identity of ours; the others come where they fill a connection.
       const few = egress === first || line.needs(egress) || !mayHaveFree
-      const enough = line.ripe && few ? 1 : recipientsPerSession
-      while (line.waitingFor(egress, mayHaveFree) >= enough && line.walkers(egress) < sessionsMax) {
+      const isRipe = line.ripe && few
+      while (line.walkers(egress) < sessionsMax) {
+        const max = this.#roomFor(line, line.next(egress, mayHaveFree))
+        if (line.waitingFor(egress, mayHaveFree) < (isRipe ? 1 : max)) break
         if (this.#ending.aborted) return
         if (this.#walkers >= this.#options.concurrency) return void this.#hungry.add(line)
-        const next = line.next(egress, mayHaveFree)
-        // The random recipient takes the place of one.
-        const isTested = next === undefined || this.#engine.isTested(next.inquiry)
-        const max = Math.max(1, recipientsPerSession - (isTested ? 0 : 1))
         this.#begin(line, egress, line.take(egress, max, mayHaveFree))
       }
     }
+  }
+
+  /** Recipients that fill a connection: while the domain is not tested, the random one takes the place of one. */
+  #roomFor({ row }: Line, next: Waiting | undefined): number {
+    const isTested = next === undefined || this.#engine.isTested(next.inquiry)
+    return Math.max(1, row.recipientsPerSession - (isTested ? 0 : 1))
   }
 
   #begin(line: Line, egress: string, chunk: Waiting[]) {
