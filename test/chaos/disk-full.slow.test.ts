@@ -11,40 +11,43 @@ const DISK_MIB = 64
 
 const disk = smallDisk()
 
-test.skipIf(disk === null)('on a full disk lists are refused with 507, reading works, nothing is lost, and all goes on when there is room (needs root)', async () => {
-  const chaos = await chaosService({
-    dataDir: join(disk as string, 'data'),
-    // Less than what the small disk has.
-    args: ['--min-free-disk', '1'],
-  })
-  const { service, key } = chaos
-  const workload = chaos.startWorkload()
-  await workload.everyKind()
+test.skipIf(disk === null)(
+  'on a full disk lists are refused with 507, reading works, nothing is lost, and all goes on when there is room (needs root)',
+  async () => {
+    const chaos = await chaosService({
+      dataDir: join(disk as string, 'data'),
+      // Less than what the small disk has.
+      args: ['--min-free-disk', '1'],
+    })
+    const { service, key } = chaos
+    const workload = chaos.startWorkload()
+    await workload.everyKind()
 
-  const ballast = fill(disk as string)
-  const statusOf = async (path: string) => {
-    const headers = { Authorization: `Bearer ${key}` }
-    const response = await fetch(`${service.url}${path}`, { headers })
-    await response.text()
-    return response.status
-  }
-  // Single verifications go on while the file has free pages, and are refused with 503 after that.
-  await expect.poll(() => workload.refusals.get(507) ?? 0).toBeGreaterThan(REFUSALS_MIN)
-  // What is only read is answered meanwhile.
-  expect(await statusOf('/livez')).toBe(200)
-  expect(await statusOf('/v1/jobs')).toBe(200)
-  const refused = await fetch(`${service.url}/v1/verify/batch`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ emails: ['user1@d1.test'] }),
-  })
-  expect([refused.status, refused.headers.has('Retry-After')]).toEqual([507, true])
+    const ballast = fill(disk as string)
+    const statusOf = async (path: string) => {
+      const headers = { Authorization: `Bearer ${key}` }
+      const response = await fetch(`${service.url}${path}`, { headers })
+      await response.text()
+      return response.status
+    }
+    // Single verifications go on while the file has free pages, and are refused with 503 after that.
+    await expect.poll(() => workload.refusals.get(507) ?? 0).toBeGreaterThan(REFUSALS_MIN)
+    // What is only read is answered meanwhile.
+    expect(await statusOf('/livez')).toBe(200)
+    expect(await statusOf('/v1/jobs')).toBe(200)
+    const refused = await fetch(`${service.url}/v1/verify/batch`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ emails: ['user1@d1.test'] }),
+    })
+    expect([refused.status, refused.headers.has('Retry-After')]).toEqual([507, true])
 
-  rmSync(ballast)
-  await workload.next()
-  await workload.stop()
-  await chaos.expectLedger(workload)
-})
+    rmSync(ballast)
+    await workload.next()
+    await workload.stop()
+    await chaos.expectLedger(workload)
+  },
+)
 
 const REFUSALS_MIN = 20
 
