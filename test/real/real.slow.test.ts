@@ -35,14 +35,14 @@ describe.skipIf(missing !== null && !REQUIRED)('real servers', () => {
     })
   })
 
-  test.concurrent('a list of 200 takes ten connections, and no error that counts', async () => {
-    const results = await gathered(namesOf(200).map(name => `${name}@list.test`))
-    expect(countsOf(results)).toEqual({ 'user accepted_email': 160, 'zoe rejected_email': 40 })
+  test.concurrent('a list of 195 takes ten connections, and no error that counts', async () => {
+    const results = await gathered(namesOf(195).map(name => `${name}@list.test`))
+    expect(countsOf(results)).toEqual({ 'user accepted_email': 156, 'zoe rejected_email': 39 })
     const log = await untilLogged('list.test', / disconnect from .* quit=1 /, 10)
     expect(log.filter(line => line.includes(' connect from '))).toHaveLength(10)
     expect(log.filter(isTrouble)).toEqual([])
     // Everybody once, and a name that nobody has.
-    expect(recipientsIn(log)).toBe(201)
+    expect(recipientsIn(log)).toBe(196)
   })
 
   test.concurrent('a list of 40 that postgrey holds back is right in the end', async () => {
