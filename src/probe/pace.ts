@@ -80,9 +80,9 @@ export class Pace {
   }
 
   /**
-   * Waits for the right to open a connection. Gives up with `waitMs` when a pause would last longer than
-   * `patienceMs`, when the wait would be longer than `waitMaxMs`, or when `signal` aborts. Where it cannot be told whether a connection may be opened, because what is
-   * shared cannot be reached, it rejects for somebody who waits; a list waits until it can.
+   * Waits for the right to open a connection. Gives `waitMs` when a pause would last longer than `patienceMs`, when
+   * the wait would be longer than `waitMaxMs`, or when `signal` aborts. While the shared state cannot be reached, it
+   * rejects for a `single` request, and a list waits.
    */
   async start(
     patienceMs: number,

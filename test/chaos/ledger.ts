@@ -9,7 +9,7 @@ export function hasOpenWork(dataDir: string): boolean {
   const database = openLedger(dataDir)
   const open = database
     .prepare(
-      // A list that was refused while it was stored stays `loading` where the disk was full: the next start removes it.
+      // What could not be stored on a full disk stays `loading`, seen by nobody, until the service removes it later.
       `select exists (select 1 from job where finished_at is null and state <> 'loading')
       or exists (select 1 from delivery where state <> 'delivered')
       or exists (select 1 from credit where held <> 0)`,

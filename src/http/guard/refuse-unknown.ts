@@ -53,10 +53,11 @@ function toShape(schema: z.ZodType | undefined): Shape {
 function checkWithin(part: Part, value: unknown, shape: Shape, place = ''): void {
   if (shape === null || typeof value !== 'object' || value === null) return
   if (Array.isArray(value)) {
-    if (shape.kind === 'object') return
-    value.forEach((one, index) => {
+    // A list of addresses has no names, and may be long.
+    if (shape.kind === 'object' || shape.items === null) return
+    for (const [index, one] of value.entries()) {
       checkWithin(part, one, shape.items, `${place}[${index}]`)
-    })
+    }
   } else if (shape.kind === 'object') {
     checkNames(part, Object.keys(value), [...shape.fields.keys()], place)
     for (const [name, field] of shape.fields) {

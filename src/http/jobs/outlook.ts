@@ -4,7 +4,7 @@ import { TtlMap } from '../../base/ttl-map.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { parseJobOptions } from '../../store/job/options.ts'
-import { unroutedRows, type WaitingRows, waitingRows } from '../../store/job/waiting.ts'
+import { type WaitingRows, waitingRows } from '../../store/job/waiting.ts'
 import type { WaitReason } from '../schema/job.ts'
 import { askingMs, type EstimateDoors, usualMs } from '../verify/estimate.ts'
 
@@ -56,10 +56,9 @@ export function createOutlooks(doors: EstimateDoors & { readonly clock: Clock })
 async function outlookOf(doors: EstimateDoors, job: Job): Promise<Outlook> {
   const { database, clock } = doors
   const rows = job.state === 'processing' ? await waitingRows(database, job.id) : []
-  const unrouted = await unroutedRows(database, job.id)
   const now = clock.now()
   const demands = rows.map(({ operator, count }) => ({ operator, addresses: count }))
-  const waitingMs = await askingMs(doors, { jobId: job.id, demands, unrouted })
+  const waitingMs = await askingMs(doors, job.id, demands)
   const dueMs = Math.max(0, ...rows.map(({ lastDueAt }) => lastDueAt - now))
   return {
     leftMs: Math.max(waitingMs, dueMs, unroutedMs(doors, job, rows)),

@@ -32,8 +32,7 @@ export async function estimatedTime(
   if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
   if (!o.checkSmtp) return inWords(usualMs(doors.engine, sumOf(o.domains.values()), o))
   const demands = demandsOf(doors.engine, o.domains)
-  const unrouted = await unroutedRows(doors.database, o.jobId)
-  return inWords(BEGINNING_MS + (await askingMs(doors, { jobId: o.jobId, demands, unrouted })))
+  return inWords(BEGINNING_MS + (await askingMs(doors, o.jobId, demands)))
 }
 
 export type EstimateDoors = {
@@ -81,24 +80,21 @@ function demandsOf(engine: Engine, domains: ReadonlyMap<string, number>): Demand
  */
 export async function askingMs(
   { engine, database, clock }: EstimateDoors,
-  o: {
-    readonly jobId: string | null
-    readonly demands: readonly Demand[]
-    /** Rows of other jobs whose operators are not known yet. */
-    readonly unrouted: number
-  },
+  jobId: string | null,
+  demands: readonly Demand[],
 ): Promise<number> {
   const now = clock.now()
-  const all = Math.max(1, sumOf(o.demands.map(({ addresses }) => addresses)))
-  const slowest = o.demands
+  const unrouted = await unroutedRows(database, jobId)
+  const all = Math.max(1, sumOf(demands.map(({ addresses }) => addresses)))
+  const slowest = demands
     .map(demand => ({ ...demand, ms: operatorMs(engine, demand, now) }))
     .sort((a, b) => b.ms - a.ms)
     .slice(0, SLOWEST_MAX)
-  let longest = connectionsMs(engine, o.demands)
+  let longest = connectionsMs(engine, demands)
   for (const { operator, addresses } of slowest) {
-    const { rows, jobs } = await crowdAt(database, operator, o.jobId)
+    const { rows, jobs } = await crowdAt(database, operator, jobId)
     // What has no operator yet is taken to be spread as this list is.
-    const others = rows + o.unrouted * (addresses / all)
+    const others = rows + unrouted * (addresses / all)
     // Lists are asked in turn: each of the others delays this one by no more than its own size.
     const ahead = Math.min(others, addresses * Math.max(1, jobs))
     const ms = operatorMs(engine, { operator, addresses: addresses + ahead }, now)
@@ -131,11 +127,7 @@ function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number
   return pausedMs + (connections / (perSecond * egresses)) * SECOND
 }
 
-const sumOf = (counts: Iterable<number>) => {
-  let sum = 0
-  for (const count of counts) sum += count
-  return sum
-}
+const sumOf = (counts: Iterable<number>) => [...counts].reduce((sum, count) => sum + count, 0)
 
 /** A duration in words. Rounded up, as a guess is not to be more exact than it is: to 10 seconds, then to minutes, then to half hours. */
 export function inWords(ms: number): string {

@@ -14,7 +14,7 @@ export type WaitingRows = {
 
 /** So many waiting rows, of all jobs, are counted in some 5 ms; of more, a sample tells enough. */
 const READ_MAX = 20_000
-/** Rows of a sample, evenly over the list: one in a hundred is known to 1 %. */
+/** Rows of a sample, spread evenly over the list. */
 const SAMPLE_ROWS = 200
 /** Operators that are told of. */
 const OPERATORS_MAX = 20
@@ -25,28 +25,27 @@ export async function waitingRows(
   jobId: string,
   readMax = READ_MAX,
 ): Promise<WaitingRows[]> {
+  const ofJob = sql`job_id = ${jobId} and state = 'routed'`
   const isFew = (await countRows(database, sql`state = 'routed'`, readMax)) < readMax
-  return isFew ? allWaiting(database, jobId) : sampleWaiting(database, jobId)
-}
-
-async function allWaiting({ reader }: Database, jobId: string): Promise<WaitingRows[]> {
-  const { rows } = await sql<WaitingRows>`
-    select operator, count(*) as count, min(due_at) as "firstDueAt", max(due_at) as "lastDueAt"
-    from item where job_id = ${jobId} and state = 'routed'
-    group by operator order by 2 desc limit ${OPERATORS_MAX}`.execute(reader)
-  return rows
-}
-
-async function sampleWaiting(database: Database, jobId: string): Promise<WaitingRows[]> {
-  const { reader } = database
+  if (isFew) return countByOperator(database, ofJob)
   const last = await lastPosition(database, jobId)
   const step = Math.max(1, Math.floor(last / SAMPLE_ROWS))
   const positions = Array.from({ length: Math.ceil(last / step) }, (_, at) => at * step + 1)
+  const inSample = sql`${ofJob} and position in (${sql.join(positions)})`
+  const sample = await countByOperator(database, inSample)
+  return sample.map(row => ({ ...row, count: row.count * step }))
+}
+
+async function countByOperator(
+  { reader }: Database,
+  where: RawBuilder<unknown>,
+): Promise<WaitingRows[]> {
   const { rows } = await sql<WaitingRows>`
     select operator, count(*) as count, min(due_at) as "firstDueAt", max(due_at) as "lastDueAt"
-    from item where job_id = ${jobId} and position in (${sql.join(positions)}) and state = 'routed'
-    group by operator order by 2 desc limit ${OPERATORS_MAX}`.execute(reader)
-  return rows.map(row => ({ ...row, count: row.count * step }))
+    from item where ${where} group by operator order by 2 desc limit ${OPERATORS_MAX}`.execute(
+    reader,
+  )
+  return rows
 }
 
 /** What waits for an operator, beside one job. */
@@ -68,7 +67,7 @@ export async function crowdAt(
 export const unroutedRows = (database: Database, jobId: string | null): Promise<number> =>
   countRows(database, sql`state = 'queued' and job_id <> ${jobId ?? ''}`)
 
-/** Counts by an index, and no further than is told apart. */
+/** Counts by an index, up to `max`. */
 async function countRows(
   { reader }: Database,
   where: RawBuilder<unknown>,

@@ -42,19 +42,13 @@ export async function dryRun(c: Context<Env>, service: Service, upload: Upload):
     ...presentCounts(tally),
     credits_needed: c.get('sandbox') ? 0 : (tally?.asked ?? null),
     credits_balance: (await creditState(service, c.get('caller')))?.remaining ?? null,
-    estimated_time: tally && (await timeFor(c, service, tally, checkSmtp)),
+    estimated_time:
+      tally &&
+      (await estimatedTime(service, {
+        ...{ jobId: null, domains: tally.domains, sandbox: c.get('sandbox'), checkSmtp },
+      })),
     preview,
   })
-}
-
-/** As the job would say. */
-function timeFor(
-  c: Context<Env>,
-  service: Service,
-  { domains }: RowTally,
-  checkSmtp: boolean,
-): Promise<string> {
-  return estimatedTime(service, { jobId: null, domains, sandbox: c.get('sandbox'), checkSmtp })
 }
 
 const PREVIEW_ROWS = 5
