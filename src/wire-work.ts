@@ -20,7 +20,7 @@ import { openPaces } from './store/cluster/pace/paces.ts'
 import type { MemberRole } from './store/cluster/tables.ts'
 import { type Database, openDatabase } from './store/database.ts'
 import { unusableServer } from './store/fault/unusable.ts'
-import { namingClient } from './store/postgres/client.ts'
+import { ListeningPool } from './store/postgres/listening-pool.ts'
 import { checkTimings, DEFAULT_TIMINGS, type Timings } from './timings.ts'
 import { type ClusterParts, type Doors, wireEngine } from './wire.ts'
 import { type Books, createBooks } from './work/books/books.ts'
@@ -198,9 +198,10 @@ async function join(
   { clock = systemClock, random = systemRandom, log }: Doors,
   { role, version, databaseUrl, timings = DEFAULT_TIMINGS }: OwnParts,
 ): Promise<Shared> {
-  const Client = namingClient(clock)
+  const options = { max: QUEUE_CONNECTIONS, name: 'ev queue', timings: timings.pool }
   const queue = await bossQueue({
-    ...{ url: databaseUrl, clock, log, random, Client, timings: timings.queue },
+    database: new ListeningPool(databaseUrl, clock, options),
+    ...{ clock, log, random, timings: timings.queue },
   }).catch(error => {
     throw unusableServer(databaseUrl, error)
   })

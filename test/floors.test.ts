@@ -65,7 +65,7 @@ const DOORS: [name: string, pattern: RegExp, allowed: RegExp][] = [
   ['DNS', /from 'node:dns/, /^dns\/node-resolver\.ts$/],
   // The page that shows a secret shows a program for people, too.
   ['settings', /\bprocess\.env\b/, /^(cli\/|dashboard\/webhooks\/secret\.ts)/],
-  ['jobs of PostgreSQL', /from 'pg-boss'/, /^queue\/boss-queue\.ts$/],
+  ['jobs of PostgreSQL', /from 'pg-boss'/, /^queue\/boss-(queue|tasks)\.ts$/],
   ['mail', /'nodemailer'/, /^work\/notify\/smtp-notify\.ts$/],
   ['SQL', /from '(kysely|better-sqlite3|pg)'/, /^store\//],
 ]

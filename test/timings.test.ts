@@ -14,7 +14,6 @@ describe('timings', () => {
   test.each<[string, Partial<Timings>]>([
     ['a claim is lost before it is kept', { queue: { ...queue, touchMs: queue.aliveMs } }],
     ['an entry has two workers', { queue: { ...queue, aliveMs: queue.heartbeatMs } }],
-    ['no beat finds an entry', { queue: { ...queue, beatMs: queue.alarmHorizonMs + 1 } }],
     ['a member dies before it is silent', { cluster: { ...cluster, silentMs: cluster.deadMs } }],
     ['no member can tell who is dead', { cluster: { ...cluster, touchMs: cluster.beatMs } }],
     ['a member that beats is dead', { cluster: { ...cluster, touchMs: cluster.deadMs - 1 } }],

@@ -56,7 +56,7 @@ class Kind {
   #next = 0
   #running = 0
   #handler: Handler | null = null
-  #concurrency = 0
+  #options: WorkOptions = { concurrency: 0 }
   #idle: (() => void)[] = []
   #complainedAt = Number.NEGATIVE_INFINITY
 
@@ -85,7 +85,7 @@ class Kind {
 
   work(handler: Handler, options: WorkOptions): Worker {
     this.#handler = handler
-    this.#concurrency = options.concurrency
+    this.#options = options
     this.#pump()
     return { stop: () => this.stop() }
   }
@@ -129,7 +129,7 @@ class Kind {
     while (
       this.#handler !== null &&
       this.#next < this.#ready.length &&
-      this.#running < this.#concurrency &&
+      this.#running < this.#options.concurrency &&
       !this.#stopping.signal.aborted
     ) {
       const entry = this.#ready[this.#next++] as Entry
@@ -148,6 +148,7 @@ class Kind {
     let next: NextDue
     try {
       next = await handler(entry.key, { stopping: this.#stopping.signal, lost })
+      if (next === 'done' && entry.againAt === null) next = await this.#recheck(entry.key)
     } catch (error) {
       this.#complain(entry.key, error)
       next = { dueAt: this.#clock.now() + this.#retryMs }
@@ -157,6 +158,10 @@ class Kind {
     this.#requeue(entry, next)
     this.#pump()
     if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  async #recheck(key: string): Promise<NextDue> {
+    return this.#options.recheck?.(key) ?? 'done'
   }
 
   /** Where all fails, as with a disk that is full, one line tells it as well as hundreds. */

@@ -14,6 +14,12 @@ export type Handler = (key: string, lease: Lease) => Promise<NextDue>
 export type WorkOptions = {
   /** Entries worked on at the same time. */
   readonly concurrency: number
+  /**
+   * Called after an entry that its handler is done with was removed; gives when it is due again. A
+   * put by another process is refused while the entry runs, so what it was for may be there only
+   * now. Where this is left out such work must be found in another way.
+   */
+  readonly recheck?: (key: string) => Promise<NextDue>
 }
 
 export interface Worker {
@@ -29,7 +35,11 @@ export type QueueStatus = { readonly waiting: number; readonly running: number }
  * for each slot of an operator keeps the number of its sessions, however many work.
  */
 export interface Queue {
-  /** Puts an entry, due at `dueAt` (epoch ms; now when left out). One that waits keeps the earlier time; one that runs is run once more. */
+  /**
+   * Puts an entry, due at `dueAt` (epoch ms; now when left out). One that waits keeps the earlier
+   * time; one that runs is run once more, or rechecked where another process runs it. What is due
+   * later is lost with the process.
+   */
   put(kind: string, key: string, dueAt?: number): Promise<void>
   /** The same for many keys of one kind, in one go. */
   putAll(kind: string, keys: readonly string[], dueAt?: number): Promise<void>

@@ -139,6 +139,27 @@ export function queueConformance(name: string, makeQueue: () => Promise<QueueBen
       expect(bench.now()).toBeLessThan(late)
     })
 
+    test('an entry that is done is rechecked, and due again when that says so', async () => {
+      const desk = newDesk()
+      const rechecked: string[] = []
+      const recheck = async (key: string): Promise<NextDue> =>
+        rechecked.push(key) === 1 ? { dueAt: bench.now() + bench.waitMs } : 'done'
+      queue.work('k', desk.handler, { concurrency: 1, recheck })
+      await queue.put('k', 'a')
+      await bench.until(desk.begun('a'))
+      const endedAt = bench.now()
+      desk.end('a', 'done')
+      await bench.until(desk.begun('a', 2))
+      expect(bench.now()).toBeGreaterThanOrEqual(endedAt + bench.waitMs)
+      desk.end('a', { dueAt: bench.now() })
+      await bench.until(desk.begun('a', 3))
+      desk.end('a', 'done')
+      await bench.pass(2 * bench.waitMs)
+      expect({ rechecked, order: desk.order }).toEqual({
+        ...{ rechecked: ['a', 'a'], order: ['a', 'a', 'a'] },
+      })
+    })
+
     test('no more run at once than the concurrency says, and all get their turn', async () => {
       const desk = newDesk()
       const keys = Array.from({ length: 10 }, (_, n) => `key${n}`)

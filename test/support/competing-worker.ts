@@ -3,8 +3,8 @@ import pg from 'pg'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
-import { bossQueue } from '../../src/queue/boss-queue.ts'
-import { namingClient } from '../../src/store/postgres/client.ts'
+import { bossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
+import { ListeningPool } from '../../src/store/postgres/listening-pool.ts'
 
 // A process of its own that works on kind `k` and writes in the table `ledger` when each run begins and ends. Its parent
 // hears of leases that it lost. Arguments: the URL of the database, entries at once, how long a run takes in ms.
@@ -15,11 +15,10 @@ const log = {
 }
 const ledger = new pg.Pool({ connectionString: url })
 const queue = await bossQueue({
-  url,
+  database: new ListeningPool(url, systemClock, { max: QUEUE_CONNECTIONS }),
   clock: systemClock,
   random: systemRandom,
   log,
-  Client: namingClient(systemClock),
 })
 
 queue.work(

@@ -10,8 +10,8 @@ export const FAST_TIMINGS: Timings = {
   queue: {
     ...DEFAULT_TIMINGS.queue,
     beatMs: 20,
+    pollMs: 20,
     retryMs: 40,
-    alarmSlotMs: 5,
     clearMs: 100,
     monitorMs: 1_000,
   },

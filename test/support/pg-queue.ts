@@ -2,10 +2,10 @@ import { onTestFinished } from 'vitest'
 import { type Clock, HOUR, systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
-import { bossQueue } from '../../src/queue/boss-queue.ts'
+import { bossQueue, QUEUE_CONNECTIONS } from '../../src/queue/boss-queue.ts'
 import type { Queue } from '../../src/queue/queue.ts'
 import type { QueueTimings } from '../../src/queue/queue-timings.ts'
-import { namingClient } from '../../src/store/postgres/client.ts'
+import { ListeningPool } from '../../src/store/postgres/listening-pool.ts'
 import { tempPostgres } from './database.ts'
 import { FAST_TIMINGS } from './fast-timings.ts'
 import { ask } from './postgres-server.ts'
@@ -37,8 +37,8 @@ export async function openQueue(
   url: string,
   { log = silentLog, timings = FAST_TIMINGS.queue, clock = systemClock }: OpenOptions = {},
 ): Promise<Queue> {
-  const Client = namingClient(systemClock)
-  const queue = await bossQueue({ url, clock, random: systemRandom, log, timings, Client })
+  const database = new ListeningPool(url, systemClock, { max: QUEUE_CONNECTIONS, name: 'ev queue' })
+  const queue = await bossQueue({ database, clock, random: systemRandom, log, timings })
   onTestFinished(() => queue.close())
   return queue
 }
@@ -46,7 +46,7 @@ export async function openQueue(
 /** With these a queue looks for entries only when a put wakes it. */
 export const NEVER_LOOKING: QueueTimings = {
   ...FAST_TIMINGS.queue,
-  ...{ beatMs: HOUR, alarmHorizonMs: HOUR },
+  ...{ beatMs: HOUR, pollMs: HOUR },
 }
 
 /** All that pg-boss keeps of entries. */

@@ -12,6 +12,8 @@ import { decodeText, encodeText } from './text-codec.ts'
 export type PoolOptions = {
   /** Connections at the same time. */
   readonly max: number
+  /** What PostgreSQL shows for its connections; `ev` when left out. */
+  readonly name?: string
   /** For what a power cut may undo without harm: a commit does not wait for the disk. */
   readonly loose?: boolean
   /** How long a statement may take, ms; null: as long as it likes, for what makes or moves tables. */
@@ -27,7 +29,7 @@ export type PoolOptions = {
 export function openPool(
   url: string,
   clock: Clock,
-  { max, loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
+  { max, name = 'ev', loose = false, timings = DEFAULT_POOL_TIMINGS, ...own }: PoolOptions,
 ): pg.Pool {
   const { statementMs, silenceMs } = { ...timings, ...own }
   const { backoff = new ConnectBackoff(clock, timings) } = own
@@ -35,7 +37,7 @@ export function openPool(
     Client: namingClient(clock, backoff),
     connectionString: url,
     max,
-    application_name: 'ev',
+    application_name: name,
     connectionTimeoutMillis: timings.connectMs,
     idleTimeoutMillis: timings.idleMs,
     statement_timeout: statementMs ?? 0,

@@ -1,7 +1,7 @@
 import { Places } from '../../probe/places.ts'
 import type { Lease, NextDue } from '../../queue/queue.ts'
 import type { Slot } from '../probe/entries.ts'
-import { type ProbeWork, probeItems } from '../probe/probe-items.ts'
+import { type ProbeWork, probeItems, recheckSlot } from '../probe/probe-items.ts'
 import type { CrewMembership } from '../start-worker.ts'
 
 export type ConversationParts = Omit<ProbeWork, 'lost' | 'holder'> & {
@@ -47,6 +47,11 @@ export class Conversations {
     } finally {
       handBack()
     }
+  }
+
+  /** When a slot is due again that was given up. */
+  recheck(slot: Slot): Promise<NextDue> {
+    return recheckSlot(this.#parts, slot)
   }
 
   /** Nobody tells us of a loss any more. */

@@ -130,13 +130,14 @@ export class Crew {
     // Where others ask, they know who may; whoever asks nobody only begins jobs, and hears of them.
     if (egresses.length === 0) return []
     const route = (jobId: string, lease: Lease) => this.#route(jobId, lease)
-    const probes = egresses.map(egress =>
-      this.#queue.work(
+    const probes = egresses.map(egress => {
+      const slotOf = (key: string) => ({ operator: operatorOf(key), egress })
+      return this.#queue.work(
         probeKind(egress),
-        (key, lease) => this.#conversations.serve({ operator: operatorOf(key), egress }, lease),
-        { concurrency },
-      ),
-    )
+        (key, lease) => this.#conversations.serve(slotOf(key), lease),
+        { concurrency, recheck: key => this.#conversations.recheck(slotOf(key)) },
+      )
+    })
     // Who asks nobody leaves all of it to others.
     if (probes.length === 0) return []
     return [this.#queue.work('route', route, { concurrency: ROUTES_MAX }), ...probes]

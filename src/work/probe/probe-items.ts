@@ -32,12 +32,14 @@ export type ProbeWork = {
   readonly timings: CrewTimings
 }
 
+export type RecheckWork = Pick<ProbeWork, 'database' | 'recorder' | 'claims' | 'slots'>
+
 /** A pace that wants a longer wait than this gives its place to another operator. */
 const PATIENCE_MS = SECOND
 
 /**
  * One connection's worth of an operator's items, of all lists that have some: claims them, asks, records. Gives
- * the time at which the slot is due again.
+ * the time at which the slot is due again; when it is done, `recheckSlot` tells that.
  */
 export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> {
   const { database, recorder, claims, slots, holder } = work
@@ -47,7 +49,7 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
   if (ripeAt > clock.now()) return { dueAt: ripeAt }
   await recorder.settled()
   const lists = await claims.waitingFor(operator)
-  if (lists.length === 0) return whenDue(work, slot)
+  if (lists.length === 0) return 'done'
   const { engine } = lists[0] as List
   if (engine.fleet.standsBack(egress, operator)) return standBack(work, slot, engine)
   const pace = engine.pace(operator, egress)
@@ -65,14 +67,14 @@ export async function probeItems(work: ProbeWork, slot: Slot): Promise<NextDue> 
     claimed.push(...(await take(work, waiting, { ...claim, max, backedUpOnly: true })))
   }
   if (claimed.length === 0) {
-    return isPaused ? { dueAt: clock.now() + readyInMs } : whenDue(work, slot)
+    return isPaused ? { dueAt: clock.now() + readyInMs } : 'done'
   }
   const hasMore = claimed.length === max
   if (hasMore) await slots.putAll(engine, slot)
   await converse(work, slot, claimed)
   // Where all were taken, the slot need not come up once more only to find nothing.
   const isDone = !hasMore && !isPaused && !engine.fleet.standsBack(egress, operator)
-  return isDone ? whenDue(work, slot) : { dueAt: clock.now() }
+  return isDone ? 'done' : { dueAt: clock.now() }
 }
 
 /** A claim whose answer is lost may be there nevertheless. */
@@ -105,14 +107,24 @@ async function converse(work: ProbeWork, slot: Slot, claimed: readonly Claimed[]
   }
 }
 
-/** Nothing is due: when something will be. */
-async function whenDue(work: ProbeWork, slot: Slot): Promise<NextDue> {
+/**
+ * When a slot that was given up is due again: something may have been filed for it meanwhile, or
+ * waits for later. An egress that may not ask leaves it to one that may.
+ */
+export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<NextDue> {
   const { database, recorder, claims, slots } = work
-  slots.ranDry(slot.operator)
+  const { operator, egress } = slot
+  slots.ranDry(operator)
   // What was put back and is not durable yet counts too.
   await recorder.flushed()
+  const lists = await claims.waitingFor(operator)
+  const { fleet } = lists[0]?.engine ?? {}
+  if (fleet?.standsBack(egress, operator)) {
+    await slots.put({ operator, egress: fleet.firstFor(operator) })
+    return 'done'
+  }
   let soonest: number | null = null
-  for (const { id } of await claims.waitingFor(slot.operator)) {
+  for (const { id } of lists) {
     const dueAt = await nextDueAt(database, { jobId: id, ...slot })
     if (dueAt !== null) soonest = Math.min(soonest ?? dueAt, dueAt)
   }
@@ -124,7 +136,7 @@ async function whenDue(work: ProbeWork, slot: Slot): Promise<NextDue> {
  * hear of it at once, unasked, and so go over to the others too.
  */
 async function standBack(work: ProbeWork, slot: Slot, engine: Engine): Promise<NextDue> {
-  const { database, recorder, claims, slots, holder } = work
+  const { database, recorder, claims, holder } = work
   const { operator, egress } = slot
   // What was put back and is not durable yet counts too.
   await recorder.flushed()
@@ -135,6 +147,5 @@ async function standBack(work: ProbeWork, slot: Slot, engine: Engine): Promise<N
     await converse(work, slot, claimed)
     return { dueAt: database.clock.now() }
   }
-  await slots.put({ operator, egress: engine.fleet.firstFor(operator) })
   return 'done'
 }

@@ -36,7 +36,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     await Promise.all(workers.map(worker => worker.end()))
   })
 
-  test('take over what a process had that was killed, within fifteen seconds', async () => {
+  test('take over what a process had that was killed, within twenty seconds', async () => {
     const url = await emptyLedger()
     const dying = await startCompetingWorker(url, { concurrency: 5, runMs: 600_000 })
     const queue = await openQueue(url, { timings: DEFAULT_QUEUE_TIMINGS })
@@ -46,7 +46,7 @@ describe('processes that share a queue on PostgreSQL', () => {
     const killedAt = new Date()
     dying.child.kill('SIGKILL')
     await waitUntil(async () => (await entriesIn(url)).length === 0)
-    expect(Date.now() - killedAt.getTime()).toBeLessThan(15_000)
+    expect(Date.now() - killedAt.getTime()).toBeLessThan(20_000)
     const lines = await ledgerOf(url)
     const taken = lines.filter(({ pid }) => pid === next.child.pid)
     expect(taken.map(({ key }) => key).toSorted()).toEqual(keysOf(5))

@@ -1,0 +1,285 @@
+import { type Clock, MINUTE, sleep } from '../base/clock.ts'
+import { messageOf } from '../base/error.ts'
+import type { LogFields } from '../base/log.ts'
+import { Gather } from './gather.ts'
+import type { Handler, NextDue, Worker, WorkOptions } from './queue.ts'
+import { DEFAULT_QUEUE_TIMINGS, type QueueTimings } from './queue-timings.ts'
+import type { Claim, TaskStore } from './task-store.ts'
+
+/** Tasks claimed by one call. */
+const CLAIM_MAX = 500
+/** A claim serves several runs for so long: pg-boss ends one after 24 hours. */
+const REPEAT_MS = MINUTE
+
+export type TaskConsumerDeps = {
+  readonly store: TaskStore
+  readonly clock: Clock
+  readonly timings?: QueueTimings
+  /** Logs a fault of the database. */
+  readonly onFault: (message: string, fields: LogFields) => void
+  /** Logs a handler that threw. */
+  readonly onFailure: (fields: LogFields) => void
+}
+
+type Run = {
+  readonly claim: Claim
+  readonly claimedAt: number
+  readonly lost: AbortController
+  /** By the monotonic clock: until then nobody else has the task. */
+  aliveUntil: number
+  /** False: only its end is still to be written. */
+  isActive: boolean
+  /** Put again here while it ran: when it is due, by the monotonic clock. */
+  putAt: number | null
+  ended: Promise<void>
+}
+
+/**
+ * Works on tasks of one kind that many processes share. The store has those that are due now alone;
+ * one that is due later waits in the memory of the process that was told so.
+ */
+export class TaskConsumer {
+  readonly #deps: TaskConsumerDeps
+  readonly #clock: Clock
+  readonly #timings: QueueTimings
+  readonly #added: Gather<string>
+  readonly #completed: Gather<Claim>
+  readonly #stopping = new AbortController()
+  /** The newest run of each key. */
+  readonly #runs = new Map<string, Run>()
+  readonly #later = new Map<string, { readonly dueAt: number; readonly cancel: () => void }>()
+  #handler: Handler | null = null
+  #options: WorkOptions = { concurrency: 0 }
+  #active = 0
+  /** Tasks may wait that nobody has claimed. */
+  #mayWait = true
+  #claiming: Promise<void> | null = null
+  #touching = false
+  #touchedAt = Number.NEGATIVE_INFINITY
+
+  constructor(deps: TaskConsumerDeps) {
+    this.#deps = deps
+    this.#clock = deps.clock
+    this.#timings = deps.timings ?? DEFAULT_QUEUE_TIMINGS
+    this.#completed = new Gather(claims => deps.store.complete(claims))
+    this.#added = new Gather(async keys => {
+      await deps.store.add([...new Set(keys)])
+      this.wake()
+    })
+  }
+
+  async put(keys: readonly string[], waitMs: number): Promise<void> {
+    const dueAt = this.#clock.ticks() + waitMs
+    const due = keys.filter(key => !this.#defer(key, dueAt))
+    if (due.length > 0) await this.#added.add(due)
+  }
+
+  work(handler: Handler, options: WorkOptions): Worker {
+    this.#handler = handler
+    this.#options = options
+    this.wake()
+    return { stop: () => this.stop() }
+  }
+
+  /** What is due later is dropped: reconciliation finds it when it is overdue. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    for (const { cancel } of this.#later.values()) cancel()
+    this.#later.clear()
+    await this.#claiming
+    await Promise.all([...this.#runs.values()].map(({ ended }) => ended))
+  }
+
+  /** When all puts are written, or failed. */
+  quiet(): Promise<void> {
+    return this.#added.quiet()
+  }
+
+  /** Tasks that wait here until they are due. */
+  get later(): number {
+    return this.#later.size
+  }
+
+  /** There may be tasks to claim. */
+  wake(): void {
+    this.#mayWait = true
+    this.#claimMore()
+  }
+
+  /** Renews claims, and gives up those that could not be renewed. */
+  beat(): void {
+    const now = this.#clock.ticks()
+    const runs = [...this.#runs.values()].filter(({ isActive }) => isActive)
+    for (const run of runs) if (now >= run.aliveUntil) run.lost.abort()
+    if (runs.length === 0 || this.#touching || now - this.#touchedAt < this.#timings.touchMs) return
+    void this.#touch(runs)
+  }
+
+  /** False: the task is due now, and the store is to have it. */
+  #defer(key: string, dueAt: number): boolean {
+    const run = this.#runs.get(key)
+    const later = this.#later.get(key)
+    if (run !== undefined && !run.lost.signal.aborted) {
+      run.putAt = earliest(run.putAt, dueAt)
+      return true
+    }
+    const isDue = dueAt <= this.#clock.ticks()
+    if (!isDue && (later?.dueAt ?? Number.POSITIVE_INFINITY) <= dueAt) return true
+    this.#forget(key)
+    if (!isDue) this.#schedule(key, dueAt)
+    return !isDue
+  }
+
+  #schedule(key: string, dueAt: number) {
+    if (this.#stopping.signal.aborted) return
+    const cancel = this.#clock.after(Math.ceil(dueAt - this.#clock.ticks()), () => {
+      this.#later.delete(key)
+      void this.#putBack(key, dueAt)
+    })
+    this.#later.set(key, { dueAt, cancel })
+  }
+
+  #forget(key: string) {
+    this.#later.get(key)?.cancel()
+    this.#later.delete(key)
+  }
+
+  /** While the database is away this is tried again. */
+  async #putBack(key: string, dueAt: number): Promise<void> {
+    try {
+      await this.put([key], dueAt - this.#clock.ticks())
+    } catch (error) {
+      this.#deps.onFault('work cannot be put back now', { key, error: messageOf(error) })
+      await this.put([key], this.#timings.retryMs)
+    }
+  }
+
+  #claimMore() {
+    const isFree = this.#claiming === null && this.#active < this.#options.concurrency
+    if (!isFree || !this.#mayWait || this.#stopping.signal.aborted) return
+    this.#claiming = this.#claim().finally(() => {
+      this.#claiming = null
+      this.#claimMore()
+    })
+  }
+
+  async #claim(): Promise<void> {
+    const max = Math.min(this.#options.concurrency - this.#active, CLAIM_MAX)
+    const since = this.#clock.ticks()
+    this.#mayWait = false
+    try {
+      const claims = await this.#deps.store.claim(max)
+      if (claims.length === max) this.#mayWait = true
+      for (const claim of claims) this.#begin(claim, since)
+    } catch (error) {
+      this.#mayWait = true
+      const why = { error: messageOf(error) }
+      this.#deps.onFault('work cannot be fetched now; that is tried again', why)
+      await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
+    }
+  }
+
+  #begin(claim: Claim, since: number) {
+    const before = this.#runs.get(claim.key)
+    before?.lost.abort()
+    this.#forget(claim.key)
+    const run: Run = {
+      ...{ claim, claimedAt: since, aliveUntil: since + this.#timings.aliveMs },
+      ...{ lost: new AbortController(), isActive: true, putAt: null, ended: Promise.resolve() },
+    }
+    this.#active++
+    this.#runs.set(claim.key, run)
+    run.ended = this.#run(run, before?.ended)
+  }
+
+  /** A run of this process that lost the same task ends first: nothing runs twice at once. */
+  async #run(run: Run, before: Promise<void> | undefined): Promise<void> {
+    await before
+    let dueAt: number | null
+    do dueAt = await this.#handle(run)
+    while (this.#mayRepeat(run, dueAt))
+    run.isActive = false
+    this.#active--
+    this.#claimMore()
+    const { key } = run.claim
+    if (await this.#complete(run.claim)) {
+      const isDone = dueAt === null && !run.lost.signal.aborted
+      dueAt = earliest(isDone ? await this.#recheck(key) : dueAt, run.putAt)
+    } else dueAt = null
+    if (this.#runs.get(key) === run) this.#runs.delete(key)
+    if (dueAt !== null) await this.#putBack(key, dueAt)
+  }
+
+  /** One run of the handler; gives when the task is due again. */
+  async #handle(run: Run): Promise<number | null> {
+    const { lost, claim } = run
+    const stopping = this.#stopping.signal
+    run.putAt = null
+    if (this.#handler === null || stopping.aborted) return this.#clock.ticks()
+    const next = await this.#dueAt(claim.key, this.#handler, { stopping, lost: lost.signal })
+    return earliest(next, run.putAt)
+  }
+
+  /** Its claim is kept where nothing else waits. */
+  #mayRepeat({ lost, claimedAt }: Run, dueAt: number | null): boolean {
+    const now = this.#clock.ticks()
+    const isOver = this.#stopping.signal.aborted || lost.signal.aborted || this.#mayWait
+    return !isOver && dueAt !== null && dueAt <= now && now - claimedAt < REPEAT_MS
+  }
+
+  /** False: it could not be written before the stop; the claim lapses. */
+  async #complete(claim: Claim): Promise<boolean> {
+    for (;;) {
+      try {
+        await this.#completed.add([claim])
+        return true
+      } catch (error) {
+        const why = { error: messageOf(error) }
+        this.#deps.onFault('what was done cannot be written now; that is tried again', why)
+        if (this.#stopping.signal.aborted) return false
+        await sleep(this.#clock, this.#timings.retryMs, this.#stopping.signal)
+      }
+    }
+  }
+
+  /** A put by another process is refused while the task is there: what it was for is looked for afterwards. */
+  async #recheck(key: string): Promise<number | null> {
+    const { recheck } = this.#options
+    return recheck === undefined ? null : this.#dueAt(key, recheck)
+  }
+
+  /** By the monotonic clock; null: it is done with. */
+  async #dueAt<Rest extends unknown[]>(
+    key: string,
+    ask: (key: string, ...rest: Rest) => Promise<NextDue>,
+    ...rest: Rest
+  ): Promise<number | null> {
+    try {
+      const due = await ask(key, ...rest)
+      return due === 'done' ? null : this.#clock.ticks() + due.dueAt - this.#clock.now()
+    } catch (error) {
+      this.#deps.onFailure({ key, error: messageOf(error) })
+      return this.#clock.ticks() + this.#timings.retryMs
+    }
+  }
+
+  async #touch(runs: readonly Run[]): Promise<void> {
+    const since = this.#clock.ticks()
+    this.#touching = true
+    this.#touchedAt = since
+    try {
+      const held = await this.#deps.store.touch(runs.map(({ claim }) => claim))
+      for (const run of runs) {
+        if (held.has(run.claim.id)) run.aliveUntil = since + this.#timings.aliveMs
+        else if (run.isActive) run.lost.abort()
+      }
+    } catch (error) {
+      this.#touchedAt = Number.NEGATIVE_INFINITY
+      this.#deps.onFault('work that runs cannot be kept now', { error: messageOf(error) })
+    }
+    this.#touching = false
+  }
+}
+
+const earliest = (a: number | null, b: number | null) =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b)

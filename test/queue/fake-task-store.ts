@@ -1,0 +1,85 @@
+import type { Clock } from '../../src/base/clock.ts'
+import type { Claim, TaskStore } from '../../src/queue/task-store.ts'
+
+/** Claims that were not renewed for so long go to others. */
+const HEARTBEAT_MS = 10_000
+
+type Task = { readonly id: string; attempt: number; isActive: boolean; touchedAt: number }
+
+/** Tasks that several consumers share, in memory: what pg-boss does, on the test's clock. */
+export class FakeTaskStore implements TaskStore {
+  readonly #clock: Clock
+  /** By key, those first that were added first. */
+  readonly #tasks = new Map<string, Task>()
+  #added = 0
+  /** What was called, in order. */
+  readonly calls: string[] = []
+  /** Every call fails with it. */
+  fault: Error | null = null
+  /** Calls wait for it, once it is set. */
+  gate: Promise<void> | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get keys(): string[] {
+    return [...this.#tasks.keys()]
+  }
+
+  async add(keys: readonly string[]): Promise<void> {
+    await this.#called(`add ${keys}`)
+    for (const key of keys) {
+      const fresh = { id: `${this.#added++}`, attempt: 0, isActive: false, touchedAt: 0 }
+      if (!this.#tasks.has(key)) this.#tasks.set(key, fresh)
+    }
+  }
+
+  async claim(max: number): Promise<Claim[]> {
+    await this.#called('claim')
+    const waiting = [...this.#tasks].filter(([, task]) => !task.isActive).slice(0, max)
+    return waiting.map(([key, task]) => {
+      task.isActive = true
+      task.attempt++
+      task.touchedAt = this.#clock.ticks()
+      return { key, id: task.id, attempt: task.attempt }
+    })
+  }
+
+  async complete(claims: readonly Claim[]): Promise<void> {
+    await this.#called(`complete ${claims.map(({ key }) => key)}`)
+    for (const claim of claims) if (this.#held(claim) !== null) this.#tasks.delete(claim.key)
+  }
+
+  async touch(claims: readonly Claim[]): Promise<ReadonlySet<string>> {
+    await this.#called('touch')
+    const held = claims.filter(claim => this.#held(claim) !== null)
+    for (const claim of held) (this.#held(claim) as Task).touchedAt = this.#clock.ticks()
+    return new Set(held.map(({ id }) => id))
+  }
+
+  /** Tasks whose claim was not renewed wait again. */
+  expire(): void {
+    for (const task of this.#tasks.values()) {
+      if (this.#clock.ticks() - task.touchedAt > HEARTBEAT_MS) task.isActive = false
+    }
+  }
+
+  /** As if its worker had not been heard of. */
+  takeAway(key: string): void {
+    const task = this.#tasks.get(key)
+    if (task === undefined) throw new Error(`${key} is not there`)
+    task.isActive = false
+  }
+
+  #held({ key, id, attempt }: Claim): Task | null {
+    const task = this.#tasks.get(key)
+    return task?.isActive && task.id === id && task.attempt === attempt ? task : null
+  }
+
+  async #called(call: string): Promise<void> {
+    this.calls.push(call)
+    await this.gate
+    if (this.fault !== null) throw this.fault
+  }
+}

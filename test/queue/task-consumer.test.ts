@@ -1,0 +1,428 @@
+import { describe, expect, test } from 'vitest'
+import { TaskConsumer } from '../../src/queue/task-consumer.ts'
+import { type FakeClock, fakeClock } from '../support/clock.ts'
+import { fc, runs } from '../support/property.ts'
+import { Desk } from './conformance.ts'
+import { FakeTaskStore } from './fake-task-store.ts'
+
+/** Consumers of several processes over one store; time passes with a beat and a poll each second. */
+function makeFixture(count = 1) {
+  const clock = fakeClock()
+  const store = new FakeTaskStore(clock)
+  const said: string[] = []
+  const consumers = Array.from({ length: count }, () => consumerOf(clock, store, said))
+  const pass = async (ms: number) => {
+    for (let left = ms; left > 0; left -= 1_000) {
+      await clock.advance(Math.min(left, 1_000))
+      for (const consumer of consumers) {
+        consumer.beat()
+        consumer.wake()
+      }
+      await clock.advance(0)
+    }
+  }
+  return { clock, store, said, consumers, consumer: consumers[0] as TaskConsumer, pass }
+}
+
+function consumerOf(clock: FakeClock, store: FakeTaskStore, said: string[]) {
+  const onFault = (message: string) => void said.push(message)
+  const onFailure = () => onFault('work failed and is tried again')
+  return new TaskConsumer({ store, clock, onFault, onFailure })
+}
+
+describe('a kind that many processes share', () => {
+  test('what is put in one turn is written in one go, and what comes meanwhile in the next', async () => {
+    const { consumer, store, clock } = makeFixture()
+    let open: (() => void) | undefined
+    store.gate = new Promise<void>(resolve => {
+      open = resolve
+    })
+    const puts = [consumer.put(['a'], 0), consumer.put(['b', 'a'], 0)]
+    await clock.advance(0)
+    puts.push(consumer.put(['c'], 0), consumer.put(['d'], 0))
+    open?.()
+    await Promise.all(puts)
+    expect(store.calls).toEqual(['add a,b', 'add c,d'])
+  })
+
+  test('a put that fails says so to whoever put, and the next one is tried by itself', async () => {
+    const { consumer, store } = makeFixture()
+    store.fault = new Error('away')
+    await expect(Promise.all([consumer.put(['a'], 0), consumer.put(['b'], 0)])).rejects.toThrow(
+      'away',
+    )
+    store.fault = null
+    await consumer.put(['c'], 0)
+    expect(store.keys).toEqual(['c'])
+  })
+
+  test('what is put while it runs here needs no statement of its own', async () => {
+    const { consumer, store, clock } = makeFixture()
+    const desk = new Desk()
+    consumer.work(desk.handler, { concurrency: 5 })
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    const asked = store.calls.length
+    await consumer.put(['a'], 0)
+    expect(store.calls.length).toBe(asked)
+    desk.end('a', 'done')
+    await clock.advance(0)
+    expect(desk.order).toEqual(['a', 'a'])
+  })
+
+  test('a claim is kept every three seconds, and is not lost then', async () => {
+    const { consumer, store, pass } = makeFixture()
+    const desk = new Desk()
+    const lost = loseInto(consumer, desk)
+    await consumer.put(['a'], 0)
+    await pass(30_000)
+    expect(store.calls.filter(call => call === 'touch').length).toBe(10)
+    store.expire()
+    expect({ lost, order: desk.order }).toEqual({ lost: [], order: ['a'] })
+  })
+
+  test('a claim that could not be kept for nine seconds is lost before another may have it', async () => {
+    const { consumer, store, clock, pass, said } = makeFixture()
+    const desk = new Desk()
+    const lost = loseInto(consumer, desk)
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    store.fault = new Error('away')
+    await pass(8_000)
+    expect(lost).toEqual([])
+    await pass(1_000)
+    expect(lost).toEqual(['a'])
+    expect(said).toContain('work that runs cannot be kept now')
+  })
+
+  test('a process that stood still loses what it had with its first beat', async () => {
+    const { consumer, clock } = makeFixture()
+    const desk = new Desk()
+    const lost = loseInto(consumer, desk)
+    await consumer.put(['a'], 0)
+    await clock.advance(60_000)
+    consumer.beat()
+    expect(lost).toEqual(['a'])
+  })
+
+  test('a claim that is another’s is lost when that is noticed, and its end changes nothing', async () => {
+    const { consumers, store, pass } = makeFixture(2)
+    const [one, other] = consumers as [TaskConsumer, TaskConsumer]
+    const [ones, others] = [new Desk(), new Desk()]
+    const lost = loseInto(one, ones)
+    await one.put(['a'], 0)
+    await pass(1_000)
+    other.work(others.handler, { concurrency: 1 })
+    // The worker of the one goes on; the entry is given to the other behind its back.
+    store.takeAway('a')
+    other.wake()
+    await pass(4_000)
+    expect({ lost, others: others.running }).toEqual({ lost: ['a'], others: ['a'] })
+    ones.end('a', 'done')
+    await pass(1_000)
+    expect(store.keys).toEqual(['a'])
+    others.end('a', 'done')
+    await pass(1_000)
+    expect({ keys: store.keys, order: others.order }).toEqual({ keys: [], order: ['a'] })
+  })
+
+  test('what was put while the claim was another’s already is put again at its end', async () => {
+    const { consumer, store, clock } = makeFixture()
+    const desk = new Desk()
+    consumer.work(desk.handler, { concurrency: 1 })
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    // Another had it and is done with it, unnoticed here.
+    store.takeAway('a')
+    const [claim] = await store.claim(1)
+    if (claim !== undefined) await store.complete([claim])
+    await consumer.put(['a'], 0)
+    desk.end('a', 'done')
+    await clock.advance(0)
+    expect(desk.order).toEqual(['a', 'a'])
+  })
+
+  test('an entry that comes back to the process that lost it waits for the old run to end', async () => {
+    const { consumer, store, pass } = makeFixture()
+    const desk = new Desk()
+    const lost = loseInto(consumer, desk)
+    await consumer.put(['a'], 0)
+    await pass(1_000)
+    store.takeAway('a')
+    await pass(5_000)
+    expect({ lost, order: desk.order, twice: desk.twiceAtOnce }).toEqual({
+      ...{ lost: ['a'], order: ['a'], twice: [] },
+    })
+    desk.end('a', 'done')
+    await pass(1_000)
+    expect(desk.order).toEqual(['a', 'a'])
+    desk.end('a', 'done')
+    await pass(1_000)
+    expect(store.keys).toEqual([])
+  })
+
+  test('entries that come in while the worker stops are given back at once', async () => {
+    const { consumer, store, clock } = makeFixture()
+    const desk = new Desk()
+    await consumer.put(['a', 'b'], 0)
+    let open: (() => void) | undefined
+    store.gate = new Promise<void>(resolve => {
+      open = resolve
+    })
+    const worker = consumer.work(desk.handler, { concurrency: 2 })
+    await clock.advance(0)
+    const stopping = worker.stop()
+    open?.()
+    await stopping
+    expect(desk.order).toEqual([])
+    expect((await store.claim(9)).map(({ key }) => key)).toEqual(['a', 'b'])
+  })
+
+  test('while entries cannot be had it is tried once a second, and goes on by itself', async () => {
+    const { consumer, store, said, pass } = makeFixture()
+    const desk = new Desk()
+    await consumer.put(['a'], 0)
+    store.fault = new Error('away')
+    consumer.work(desk.handler, { concurrency: 1 })
+    for (let n = 0; n < 50; n++) consumer.wake()
+    await pass(5_000)
+    expect(store.calls.filter(call => call === 'claim').length).toBeLessThanOrEqual(6)
+    expect(new Set(said)).toEqual(new Set(['work cannot be fetched now; that is tried again']))
+    store.fault = null
+    await pass(2_000)
+    expect(desk.order).toEqual(['a'])
+  })
+
+  test('an end that cannot be written is tried until it is, and its place is free meanwhile', async () => {
+    const { consumer, store, clock, pass } = makeFixture()
+    const desk = new Desk()
+    consumer.work(desk.handler, { concurrency: 1 })
+    await consumer.put(['a', 'b'], 0)
+    await clock.advance(0)
+    store.fault = new Error('away')
+    desk.end('a', { dueAt: clock.now() + 4_000 })
+    await pass(3_000)
+    store.fault = null
+    await pass(2_000)
+    expect(desk.order).toEqual(['a', 'b'])
+    desk.end('b', 'done')
+    await pass(2_000)
+    expect(desk.order).toEqual(['a', 'b', 'a'])
+  })
+
+  test('a worker that stops while the database is away does not wait for it', async () => {
+    const { consumer, store, clock, said } = makeFixture()
+    const desk = new Desk()
+    const worker = consumer.work(desk.handler, { concurrency: 2 })
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    store.fault = new Error('away')
+    const stopping = worker.stop()
+    desk.end('a', 'done')
+    await stopping
+    expect(said).toEqual(['what was done cannot be written now; that is tried again'])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('what is due later waits here, and the store has it when it is due', async () => {
+    const { consumer, store, clock } = makeFixture()
+    const desk = new Desk()
+    consumer.work(desk.handler, { concurrency: 9 })
+    await consumer.put(['a', 'b'], 3_600_000)
+    await consumer.put(['a'], 300)
+    await clock.advance(299)
+    expect({ keys: store.keys, order: desk.order, later: consumer.later }).toEqual({
+      ...{ keys: [], order: [], later: 2 },
+    })
+    await clock.advance(1)
+    expect({ order: desk.order, later: consumer.later }).toEqual({ order: ['a'], later: 1 })
+  })
+
+  test('what is due later is wanted now: it is run once', async () => {
+    const { consumer, clock } = makeFixture()
+    const desk = new Desk()
+    consumer.work(desk.handler, { concurrency: 9 })
+    await consumer.put(['a'], 5_000)
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    desk.end('a', 'done')
+    await clock.advance(10_000)
+    expect(desk.order).toEqual(['a'])
+  })
+
+  test('what falls due while the database is away is added when it is back', async () => {
+    const { consumer, store, clock, said } = makeFixture()
+    await consumer.put(['a'], 1_000)
+    store.fault = new Error('away')
+    await clock.advance(5_000)
+    store.fault = null
+    await clock.advance(1_000)
+    expect({ keys: store.keys, said: new Set(said) }).toEqual({
+      ...{ keys: ['a'], said: new Set(['work cannot be put back now']) },
+    })
+  })
+
+  test('a stop drops what is due later, and what comes with a later time', async () => {
+    const { consumer, store, clock } = makeFixture()
+    const desk = new Desk()
+    const worker = consumer.work(desk.handler, { concurrency: 1 })
+    await consumer.put(['a'], 0)
+    await consumer.put(['b'], 5_000)
+    await clock.advance(0)
+    const stopping = worker.stop()
+    desk.end('a', { dueAt: clock.now() + 1_000 })
+    await stopping
+    expect({ keys: store.keys, pending: clock.pending }).toEqual({ keys: [], pending: 0 })
+  })
+
+  test('what another puts while it runs is refused, and found by the recheck after its end', async () => {
+    const { consumers, store, clock } = makeFixture(2)
+    const [one, other] = consumers as [TaskConsumer, TaskConsumer]
+    const desk = new Desk()
+    const filed: string[] = []
+    const recheck = async (key: string) => {
+      expect(store.keys).toEqual([])
+      return filed.includes(key) ? ({ dueAt: clock.now() } as const) : 'done'
+    }
+    one.work(desk.handler, { concurrency: 1, recheck })
+    await one.put(['a'], 0)
+    await clock.advance(0)
+    filed.push('a')
+    await other.put(['a'], 0)
+    desk.end('a', 'done')
+    await clock.advance(0)
+    expect(desk.order).toEqual(['a', 'a'])
+    filed.pop()
+    desk.end('a', 'done')
+    await clock.advance(10_000)
+    expect({ order: desk.order, keys: store.keys }).toEqual({ order: ['a', 'a'], keys: [] })
+  })
+
+  test('a recheck that fails is made up for by another run', async () => {
+    const { consumer, clock, said } = makeFixture()
+    const desk = new Desk()
+    const recheck = () => Promise.reject(new Error('away'))
+    consumer.work(desk.handler, { concurrency: 1, recheck })
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    desk.end('a', 'done')
+    await clock.advance(1_000)
+    expect({ order: desk.order, said }).toEqual({
+      ...{ order: ['a', 'a'], said: ['work failed and is tried again'] },
+    })
+  })
+
+  test('an entry that is due again at once keeps its claim for a minute while nothing else waits', async () => {
+    const { consumer, store, clock } = makeFixture()
+    const desk = new Desk()
+    consumer.work(desk.handler, { concurrency: 2 })
+    await consumer.put(['a'], 0)
+    await clock.advance(0)
+    const again = async () => {
+      desk.end('a', { dueAt: clock.now() })
+      await clock.advance(0)
+    }
+    store.calls.length = 0
+    for (let n = 0; n < 5; n++) await again()
+    expect({ runs: desk.order.length, calls: store.calls }).toEqual({ runs: 6, calls: [] })
+    await clock.advance(60_000)
+    await again()
+    expect(store.calls).toEqual(['complete a', 'add a', 'claim'])
+  })
+
+  test('whatever is put, ends, fails or is taken away: one run a key, nothing early, nothing lost', async () => {
+    await fc.assert(fc.asyncProperty(fc.array(STEP, { maxLength: 60 }), play), {
+      numRuns: runs(200),
+    })
+  })
+})
+
+/** Works, and gives the keys whose lease was lost. */
+function loseInto(consumer: TaskConsumer, desk: Desk): string[] {
+  const keys: string[] = []
+  consumer.work(
+    (key, lease) => {
+      lease.lost.addEventListener('abort', () => void keys.push(key))
+      return desk.handler(key, lease)
+    },
+    { concurrency: 5 },
+  )
+  return keys
+}
+
+type Step =
+  | { readonly put: number; readonly by: number; readonly inMs: number }
+  | { readonly end: number; readonly againInMs: number | null }
+  | { readonly away: boolean }
+  | { readonly passMs: number }
+
+const KEYS = 3
+const CONSUMERS = 2
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    put: fc.nat(KEYS - 1),
+    by: fc.nat(CONSUMERS - 1),
+    inMs: fc.constantFrom(0, 0, 10, 3_000),
+  }),
+  fc.record({ end: fc.nat(KEYS - 1), againInMs: fc.constantFrom(null, null, 0, 30) }),
+  fc.record({ away: fc.boolean() }),
+  fc.record({ passMs: fc.constantFrom(1, 10, 1_000, 1_000) }),
+)
+
+/**
+ * Walks the steps beside a ledger: what each key is owed, the earliest time somebody asked for since it ran,
+ * and all times that were ever asked for, as each may bring a run.
+ */
+async function play(steps: readonly Step[]): Promise<void> {
+  const { consumers, store, clock, pass } = makeFixture(CONSUMERS)
+  const desk = new Desk()
+  const owed = new Map<string, number>()
+  const asked = new Map<string, number[]>()
+  const owe = (key: string, at: number) => {
+    owed.set(key, Math.min(owed.get(key) ?? at, at))
+    asked.set(key, [...(asked.get(key) ?? []), at])
+  }
+  const nextOf = (key: string) => {
+    const dueAt = owed.get(key)
+    return dueAt === undefined ? 'done' : { dueAt }
+  }
+  const early: string[] = []
+  /** Whoever could not put tries that again. */
+  const failed: (() => Promise<void> | undefined)[] = []
+  for (const consumer of consumers) {
+    consumer.work(
+      (key, lease) => {
+        if (asked.get(key)?.every(at => clock.now() < at)) early.push(key)
+        if (clock.now() >= (owed.get(key) ?? 0)) owed.delete(key)
+        return desk.handler(key, lease)
+      },
+      { concurrency: 2, recheck: async key => nextOf(key) },
+    )
+  }
+  for (const step of steps) {
+    if ('passMs' in step) await (step.passMs < 1_000 ? clock.advance(step.passMs) : pass(1_000))
+    else if ('away' in step) store.fault = step.away ? new Error('away') : null
+    else if ('put' in step) {
+      const at = clock.now() + step.inMs
+      // Whoever puts has filed what it is for.
+      owe(`${step.put}`, at)
+      await consumers[step.by]?.put([`${step.put}`], step.inMs).catch(() => {
+        failed.push(() => consumers[step.by]?.put([`${step.put}`], Math.max(0, at - clock.now())))
+      })
+    } else if (desk.running.includes(`${step.end}`)) {
+      const { end, againInMs } = step
+      if (againInMs !== null) owe(`${end}`, clock.now() + againInMs)
+      desk.end(`${end}`, againInMs === null ? 'done' : nextOf(`${end}`))
+      await clock.advance(0)
+    }
+  }
+  store.fault = null
+  for (const again of failed) await again()
+  for (let round = 0; round < 4 * KEYS; round++) {
+    for (const key of desk.running) desk.end(key, 'done')
+    await pass(1_000)
+  }
+  expect({ owed: [...owed], running: desk.running }).toEqual({ owed: [], running: [] })
+  expect({ early, twiceAtOnce: desk.twiceAtOnce }).toEqual({ early: [], twiceAtOnce: [] })
+  expect(store.keys).toEqual([])
+}
