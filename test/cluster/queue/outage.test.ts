@@ -7,7 +7,13 @@ import { shiftedClock } from '../../support/clock.ts'
 import { cutProxy } from '../../support/cut-proxy.ts'
 import { FAST_TIMINGS } from '../../support/fast-timings.ts'
 import { recordingLog } from '../../support/log.ts'
-import { emptyPostgres, entriesIn, loseHeartbeat, openQueue } from '../../support/pg-queue.ts'
+import {
+  emptyPostgres,
+  entriesIn,
+  loseHeartbeat,
+  NEVER_LOOKING,
+  openQueue,
+} from '../../support/pg-queue.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -128,6 +134,26 @@ describe('the queue while PostgreSQL is away', () => {
       desk.end(`key${round}`, 'done')
     }
     await waitUntil(async () => (await entriesIn(url)).length === 0)
+  })
+
+  test('a listening connection that is cut is replaced, and what came meanwhile is found', async () => {
+    const url = await emptyPostgres()
+    const one = await openQueue(url)
+    const other = await openQueue(url, { timings: NEVER_LOOKING })
+    const desk = new Desk()
+    other.work('k', desk.handler, { concurrency: 5 })
+    await one.put('k', 'before')
+    await desk.begun('before')
+    await ask(
+      url,
+      `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and query like 'listen %'`,
+    )
+    await one.put('k', 'meanwhile')
+    await desk.begun('meanwhile')
+    await one.put('k', 'after')
+    await desk.begun('after')
+    desk.endAll()
   })
 
   test('three connections are held at the most', async () => {
