@@ -1,7 +1,13 @@
-import { Expected } from './values.ts'
+import { Expected, word } from './values.ts'
 
-/** How each field of an object in the config file is read. */
-type Readers<T> = { readonly [K in keyof T]: (value: unknown) => T[K] }
+/** How the text of each field of an object in the config file is read. */
+type Readers<T> = { readonly [K in keyof T]: Reader<T[K]> }
+
+type Reader<T> = ((text: string) => T) & { readonly takesNull?: true }
+
+/** The same, where null may stand as well. */
+export const orNull = <T>(read: (text: string) => T): Reader<T | null> =>
+  Object.assign((text: string) => read(text), { takesNull: true as const })
 
 /**
  * Reads an object of the config file. A key has the name of its flag (`mail-from`); `mailFrom` means the same.
@@ -16,14 +22,32 @@ export function readFields<T>(given: unknown, readers: Readers<T>): Partial<T> {
       const names = known.map(asInFile).join(', ')
       throw new Expected(`nothing of the name "${written}", only ${names}`)
     }
+    const reader = readers[key]
     try {
-      read[key] = readers[key](value)
+      read[key] =
+        value === null && reader.takesNull ? (null as T[typeof key]) : reader(textOf(value))
     } catch (error) {
       if (!(error instanceof Expected)) throw error
       throw new Expected(`in "${written}" ${error.message}, not ${shown(value, key === 'proxy')}`)
     }
   }
   return read
+}
+
+/** Reads an object of the config file whose keys are names of ours, such as operators. Throws Expected. */
+export function readByName<T>(
+  given: unknown,
+  readOne: (said: unknown) => T,
+): Readonly<Record<string, T>> {
+  const all = Object.entries(objectOf(given ?? {})).map(([name, said]) => {
+    try {
+      return [word(name), Object.freeze(readOne(said))] as const
+    } catch (error) {
+      if (!(error instanceof Expected)) throw error
+      throw new Expected(`for "${name}" ${error.message}`)
+    }
+  })
+  return Object.freeze(Object.fromEntries(all))
 }
 
 /**

@@ -1,5 +1,6 @@
-import { objectOf, readFields, textOf } from './fields.ts'
-import { Expected, integer, list, number, oneOf, text, word } from './values.ts'
+import { ENGINE } from './engine-settings.ts'
+import { readByName, readFields } from './fields.ts'
+import { Expected, list, oneOf, text } from './values.ts'
 
 /** What the config file says of one mail operator; null: as it is without. */
 export type OperatorConfig = {
@@ -31,38 +32,20 @@ export function readOperators(
   given: unknown,
   egressNames: readonly string[],
 ): Readonly<Record<string, OperatorConfig>> {
-  if (given === undefined) return {}
-  const all = Object.entries(objectOf(given)).map(([name, said]) => {
-    try {
-      return [word(name), readOperator(said, egressNames)] as const
-    } catch (error) {
-      if (!(error instanceof Expected)) throw error
-      throw new Expected(`for "${name}" ${error.message}`)
-    }
-  })
-  return Object.freeze(Object.fromEntries(all))
-}
-
-function readOperator(given: unknown, egressNames: readonly string[]): OperatorConfig {
-  return Object.freeze({
+  const { sessionsPerOperator, recipientsPerSession, sessionsPerSecond } = ENGINE
+  const readers = {
+    hosts: (text: string) => list(text).map(hostSuffix),
+    title: text,
+    truth: oneOf('tells', 'accepts-all', 'tenant', 'gateway', 'parked'),
+    sessionsPerOperator: sessionsPerOperator.read,
+    recipientsPerSession: recipientsPerSession.read,
+    sessionsPerSecond: sessionsPerSecond.read,
+    egresses: (text: string) => list(text).map(oneOf(...egressNames)),
+  }
+  return readByName(given, said => ({
     ...NOTHING_SAID,
-    ...readFields<OperatorConfig>(given, {
-      hosts: value => list(textOf(value)).map(hostSuffix),
-      title: value => text(textOf(value)),
-      truth: value =>
-        oneOf<NonNullable<OperatorConfig['truth']>>([
-          'tells',
-          'accepts-all',
-          'tenant',
-          'gateway',
-          'parked',
-        ])(textOf(value)),
-      sessionsPerOperator: value => integer(1, 1_000)(textOf(value)),
-      recipientsPerSession: value => integer(1, 10_000)(textOf(value)),
-      sessionsPerSecond: value => number(0.001, 100_000)(textOf(value)),
-      egresses: value => list(textOf(value)).map(oneOf(egressNames)),
-    }),
-  })
+    ...readFields<OperatorConfig>(said, readers),
+  }))
 }
 
 function hostSuffix(given: string): string {
