@@ -25,11 +25,12 @@ form.addEventListener('htmx:xhr:progress', event => {
   bar.value = loaded
 })
 form.addEventListener('htmx:afterRequest', event => {
-  const { successful, xhr } = /** @type {CustomEvent} */ (event).detail
-  // What is refused is told there instead.
-  if (successful || sending.querySelector('.notice') === null) sending.replaceChildren()
-  if (xhr.status === 0) say(BROKEN)
-  sending.querySelector('.notice')?.scrollIntoView({ block: 'nearest' })
+  const { xhr } = /** @type {CustomEvent} */ (event).detail
+  if (xhr.status === 0) return say(BROKEN)
+  // A refusal has taken the place of the bar.
+  const refusal = sending.querySelector('.notice')
+  if (refusal === null) sending.replaceChildren()
+  else refusal.scrollIntoView({ block: 'nearest' })
 })
 
 /** What was found holds for the list that was sent. */

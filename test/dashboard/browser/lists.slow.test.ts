@@ -173,6 +173,14 @@ test('what is wrong with a list is said without leaving the page', async () => {
   await page.getByRole('button', { name: 'Look at it' }).click()
   await page.getByText('This form does not belong to your session').waitFor()
   expect(await page.getByLabel('Or paste rows').inputValue()).toBe('ann@polite.test')
+  await page.unroute('**/lists/new?dry_run=true')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByRole('button', { name: 'Start' }).waitFor()
+  await page.route('**/lists/new', route => route.abort('connectionreset'))
+  await page.getByRole('button', { name: 'Start' }).click()
+  await page.getByText('The connection broke off while the list was sent.').waitFor()
+  await page.unroute('**/lists/new')
+  await start(page)
 })
 
 test('a preview goes when the list in the form is another one', async () => {
