@@ -174,8 +174,22 @@ test('what is wrong with a list is said without leaving the page', async () => {
   await page.getByText('This form does not belong to your session').waitFor()
   expect(await page.getByLabel('Or paste rows').inputValue()).toBe('ann@polite.test')
   await page.unroute('**/lists/new?dry_run=true')
+  // What no page knows of is told above it, until something goes well again.
+  await page.route('**/lists/new?dry_run=true', route =>
+    route.fulfill({
+      status: 503,
+      headers: { 'HX-Retarget': '#notes', 'HX-Reswap': 'innerHTML', 'HX-Reselect': '.notice' },
+      body: '<div class="notice is-bad" role="alert"><p>ev is away.</p></div>',
+    }),
+  )
+  const answered = page.waitForResponse('**/lists/new?dry_run=true')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await (await answered).finished()
+  await page.getByText('ev is away.').waitFor()
+  await page.unroute('**/lists/new?dry_run=true')
   await page.getByRole('button', { name: 'Look at it' }).click()
   await page.getByRole('button', { name: 'Start' }).waitFor()
+  expect(await page.getByText('ev is away.').count()).toBe(0)
   await page.route('**/lists/new', route => route.abort('connectionreset'))
   await page.getByRole('button', { name: 'Start' }).click()
   await page.getByText('The connection broke off while the list was sent.').waitFor()
