@@ -11,9 +11,10 @@ import { preview } from './preview.ts'
 
 /** What is found in a list: a part of the form that holds it, with the button that starts it. */
 export const previewPart = (random: Random, upload: Upload, seen: FileDryRun): Html => html`
-  <p>This is what is found in it (${size(upload.size)}). Nothing is verified, and nothing is charged, before you start it.</p>
+  <p>This is what is found in it (${size(upload.size)}).</p>
   ${[reading(seen), figures(upload.fields.get('sandbox') === 'on', seen), preview(seen)]}
-  <div class="row">${start(random, seen)}</div>`
+  ${start(seen)}
+  ${oncePlace(onceField(random))}`
 
 /** Each change is looked at anew by the form that it is in. */
 function reading(seen: FileDryRun): Html {
@@ -67,12 +68,12 @@ function figures(sandbox: boolean, seen: FileDryRun): Html {
 const figure = (name: string, value: number | null) =>
   html`<div><dt>${name}</dt><dd>${number(value ?? 0)}</dd></div>`
 
-function start(random: Random, seen: FileDryRun): Html {
+function start(seen: FileDryRun): Html {
   const { column_number, credits_needed, credits_balance } = seen
   if (column_number === null) return NOTHING
   const lacking = credits_balance === null ? 0 : (credits_needed ?? 0) - credits_balance
   if (lacking > 0) return notice('bad', tooFew(seen, lacking))
-  return html`${oncePlace(onceField(random))}<button class="primary" hx-post="/lists/new">Start</button>`
+  return html`<p><button class="primary" hx-post="/lists/new">Start</button></p>`
 }
 
 const tooFew = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
