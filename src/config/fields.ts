@@ -36,10 +36,10 @@ export function readFields<T>(given: unknown, readers: Readers<T>): Partial<T> {
 
 /** Reads an object of the config file whose keys are names of ours, such as operators. Throws Expected. */
 export function readByName<T>(
-  given: unknown,
+  given: unknown = {},
   readOne: (said: unknown) => T,
 ): Readonly<Record<string, T>> {
-  const all = Object.entries(objectOf(given ?? {})).map(([name, said]) => {
+  const all = Object.entries(objectOf(given)).map(([name, said]) => {
     try {
       return [word(name), Object.freeze(readOne(said))] as const
     } catch (error) {

@@ -46,8 +46,8 @@ function readPlan(given: unknown): PlanConfig {
 type Per = keyof typeof PER_MS
 
 /** The limits of the config file for each client address. Throws Expected. */
-export function readIpLimits(given: unknown): IpLimitsConfig {
+export function readIpLimits(given: unknown = {}): IpLimitsConfig {
   const limit = integer(1, REQUESTS_MAX)
   const readers = { singlePerMinute: limit, bulkPerHour: limit }
-  return Object.freeze(readFields<Required<IpLimitsConfig>>(given ?? {}, readers))
+  return Object.freeze(readFields<Required<IpLimitsConfig>>(given, readers))
 }
