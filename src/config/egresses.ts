@@ -39,7 +39,7 @@ export function pickEgress(all: readonly EgressConfig[], name: string): readonly
 type Named = Partial<EgressConfig> & Pick<EgressConfig, 'name'>
 
 function readEgress(given: unknown, index: number): Named {
-  const { name, ...rest } = readFields<EgressConfig>(given, {
+  const { name, ...rest } = readFields(given, {
     name: ENGINE.egress.read,
     helo: ENGINE.helo.read,
     mailFrom: ENGINE.mailFrom.read,

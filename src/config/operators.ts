@@ -1,30 +1,28 @@
 import { ENGINE } from './engine-settings.ts'
-import { readByName, readFields } from './fields.ts'
+import { type FieldValues, readByName, readFields } from './fields.ts'
 import { Expected, list, oneOf, text } from './values.ts'
 
-/** What the config file says of one mail operator; null: as it is without. */
-export type OperatorConfig = {
-  /** Ends of its exchangers' names; only needed where ev does not know the operator. */
-  readonly hosts: readonly string[]
-  /** Name for people. */
-  readonly title: string | null
-  /** What a 2xx to RCPT is worth there. */
-  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked' | null
-  readonly sessionsPerOperator: number | null
-  readonly recipientsPerSession: number | null
-  readonly sessionsPerSecond: number | null
-  /** Names of the egresses that may ask it. */
-  readonly egresses: readonly string[] | null
-}
+const { sessionsPerOperator, recipientsPerSession, sessionsPerSecond } = ENGINE
 
-const NOTHING_SAID: OperatorConfig = {
-  hosts: [],
-  title: null,
-  truth: null,
-  sessionsPerOperator: null,
-  recipientsPerSession: null,
-  sessionsPerSecond: null,
-  egresses: null,
+const readersFor = (egressNames: readonly string[]) => ({
+  /** Ends of its exchangers' names; only needed where ev does not know the operator. */
+  hosts: (text: string): readonly string[] => list(text).map(hostSuffix),
+  /** Name for people. */
+  title: text,
+  /** What a 2xx to RCPT is worth there. */
+  truth: oneOf('tells', 'accepts-all', 'tenant', 'gateway', 'parked'),
+  sessionsPerOperator: sessionsPerOperator.read,
+  recipientsPerSession: recipientsPerSession.read,
+  sessionsPerSecond: sessionsPerSecond.read,
+  /** Names of the egresses that may ask it. */
+  egresses: (text: string): readonly string[] => list(text).map(oneOf(...egressNames)),
+})
+
+type Said = FieldValues<ReturnType<typeof readersFor>>
+
+/** What the config file says of one mail operator; null, and no hosts: as it is without. */
+export type OperatorConfig = Pick<Said, 'hosts'> & {
+  readonly [K in Exclude<keyof Said, 'hosts'>]: Said[K] | null
 }
 
 /** The operators of the config file. Throws Expected. */
@@ -32,20 +30,12 @@ export function readOperators(
   given: unknown,
   egressNames: readonly string[],
 ): Readonly<Record<string, OperatorConfig>> {
-  const { sessionsPerOperator, recipientsPerSession, sessionsPerSecond } = ENGINE
-  const readers = {
-    hosts: (text: string) => list(text).map(hostSuffix),
-    title: text,
-    truth: oneOf('tells', 'accepts-all', 'tenant', 'gateway', 'parked'),
-    sessionsPerOperator: sessionsPerOperator.read,
-    recipientsPerSession: recipientsPerSession.read,
-    sessionsPerSecond: sessionsPerSecond.read,
-    egresses: (text: string) => list(text).map(oneOf(...egressNames)),
-  }
-  return readByName(given, said => ({
-    ...NOTHING_SAID,
-    ...readFields<OperatorConfig>(said, readers),
-  }))
+  const readers = readersFor(egressNames)
+  const unsaid = Object.fromEntries(Object.keys(readers).map(key => [key, null]))
+  return readByName(given, said => {
+    const fields = { ...unsaid, hosts: [], ...readFields(said, readers) }
+    return fields as Partial<OperatorConfig> as OperatorConfig
+  })
 }
 
 function hostSuffix(given: string): string {

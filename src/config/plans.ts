@@ -2,24 +2,6 @@ import { MINUTE, SECOND } from '../base/clock.ts'
 import { orNull, readByName, readFields } from './fields.ts'
 import { integer, oneOf } from './values.ts'
 
-/** What the config file says of one plan; what it leaves out stays as it is without. */
-export type PlanConfig = {
-  readonly requests?: number
-  readonly perMs?: number
-  /** Null: any number. */
-  readonly creditsPerDay?: number | null
-  /** Null: any number. */
-  readonly concurrentJobs?: number | null
-  /** Null: any number. */
-  readonly storedRows?: number | null
-}
-
-/** What the config file says of the limits for each client address. */
-export type IpLimitsConfig = {
-  readonly singlePerMinute?: number
-  readonly bulkPerHour?: number
-}
-
 /** More than any machine answers. */
 const REQUESTS_MAX = 1_000_000
 const CREDITS_MAX = 1_000_000_000
@@ -30,24 +12,27 @@ const ROWS_MAX = 1_000_000_000_000
 export const readPlans = (given: unknown): Readonly<Record<string, PlanConfig>> =>
   readByName(given, readPlan)
 
-const PER_MS = { second: SECOND, minute: MINUTE } as const
+/** What the config file says of one plan; what it leaves out stays as it is without. Null: any number. */
+export type PlanConfig = Readonly<ReturnType<typeof readPlan>>
 
-function readPlan(given: unknown): PlanConfig {
-  const { per, ...rest } = readFields<Required<Omit<PlanConfig, 'perMs'>> & { per: Per }>(given, {
+function readPlan(given: unknown) {
+  const { per, ...rest } = readFields(given, {
     requests: integer(1, REQUESTS_MAX),
     per: oneOf('second', 'minute'),
     creditsPerDay: orNull(integer(1, CREDITS_MAX)),
     concurrentJobs: orNull(integer(1, JOBS_MAX)),
     storedRows: orNull(integer(1, ROWS_MAX)),
   })
-  return { ...rest, ...(per === undefined ? {} : { perMs: PER_MS[per] }) }
+  return { ...rest, ...(per !== undefined && { perMs: PER_MS[per] }) }
 }
 
-type Per = keyof typeof PER_MS
+const PER_MS = { second: SECOND, minute: MINUTE } as const
 
-/** The limits of the config file for each client address. Throws Expected. */
-export function readIpLimits(given: unknown = {}): IpLimitsConfig {
+/** What the config file says of the limits for each client address. */
+export type IpLimitsConfig = ReturnType<typeof readIpLimits>
+
+/** Reads it. Throws Expected. */
+export function readIpLimits(given: unknown = {}) {
   const limit = integer(1, REQUESTS_MAX)
-  const readers = { singlePerMinute: limit, bulkPerHour: limit }
-  return Object.freeze(readFields<Required<IpLimitsConfig>>(given, readers))
+  return Object.freeze(readFields(given, { singlePerMinute: limit, bulkPerHour: limit }))
 }

@@ -119,15 +119,13 @@ export const heloName = fitting(
   given => HOST_NAME.test(given) || /^\[[0-9a-f:.IPv]+\]$/i.test(given),
 )
 
-export function sender(given: string): string {
-  const bare = given.replace(/^<(.*)>$/, '$1').trim()
-  if (bare === '') return ''
+export const sender = (given: string): string => bareSender(given.replace(/^<(.*)>$/, '$1').trim())
+
+const bareSender = fitting(
+  'an address such as probe@example.com, or <>',
   // Printable ASCII without what would end the command's path: this goes on the wire.
-  if (!/^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(bare)) {
-    throw new Expected('an address such as probe@example.com, or <>')
-  }
-  return bare
-}
+  bare => bare === '' || /^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(bare),
+)
 
 /** An address of a person, as it goes into the head of a mail of ours: nothing in it needs quoting there. */
 export const mailbox = fitting('an address such as ops@example.com', given => {
