@@ -7,8 +7,7 @@ import type { Random } from './base/random.ts'
 import { toConfig } from './config/config.ts'
 import type { EgressConfig } from './config/egresses.ts'
 import type { OperatorConfig } from './config/operators.ts'
-import type { ServeSettings } from './config/serve-settings.ts'
-import { ENGINE_SETTINGS, type Settings } from './config/settings.ts'
+import { ENGINE_SETTINGS, inItsUnit, type ServeSettings, type Settings } from './config/settings.ts'
 import type { Resolver } from './dns/resolver.ts'
 import type { Engine } from './engine/engine.ts'
 import { openLists } from './engine/lists.ts'
@@ -80,17 +79,12 @@ export function createEngine(options: EngineOptions = {}): Engine {
 /** Settings go through the same checks as flags; what is null, undefined or an empty list is not given. */
 function asFlags(settings: Readonly<Record<string, unknown>>): Record<string, string> {
   const given = Object.entries(settings).filter(([, value]) => isGiven(value))
-  const unknown = given.find(([key]) => !ENGINE_SETTINGS.some(setting => setting.key === key))
-  if (unknown !== undefined) {
-    throw new EvError('usage', `createEngine has no option "${unknown[0]}".`)
-  }
-  return Object.fromEntries(
-    given.map(([key, value]) => [
-      key,
-      // The flag takes seconds.
-      key === 'greylistDelayMs' ? String(Number(value) / 1_000) : String(value),
-    ]),
-  )
+  const flags = given.map(([key, value]) => {
+    const setting = ENGINE_SETTINGS.find(one => one.key === key)
+    if (setting === undefined) throw new EvError('usage', `createEngine has no option "${key}".`)
+    return [key, String(inItsUnit(setting, value))]
+  })
+  return Object.fromEntries(flags)
 }
 
 const isGiven = (value: unknown) =>

@@ -15,7 +15,6 @@ import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
 import type { Service } from './http/service.ts'
 import { stateOf } from './http/state.ts'
-import { clearUploads } from './http/verify/list/upload.ts'
 import { watchApp } from './http/watch/watch-app.ts'
 import { releaseLostHolds } from './store/account/credits.ts'
 import { write } from './store/database.ts'
@@ -34,6 +33,7 @@ import { startJanitor } from './work/janitor.ts'
 import { logNotify } from './work/notify/log-notify.ts'
 import { startNotices } from './work/notify/notices.ts'
 import { diskReader } from './work/upload/disk.ts'
+import { clearUploads } from './work/upload/uploads.ts'
 
 /** The service without a port. */
 export interface ServiceHouse {

@@ -3,8 +3,8 @@ import { pickEgress, readEgresses } from './egresses.ts'
 import { asInFile, shown, textOf } from './fields.ts'
 import { readOperators } from './operators.ts'
 import { readIpLimits, readPlans } from './plans.ts'
-import type { Environment, Setting } from './setting.ts'
-import { type Config, SETTINGS, type Settings } from './settings.ts'
+import type { Environment } from './setting.ts'
+import { type Config, SETTINGS, type Setting, type Settings } from './settings.ts'
 import { Expected } from './values.ts'
 
 /** Where settings are given: flag values by key, the environment, and the parsed file. */

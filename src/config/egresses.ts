@@ -1,6 +1,7 @@
-import { readFields, textOf } from './fields.ts'
-import type { Settings } from './settings.ts'
-import { Expected, heloName, ip, proxy, sender, word } from './values.ts'
+import { ENGINE } from './engine-settings.ts'
+import { readFields } from './fields.ts'
+import type { SettingValues } from './setting.ts'
+import { Expected } from './values.ts'
 
 /** A source identity: who we say we are, and from where. */
 export type EgressConfig = {
@@ -11,6 +12,8 @@ export type EgressConfig = {
   readonly sourceAddress: string | null
   readonly proxy: string | null
 }
+
+type Settings = SettingValues<typeof ENGINE>
 
 /** The egresses that the config file names; what one leaves out is as the settings have it. Throws Expected. */
 export function readEgresses(given: unknown, settings: Settings): readonly EgressConfig[] {
@@ -36,12 +39,12 @@ export function pickEgress(all: readonly EgressConfig[], name: string): readonly
 type Named = Partial<EgressConfig> & Pick<EgressConfig, 'name'>
 
 function readEgress(given: unknown, index: number): Named {
-  const { name, ...rest } = readFields<EgressConfig>(given, {
-    name: value => word(textOf(value)),
-    helo: value => heloName(textOf(value)),
-    mailFrom: value => sender(textOf(value)),
-    sourceAddress: value => ip(textOf(value)),
-    proxy: value => proxy(textOf(value)),
+  const { name, ...rest } = readFields(given, {
+    name: ENGINE.egress.read,
+    helo: ENGINE.helo.read,
+    mailFrom: ENGINE.mailFrom.read,
+    sourceAddress: ENGINE.sourceAddress.read,
+    proxy: ENGINE.proxy.read,
   })
   if (name === undefined) throw new Expected(`a "name" in each; number ${index + 1} has none`)
   return { name, ...rest }

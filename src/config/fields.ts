@@ -1,29 +1,56 @@
-import { Expected } from './values.ts'
+import { Expected, word } from './values.ts'
 
-/** How each field of an object in the config file is read. */
-type Readers<T> = { readonly [K in keyof T]: (value: unknown) => T[K] }
+type Reader<T = unknown> = ((text: string) => T) & { readonly takesNull?: true }
+
+/** What the fields of an object are when all are read. */
+export type FieldValues<Readers> = {
+  readonly [K in keyof Readers]: Readers[K] extends Reader<infer T> ? T : never
+}
+
+/** The same, where null may stand as well. */
+export const orNull = <T>(read: (text: string) => T): Reader<T | null> =>
+  Object.assign((text: string) => read(text), { takesNull: true as const })
 
 /**
  * Reads an object of the config file. A key has the name of its flag (`mail-from`); `mailFrom` means the same.
  * Throws Expected, which says what stands there and what it takes.
  */
-export function readFields<T>(given: unknown, readers: Readers<T>): Partial<T> {
-  const known = Object.keys(readers) as (keyof T & string)[]
-  const read: Partial<T> = {}
-  for (const [written, value] of Object.entries(objectOf(given))) {
+export function readFields<R extends Readonly<Record<string, Reader>>>(
+  given: unknown,
+  readers: R,
+): Partial<FieldValues<R>> {
+  const known = Object.keys(readers)
+  const read = Object.entries(objectOf(given)).map(([written, value]) => {
     const key = known.find(one => asInFile(one) === asInFile(written))
-    if (key === undefined) {
+    const reader = readers[key ?? '']
+    if (key === undefined || reader === undefined) {
       const names = known.map(asInFile).join(', ')
       throw new Expected(`nothing of the name "${written}", only ${names}`)
     }
     try {
-      read[key] = readers[key](value)
+      return [key, value === null && reader.takesNull ? null : reader(textOf(value))]
     } catch (error) {
       if (!(error instanceof Expected)) throw error
       throw new Expected(`in "${written}" ${error.message}, not ${shown(value, key === 'proxy')}`)
     }
-  }
-  return read
+  })
+  return Object.fromEntries(read)
+}
+
+/** Reads an object of the config file whose keys are names of ours, such as operators. Throws Expected. */
+export function readByName<T>(
+  given: unknown = {},
+  readOne: (said: unknown) => T,
+): Readonly<Record<string, T>> {
+  const all = Object.entries(objectOf(given)).map(([name, said]) => {
+    try {
+      return [word(name), Object.freeze(readOne(said))] as const
+    } catch (error) {
+      if (!(error instanceof Expected)) throw error
+      throw new Expected(`for "${name}" ${error.message}`)
+    }
+  })
+  return Object.freeze(Object.fromEntries(all))
 }
 
 /**
@@ -37,7 +64,7 @@ export const shown = (value: unknown, isUrl: boolean): string =>
       : value,
   )
 
-export function objectOf(given: unknown): Record<string, unknown> {
+function objectOf(given: unknown): Record<string, unknown> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new Expected('an object such as {"name": …}')
   }

@@ -1,29 +1,28 @@
-import { objectOf, readFields, textOf } from './fields.ts'
-import { Expected, integer, list, number, oneOf, text, word } from './values.ts'
+import { ENGINE } from './engine-settings.ts'
+import { type FieldValues, readByName, readFields } from './fields.ts'
+import { Expected, list, oneOf, text } from './values.ts'
 
-/** What the config file says of one mail operator; null: as it is without. */
-export type OperatorConfig = {
+const { sessionsPerOperator, recipientsPerSession, sessionsPerSecond } = ENGINE
+
+const readersFor = (egressNames: readonly string[]) => ({
   /** Ends of its exchangers' names; only needed where ev does not know the operator. */
-  readonly hosts: readonly string[]
+  hosts: (text: string): readonly string[] => list(text).map(hostSuffix),
   /** Name for people. */
-  readonly title: string | null
+  title: text,
   /** What a 2xx to RCPT is worth there. */
-  readonly truth: 'tells' | 'accepts-all' | 'tenant' | 'gateway' | 'parked' | null
-  readonly sessionsPerOperator: number | null
-  readonly recipientsPerSession: number | null
-  readonly sessionsPerSecond: number | null
+  truth: oneOf('tells', 'accepts-all', 'tenant', 'gateway', 'parked'),
+  sessionsPerOperator: sessionsPerOperator.read,
+  recipientsPerSession: recipientsPerSession.read,
+  sessionsPerSecond: sessionsPerSecond.read,
   /** Names of the egresses that may ask it. */
-  readonly egresses: readonly string[] | null
-}
+  egresses: (text: string): readonly string[] => list(text).map(oneOf(...egressNames)),
+})
 
-const NOTHING_SAID: OperatorConfig = {
-  hosts: [],
-  title: null,
-  truth: null,
-  sessionsPerOperator: null,
-  recipientsPerSession: null,
-  sessionsPerSecond: null,
-  egresses: null,
+type Said = FieldValues<ReturnType<typeof readersFor>>
+
+/** What the config file says of one mail operator; null, and no hosts: as it is without. */
+export type OperatorConfig = Pick<Said, 'hosts'> & {
+  readonly [K in Exclude<keyof Said, 'hosts'>]: Said[K] | null
 }
 
 /** The operators of the config file. Throws Expected. */
@@ -31,37 +30,11 @@ export function readOperators(
   given: unknown,
   egressNames: readonly string[],
 ): Readonly<Record<string, OperatorConfig>> {
-  if (given === undefined) return {}
-  const all = Object.entries(objectOf(given)).map(([name, said]) => {
-    try {
-      return [word(name), readOperator(said, egressNames)] as const
-    } catch (error) {
-      if (!(error instanceof Expected)) throw error
-      throw new Expected(`for "${name}" ${error.message}`)
-    }
-  })
-  return Object.freeze(Object.fromEntries(all))
-}
-
-function readOperator(given: unknown, egressNames: readonly string[]): OperatorConfig {
-  return Object.freeze({
-    ...NOTHING_SAID,
-    ...readFields<OperatorConfig>(given, {
-      hosts: value => list(textOf(value)).map(hostSuffix),
-      title: value => text(textOf(value)),
-      truth: value =>
-        oneOf<NonNullable<OperatorConfig['truth']>>([
-          'tells',
-          'accepts-all',
-          'tenant',
-          'gateway',
-          'parked',
-        ])(textOf(value)),
-      sessionsPerOperator: value => integer(1, 1_000)(textOf(value)),
-      recipientsPerSession: value => integer(1, 10_000)(textOf(value)),
-      sessionsPerSecond: value => number(0.001, 100_000)(textOf(value)),
-      egresses: value => list(textOf(value)).map(oneOf(egressNames)),
-    }),
+  const readers = readersFor(egressNames)
+  const unsaid = Object.fromEntries(Object.keys(readers).map(key => [key, null]))
+  return readByName(given, said => {
+    const fields = { ...unsaid, hosts: [], ...readFields(said, readers) }
+    return fields as Partial<OperatorConfig> as OperatorConfig
   })
 }
 

@@ -1,13 +1,18 @@
 import { isIP } from 'node:net'
-import { DAY } from '../base/clock.ts'
+import { DAY, SECOND } from '../base/clock.ts'
 
 /** What a setting takes, said to whoever gave it something else. */
 export class Expected extends Error {}
 
-export function text(given: string): string {
-  if (given.trim() === '') throw new Expected('some text')
-  return given
-}
+/** Reads a text that fits as it is; `takes` says what fits. */
+const fitting =
+  (takes: string, fits: (given: string) => boolean) =>
+  (given: string): string => {
+    if (fits(given)) return given
+    throw new Expected(takes)
+  }
+
+export const text = fitting('some text', given => given.trim() !== '')
 
 export function list(given: string): string[] {
   const parts = given.split(',').map(part => part.trim())
@@ -15,14 +20,19 @@ export function list(given: string): string[] {
   return parts
 }
 
-/** DNS servers: IP addresses, each with a port if need be. */
-export function servers(given: string): string[] {
-  const all = list(given)
-  if (!all.every(isServer)) {
-    throw new Expected('IP addresses such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353')
+const listOf =
+  (takes: string, fits: (part: string) => boolean) =>
+  (given: string): readonly string[] => {
+    const all = list(given)
+    if (all.every(fits)) return all
+    throw new Expected(takes)
   }
-  return all
-}
+
+/** DNS servers: IP addresses, each with a port if need be. */
+export const servers = listOf(
+  'IP addresses such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353',
+  isServer,
+)
 
 function isServer(text: string): boolean {
   if (text.includes('%')) return false // A zone names an interface; the resolver drops it.
@@ -48,12 +58,7 @@ export function checkNames(given: string): string[] {
 }
 
 /** Addresses and CIDRs, IPv4 and IPv6. */
-export function ranges(given: string): string[] {
-  const all = list(given)
-  if (!all.every(isRange))
-    throw new Expected('IP addresses or CIDRs such as 10.0.0.0/8 or fd00::/8')
-  return all
-}
+export const ranges = listOf('IP addresses or CIDRs such as 10.0.0.0/8 or fd00::/8', isRange)
 
 function isRange(text: string): boolean {
   const [, address = '', bits = '0'] = /^([0-9a-f.:]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? []
@@ -61,13 +66,10 @@ function isRange(text: string): boolean {
   return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
-export function proxy(given: string): string {
-  const url = URL.canParse(given) ? new URL(given) : null
-  if (url === null || !/^socks5h?:$/.test(url.protocol) || url.hostname === '') {
-    throw new Expected('socks5://host:port or socks5://user:password@host:port')
-  }
-  return given
-}
+export const proxy = fitting('socks5://host:port or socks5://user:password@host:port', given => {
+  const url = URL.parse(given)
+  return url !== null && /^socks5h?:$/.test(url.protocol) && url.hostname !== ''
+})
 
 export function onOff(given: string): boolean {
   if (/^(true|on|1|yes)$/i.test(given)) return true
@@ -75,98 +77,70 @@ export function onOff(given: string): boolean {
   throw new Expected('on or off')
 }
 
-export function number(min: number, max: number) {
-  return (given: string): number => {
+const between =
+  (what: string, form: RegExp) =>
+  (min: number, max: number) =>
+  (given: string): number => {
     const value = Number(given)
-    if (given.trim() === '' || !(value >= min && value <= max)) {
-      throw new Expected(`a number from ${min} to ${max}`)
-    }
-    return value
+    if (form.test(given) && value >= min && value <= max) return value
+    throw new Expected(`${what} from ${min} to ${max}`)
   }
-}
 
-export function integer(min: number, max: number) {
-  return (given: string): number => {
-    const value = Number(given)
-    if (!/^\d+$/.test(given) || value < min || value > max) {
-      throw new Expected(`a whole number from ${min} to ${max}`)
-    }
-    return value
-  }
-}
+export const number = between('a number', /\S/)
+export const integer = between('a whole number', /^\d+$/)
 
-export function seconds(given: string): number {
-  return number(0, 86_400)(given) * 1_000
-}
-
-const MEGABYTE = 1_000_000
-
+export const seconds = (given: string): number => number(0, 86_400)(given) * SECOND
 /** In bytes; at most a petabyte. */
-export function megabytes(given: string): number {
-  return integer(0, 1_000_000_000)(given) * MEGABYTE
-}
-
+export const megabytes = (given: string): number => integer(0, 1_000_000_000)(given) * MEGABYTE
 /** Ten years is for ever. */
-export function days(given: string): number {
-  return number(0, 3_650)(given) * DAY
-}
+export const days = (given: string): number => number(0, 3_650)(given) * DAY
 
-export function oneOf<T extends string>(words: readonly T[]) {
-  return (given: string): T => {
+export const MEGABYTE = 1_000_000
+
+export const oneOf =
+  <T extends string>(...words: readonly T[]) =>
+  (given: string): T => {
     const word = words.find(one => one === given)
     if (word === undefined) throw new Expected(words.join(', '))
     return word
   }
-}
 
-export function word(given: string): string {
-  if (!/^[a-z0-9][a-z0-9._-]{0,62}$/i.test(given)) throw new Expected('a short name such as office')
-  return given
-}
+export const word = fitting('a short name such as office', given =>
+  /^[a-z0-9][a-z0-9._-]{0,62}$/i.test(given),
+)
 
-export function ip(given: string): string {
-  if (isIP(given) === 0) throw new Expected('an IP address such as 192.0.2.1')
-  return given
-}
+export const ip = fitting('an IP address such as 192.0.2.1', given => isIP(given) !== 0)
 
 const HOST_NAME = /^(?=.{1,255}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i
 
 /** RFC 5321 §4.1.1.1: a domain name or an address literal; checked here, as it goes on the wire. */
-export function heloName(given: string): string {
-  if (!HOST_NAME.test(given) && !/^\[[0-9a-f:.IPv]+\]$/i.test(given)) {
-    throw new Expected('a host name such as probe.example.com')
-  }
-  return given
-}
+export const heloName = fitting(
+  'a host name such as probe.example.com',
+  given => HOST_NAME.test(given) || /^\[[0-9a-f:.IPv]+\]$/i.test(given),
+)
 
-export function sender(given: string): string {
-  const bare = given.replace(/^<(.*)>$/, '$1').trim()
-  if (bare === '') return ''
+export const sender = (given: string): string => bareSender(given.replace(/^<(.*)>$/, '$1').trim())
+
+const bareSender = fitting(
+  'an address such as probe@example.com, or <>',
   // Printable ASCII without what would end the command's path: this goes on the wire.
-  if (!/^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(bare)) {
-    throw new Expected('an address such as probe@example.com, or <>')
-  }
-  return bare
-}
+  bare => bare === '' || /^[!-;=?-~]{1,64}@[a-z0-9.-]{1,255}$/i.test(bare),
+)
 
 /** An address of a person, as it goes into the head of a mail of ours: nothing in it needs quoting there. */
-export function mailbox(given: string): string {
+export const mailbox = fitting('an address such as ops@example.com', given => {
   const atoms = /^(?=.{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@(.+)$/
-  const [, , domain = ''] = atoms.exec(given) ?? []
-  if (!HOST_NAME.test(domain)) throw new Expected('an address such as ops@example.com')
-  return given
-}
+  return HOST_NAME.test(atoms.exec(given)?.[2] ?? '')
+})
 
 /** A mail server that takes mail of ours; it may ask for a name and a password. */
-export function smtpUrl(given: string): string {
-  const url = URL.canParse(given) ? new URL(given) : null
-  if (url === null || !isMailServer(url)) {
-    throw new Expected(
-      'smtp://host:port or smtps://user:password@host:port, with %23 for a # in a password, %2F for a /, and so on',
-    )
-  }
-  return given
-}
+export const smtpUrl = fitting(
+  'smtp://host:port or smtps://user:password@host:port, with %23 for a # in a password, %2F for a /, and so on',
+  given => {
+    const url = URL.parse(given)
+    return url !== null && isMailServer(url)
+  },
+)
 
 /** A character of a password that was left as it is, such as # or /, makes another URL: one with a path or the like. */
 function isMailServer({ protocol, hostname, pathname, search, hash, username, password }: URL) {
@@ -186,19 +160,16 @@ function isEncoded(text: string): boolean {
 }
 
 /** Where data is kept: in a file, or on a server of PostgreSQL that several machines may share. */
-export function databaseUrl(given: string): string {
-  if (!/^sqlite:./.test(given) && !isServerUrl(given)) {
-    throw new Expected(
-      'sqlite:FILE or postgres://USER:PASSWORD@HOST/NAME, with %23 for a # in a password, %2F for a /, and so on',
-    )
-  }
-  return given
-}
+export const databaseUrl = fitting(
+  'sqlite:FILE or postgres://USER:PASSWORD@HOST/NAME, with %23 for a # in a password, %2F for a /, and so on',
+  given => /^sqlite:./.test(given) || isServerUrl(given),
+)
 
 /** A character of a password that was left as it is makes another URL, mostly one without the name of a database. */
 function isServerUrl(given: string): boolean {
-  if (!/^postgres(ql)?:\/\/[^/]/.test(given) || !URL.canParse(given)) return false
-  const { hostname, pathname, hash, username, password } = new URL(given)
+  const url = URL.parse(given)
+  if (!/^postgres(ql)?:\/\/[^/]/.test(given) || url === null) return false
+  const { hostname, pathname, hash, username, password } = url
   const isNamed = /^\/[^/]+$/.test(pathname) && isEncoded(pathname)
   return hostname !== '' && isNamed && hash === '' && isEncoded(username + password)
 }
@@ -219,7 +190,7 @@ export function endpoint(given: string): string {
 }
 
 export function baseUrl(given: string): string {
-  const url = URL.canParse(given) ? new URL(given) : null
+  const url = URL.parse(given)
   const isPlain = url !== null && url.username === '' && url.search === '' && url.hash === ''
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
     throw new Expected('https://host such as https://ev.example.com')
@@ -230,9 +201,7 @@ export function baseUrl(given: string): string {
 /** Shorter ones can be guessed. */
 const SECRET_LENGTH_MIN = 16
 
-export function secret(given: string): string {
-  if (!new RegExp(`^[!-~]{${SECRET_LENGTH_MIN},1024}$`).test(given)) {
-    throw new Expected(`at least ${SECRET_LENGTH_MIN} letters, digits and signs, without blanks`)
-  }
-  return given
-}
+export const secret = fitting(
+  `at least ${SECRET_LENGTH_MIN} letters, digits and signs, without blanks`,
+  given => new RegExp(`^[!-~]{${SECRET_LENGTH_MIN},1024}$`).test(given),
+)

@@ -11,16 +11,16 @@ export type Judges = {
  * again, with `readDestination` and `judgedAddresses`, as names change.
  */
 export async function faultOfDestination(text: string, judges: Judges): Promise<string | null> {
-  const url = readDestination(text)
+  const url = readDestination(text, judges.mayDial)
   if (typeof url === 'string') return url
   const judged = await judgedAddresses(url.hostname, judges)
   return 'fault' in judged ? judged.fault : null
 }
 
 /** A URL whose shape is that of a destination, or what is wrong with it, in a sentence. */
-export function readDestination(text: string): URL | string {
+export function readDestination(text: string, mayDial: Judges['mayDial']): URL | string {
   const given = urlOf(text)
-  return typeof given === 'string' ? given : (faultOfShape(given) ?? given)
+  return typeof given === 'string' ? given : (faultOfShape(given, mayDial) ?? given)
 }
 
 /** Addresses that may be dialled, or what is wrong: a code, and a sentence. */
@@ -67,16 +67,33 @@ function urlOf(text: string): URL | string {
   return new URL(text)
 }
 
-function faultOfShape(url: URL): string | null {
-  if (url.protocol !== 'https:') return 'It must begin with https://.'
+function faultOfShape(url: URL, mayDial: Judges['mayDial']): string | null {
+  if (url.protocol !== 'https:' && !isLocalPlain(url, mayDial))
+    return 'It must begin with https://.'
   if (url.username !== '' || url.password !== '') {
     return 'It must not hold a user name or a password: what is sent is signed instead.'
   }
   if (url.hash !== '') return 'It must not hold a fragment (#…): that is never sent.'
-  const port = url.port === '' ? HTTPS_PORT : Number(url.port)
+  const port = url.port === '' ? (url.protocol === 'https:' ? HTTPS_PORT : 80) : Number(url.port)
   if (port === HTTPS_PORT || (port >= FREE_PORTS_FROM && !OTHER_SERVICES.has(port))) return null
   return `Its port ${port} is not one of a web server: use 443, or one from ${FREE_PORTS_FROM} that no other well-known service has.`
 }
+
+/**
+ * Plain HTTP, for development: to this machine alone, and only where its loopback address may be dialled. What a name
+ * means in the DNS does not count, as that can change.
+ */
+function isLocalPlain({ protocol, hostname }: URL, mayDial: Judges['mayDial']): boolean {
+  const ip = isLocalhost(hostname) ? LOCALHOST : literalOf(hostname)
+  return protocol === 'http:' && ip !== null && isLoopback(ip) && mayDial(ip)
+}
+
+/** RFC 1122 §3.2.1.3 (g) and RFC 4291 §2.5.3. */
+export const isLoopback = (ip: string) => /^127\./.test(ip) || ip === '::1'
+
+const LOCALHOST = '127.0.0.1'
+/** RFC 6761 §6.3: these names mean this machine, and are no question for the DNS. */
+const isLocalhost = (hostname: string) => /^(.+\.)?localhost$/.test(nameOf(hostname))
 
 const HTTPS_PORT = 443
 /** Below it ports belong to other services by registration (RFC 6335 §6). */
@@ -93,8 +110,7 @@ async function addressesOf(
   resolver: Resolver,
   signal?: AbortSignal,
 ): Promise<readonly string[] | string> {
-  // RFC 6761 §6.3: these names mean this machine, and are no question for the DNS.
-  if (/^(.+\.)?localhost$/.test(name)) return ['127.0.0.1']
+  if (isLocalhost(name)) return [LOCALHOST]
   const answers = await Promise.all([
     resolver.resolve(name, 'A', signal),
     resolver.resolve(name, 'AAAA', signal),

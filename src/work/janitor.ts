@@ -6,7 +6,6 @@ import type { Database } from '../store/database.ts'
 import { deleteLoadingJobs } from '../store/job/loading.ts'
 import { deleteJobsBefore } from '../store/job/removal.ts'
 import { expire, retentions, SANDBOX_KEPT_MS } from './retention.ts'
-import { sweepDrafts } from './upload/drafts.ts'
 
 export type JanitorParts = {
   readonly database: Database
@@ -63,7 +62,6 @@ async function cleanUp(parts: JanitorParts, signal: AbortSignal): Promise<void> 
   for (const old of retentions(now, keepHistoryMs)) {
     removed[old.name] = await expire(database, old, signal)
   }
-  removed.drafts = await sweepDrafts(dataDir, now)
   const all = Object.values(removed).reduce((sum, count) => sum + count, 0)
   if (all > 0) log.info('what is old was removed', removed)
 }

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { program } from '../../src/cli/program.ts'
-import { SERVE_SETTINGS } from '../../src/config/serve-settings.ts'
-import { ENGINE_SETTINGS } from '../../src/config/settings.ts'
+import { ENGINE_SETTINGS, SERVE_SETTINGS } from '../../src/config/settings.ts'
 import { emptyFolder, memoryContext, type Ran, runEv } from '../support/cli.ts'
 
 /** What people see of a fault: sentences, no stack, nothing on stdout. */

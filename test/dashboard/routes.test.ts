@@ -1,6 +1,4 @@
-import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { openDrafts } from '../../src/work/upload/drafts.ts'
 import { createTestDashboard } from '../support/dashboard.ts'
 import { addOneOfEverything } from '../support/owned-rows.ts'
 
@@ -23,27 +21,20 @@ const closedOf = (house: House) => routesOf(house).filter(({ path }) => !OPEN.in
 const filled = (path: string, ids: Readonly<Record<string, string>>) =>
   path
     .replace(':delivery', ids.delivery ?? '')
-    .replace(/^\/(lists\/drafts|[^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
+    .replace(/^\/([^/]+)\/:id/, (_, kind: string) => `/${kind}/${ids[kind]}`)
 
 /** A house whose first account has one of everything, and the IDs of that by the beginnings of their paths. */
 async function owning() {
   const house = await createTestDashboard()
   const delivery = await addOneOfEverything(house)
-  const { dataDir } = house.service.settings
-  const drafts = openDrafts(dataDir, house)
-  const draft = await drafts.add('acc_1', async path => {
-    writeFileSync(path, 'email\nann@a.test\n')
-    return { name: 'list', sandbox: true, size: 17 }
-  })
   const session = await house.database.db
     .selectFrom('session')
     .select('id')
     .executeTakeFirstOrThrow()
   const ids = {
     ...{ lists: 'job_a', webhooks: 'wh_a', keys: 'key_1', sessions: session.id, delivery },
-    'lists/drafts': draft.id,
   }
-  return { house, ids, drafts, draft }
+  return { house, ids }
 }
 
 /** All that somebody has, but for when it was last looked at. */
@@ -111,7 +102,7 @@ describe('every form', () => {
     for (const [name, value] of kept) house.cookies.set(name, value)
     const before = await stateOf(house)
     const forms = closedOf(house).filter(({ method }) => method !== 'GET')
-    expect(forms.length).toBeGreaterThan(22)
+    expect(forms.length).toBeGreaterThan(20)
     for (const { method, path } of forms) {
       for (const [name, init] of forgeries(mine, anothers)) {
         const answer = await house.fetch(filled(path, ids) + (init.query ?? ''), {
@@ -172,7 +163,7 @@ function forgeries(mine: string, anothers: string): [name: string, init: Forgery
 
 describe('what another account has', () => {
   test('is not there, by any path', async () => {
-    const { house, ids, drafts, draft } = await owning()
+    const { house, ids } = await owning()
     const named = closedOf(house).filter(({ path }) => path.includes('/:'))
     expect(named.length).toBeGreaterThan(20)
     const looks = named.filter(({ method }) => method === 'GET')
@@ -203,7 +194,6 @@ describe('what another account has', () => {
       }
     }
     expect(await stateOf(house)).toEqual(before)
-    expect(await drafts.find('acc_1', draft.id)).toEqual(draft)
   })
 })
 

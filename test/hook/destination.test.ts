@@ -103,6 +103,27 @@ describe('a destination of webhooks', () => {
     expect(await fault('https://mixed.example/', allowed)).toMatch(/not public/)
   })
 
+  test('plain HTTP is for this machine alone, where its loopback address is allowed', async () => {
+    const local = [
+      ...['http://127.0.0.1:8081/', 'http://127.9.9.9:8081/hook', 'http://[::1]:8081/'],
+      ...['http://localhost:8081/', 'http://LOCALHOST.:8081/', 'http://a.localhost:8081/'],
+    ]
+    for (const url of local) {
+      expect([url, await fault(url, ['127.0.0.0/8', '::1'])]).toEqual([url, null])
+      expect([url, await fault(url)]).toEqual([url, 'It must begin with https://.'])
+    }
+    const resolver = zone({ 'here.example': { A: ['127.0.0.1'] } })
+    for (const host of [
+      ...['here.example', PUBLIC, '10.0.0.7', '0.0.0.0', '[::]', '[::ffff:127.0.0.1]'],
+      ...['127.0.0.1.example', 'localhost.example', 'notlocalhost', '[2a00:1450::1]'],
+    ]) {
+      const said = await fault(`http://${host}:8081/`, ['0.0.0.0/0', '::/0'], resolver)
+      expect([host, said]).toEqual([host, 'It must begin with https://.'])
+    }
+    expect(await fault('http://localhost/', ['127.0.0.1'])).toMatch(/port 80 /)
+    expect(await fault('http://localhost:6379/', ['127.0.0.1'])).toMatch(/port 6379 /)
+  })
+
   test('says that a name has an address that is not public, and not which', async () => {
     expect(await fault('https://mixed.example/')).toBe(
       'The name mixed.example has an address that is not public.',

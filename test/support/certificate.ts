@@ -1,15 +1,40 @@
-import {
-  type Certified,
-  certify,
-  certifySelf,
-  type KeyPair,
-  makeAuthority,
-  newPair,
-} from '../../src/base/certificate.ts'
 import { DAY, systemClock } from '../../src/base/clock.ts'
-import { systemRandom as random } from '../../src/base/random.ts'
+import { type Random, systemRandom as random } from '../../src/base/random.ts'
 import type { Certificate } from '../../src/http/server/tls/certificate.ts'
-import { selfSigned } from '../../src/world/host/certificate.ts'
+import {
+  type CertificatePlan,
+  type Certified,
+  issue,
+  type KeyPair,
+  newPair,
+  selfSigned,
+} from '../../src/world/host/certificate.ts'
+
+export type AuthorityPlan = {
+  /** Its common name. */
+  readonly name: string
+  /** Epoch ms. */
+  readonly now: number
+  /** How long it holds. */
+  readonly days: number
+  readonly random: Random
+}
+
+/** An authority whose certificate signs those of others. It holds from a day before `now`. */
+export function makeAuthority({ name, now, days, random }: AuthorityPlan): Certified {
+  const plan = { names: [name], notBefore: now - DAY, notAfter: now + days * DAY, random }
+  return issue(plan, { extensions: AUTHORITY })
+}
+
+/** RFC 5280 §4.2.1.3, §4.2.1.9: what lets a certificate sign others. */
+const AUTHORITY: readonly object[] = [
+  { name: 'basicConstraints', cA: true, critical: true },
+  { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+]
+
+/** A certificate of a server, signed by `authority`. */
+export const certify = (authority: Certified, plan: CertificatePlan): Certified =>
+  issue(plan, { authority })
 
 /** What is wrong with a certificate, if anything. */
 export type CertificateKind =
@@ -64,6 +89,6 @@ function makeOne(kind: CertificateKind, name: string, ip: string): Certified {
     random,
     pair: pairOfReceivers(),
   }
-  if (kind === 'self-signed') return certifySelf(plan)
+  if (kind === 'self-signed') return issue(plan)
   return certify(kind === 'unknown-authority' ? newAuthority('Nobody') : testAuthority(), plan)
 }

@@ -84,7 +84,7 @@ function appOf(asked: string[], paths: TestHttpServerOptions['paths']): Hono {
     await next()
   })
   app.post('/echo', async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
-  for (const path of ['/v1/verify/batch', '/lists/drafts']) {
+  for (const path of ['/v1/verify/batch', '/lists/new']) {
     app.post(path, async c => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }))
   }
   app.get('/ok', c => c.json({ ok: true }))

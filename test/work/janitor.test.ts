@@ -68,7 +68,7 @@ test('what was kept long enough goes, and nothing younger', async () => {
   expect(await count('job')).toBe(0)
   expect(logged).toEqual([
     {
-      ...{ jobs: 1, drafts: 0, sessions: 0, history: 1, sandboxHistory: 0, replays: 1 },
+      ...{ jobs: 1, sessions: 0, history: 1, sandboxHistory: 0, replays: 1 },
       ...{ credits: 1, answers: 1 },
       ...{ deliveries: 1, stranded: 0, webhooks: 0, events: 0, secrets: 0 },
     },

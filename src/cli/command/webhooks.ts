@@ -175,7 +175,7 @@ function addListen(webhooks: Command, context: CliContext, end: EndWith): void {
   const listen = webhooks
     .command('listen')
     .description('take events on this machine and show them, for development')
-    .option('--port <n>', 'where to listen; 0: a free one (default: 8443)')
+    .option('--port <n>', 'where to listen; 0: a free one (default: 8081)')
     .option('--host <ip>', 'address to listen on (default: 127.0.0.1)')
     .option('--status <n>', 'what to answer, to try out retries (default: 200)')
     .option('--no-register', 'make no webhook: check with the secret in EV_WEBHOOK_SECRET')
@@ -189,8 +189,8 @@ Examples:
   ev webhooks listen --status 500
   EV_WEBHOOK_SECRET=whsec_… ev webhooks listen --no-register --json | jq .body.data
 
-It makes a webhook for all events of the account, and removes it with Ctrl-C. Its certificate is from an authority of
-its own, kept in the data directory; what it prints first says what “ev serve” needs to reach it.`,
+It makes a webhook for all events of the account, and removes it with Ctrl-C. It takes plain HTTP, which “ev serve”
+sends to this machine alone; what it prints first says what “ev serve” needs to reach it.`,
     )
     .action(async flags => {
       const { listenCommand } = await import('../webhooks/listen.ts')

@@ -5,12 +5,11 @@ import type { EgressConfig } from '../../config/egresses.ts'
 import type { OperatorConfig } from '../../config/operators.ts'
 import { withoutPassword } from '../../config/password.ts'
 import type { IpLimitsConfig, PlanConfig } from '../../config/plans.ts'
-import type { Setting } from '../../config/setting.ts'
-import { type Config, SETTINGS } from '../../config/settings.ts'
+import { type Config, inItsUnit, SETTINGS, type Setting } from '../../config/settings.ts'
 import type { CliContext } from '../context.ts'
 import { databaseUrl } from '../database.ts'
 import { table } from '../text/table.ts'
-import { inItsUnit, readSettings } from './settings.ts'
+import { readSettings } from './settings.ts'
 
 export type ConfigFlags = { readonly json?: boolean; readonly [setting: string]: unknown }
 

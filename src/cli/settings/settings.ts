@@ -2,11 +2,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
-import { DAY, SECOND } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
 import { type RawSettings, toConfig } from '../../config/config.ts'
-import type { Setting } from '../../config/setting.ts'
-import { type Config, ENGINE_SETTINGS, SETTINGS, type Settings } from '../../config/settings.ts'
+import {
+  type Config,
+  ENGINE_SETTINGS,
+  inItsUnit,
+  isPath,
+  SETTINGS,
+  type Settings,
+} from '../../config/settings.ts'
 import { type CliContext, inCwd } from '../context.ts'
 
 /** What a command needs that only looks after the data. */
@@ -39,29 +44,15 @@ export function addSettings(
   command.option('--debug', 'show the stack of errors')
 }
 
-/** A value in the unit in which it is written: inside everything is milliseconds. */
-export function inItsUnit<V>({ value: unit }: Setting, value: V): V | number {
-  if (typeof value !== 'number') return value
-  return value / (UNITS[unit ?? ''] ?? 1)
-}
-
 /** Reads settings from flags, environment and file, and checks them; `flags` are as commander gives them. */
 export const readConfig = (context: CliContext, flags: Readonly<Record<string, unknown>>): Config =>
   withPaths(context, toConfig(readSettings(context, flags)))
 
-const UNITS: Readonly<Record<string, number>> = { S: SECOND, D: DAY, MB: 1_000_000 }
-
-/** Settings that are paths of files or folders. */
-const PATHS = [
-  ...['dataDir', 'disposableFile', 'allowFile', 'blockedFile', 'spamTrapFile', 'roleFile'],
-  ...['tlsCert', 'tlsKey', 'webhookCaFile', 'secretFile'],
-] as const satisfies readonly (keyof Settings)[]
-
 /** The settings with paths that can be opened from anywhere. */
 function withPaths(context: CliContext, config: Config): Config {
-  const paths = PATHS.map(key => {
+  const paths = SETTINGS.filter(isPath).map(({ key }) => {
     const path = config[key]
-    return [key, path === null ? null : inCwd(context, path)] as const
+    return [key, typeof path === 'string' ? inCwd(context, path) : null] as const
   })
   const database = config.database.replace(
     /^sqlite:(?!:memory:)(.+)$/s,

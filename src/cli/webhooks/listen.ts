@@ -1,9 +1,7 @@
-import type { Random } from '../../base/random.ts'
 import type { Config } from '../../config/settings.ts'
 import type { CliContext } from '../context.ts'
 import { EXIT_CODES } from '../exit.ts'
 import { readConfig } from '../settings/settings.ts'
-import { type Authority, certificateFor, keptAuthority } from './listener/authority.ts'
 import { eventLine, eventText } from './listener/event-text.ts'
 import { register, unregister } from './listener/registration.ts'
 import { type Arrival, startReceiver } from './listener/server.ts'
@@ -15,11 +13,9 @@ import { type ListenFlags, type ListenWish, wishOf } from './listener/wish.ts'
 export async function listenCommand(context: CliContext, flags: ListenFlags): Promise<number> {
   const config = readConfig(context, flags)
   const wish = wishOf(flags, context.env)
-  const when = { now: context.clock.now(), random: context.random }
-  const authority = keptAuthority(config.dataDir, when)
   const { ended, dispose } = untilEnded(context)
   try {
-    return await listen(context, { config, flags, wish, authority, when }, ended)
+    return await listen(context, { config, flags, wish }, ended)
   } finally {
     dispose()
   }
@@ -29,28 +25,25 @@ type Parts = {
   readonly config: Config
   readonly flags: ListenFlags
   readonly wish: ListenWish
-  readonly authority: Authority
-  readonly when: { readonly now: number; readonly random: Random }
 }
 
 async function listen(
   context: CliContext,
-  { config, flags, wish, authority, when }: Parts,
+  { config, flags, wish }: Parts,
   ended: Promise<number>,
 ): Promise<number> {
   const secrets = [...(wish.secrets ?? [])]
   const receiver = await startReceiver({
     ...{ host: wish.host, port: wish.port, status: wish.status },
-    certified: certificateFor(authority, wish.host, when),
     onArrival: arrival => show(context, arrival, secrets, wish),
   })
   try {
-    const url = `https://${wish.urlHost}:${receiver.port}/`
+    const url = `http://${wish.urlHost}:${receiver.port}/`
     const account = flags.account
     const registration =
       wish.secrets === null ? await register(context, config, { url, account }) : null
     if (registration !== null) secrets.push(registration.secret)
-    context.stderr.write(welcome({ url, wish, authority, registration }))
+    context.stderr.write(welcome({ url, wish, registration }))
     const code = await ended
     if (registration !== null) await unregister(context, config, registration)
     return code

@@ -57,7 +57,8 @@ export function awaken(/** @type {ParentNode} */ root) {
 
 /** What went wrong a moment ago goes well again. */
 function clearFault(/** @type {Event} */ event) {
-  if (!(/** @type {CustomEvent} */ (event).detail.successful)) return
+  // htmx calls every answer successful that is put into the page, a refusal too.
+  if (/** @type {CustomEvent} */ (event).detail.xhr.status >= 400) return
   document.querySelector('#notes > .is-bad')?.remove()
 }
 

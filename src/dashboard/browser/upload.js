@@ -1,24 +1,45 @@
-// Sends a list as its bare bytes, and shows how much of it was sent. Without this the form does the same, silently.
+// Shows how much of a list was sent, takes one that is dropped, and lets go of a preview that is no longer that of the
+// form. The file stays with the browser: htmx sends it once to look at it, and once to start it.
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector('#upload'))
 const sending = /** @type {HTMLElement} */ (document.querySelector('#sending'))
+const preview = /** @type {HTMLElement} */ (document.querySelector('#preview'))
 const file = /** @type {HTMLInputElement} */ (form.elements.namedItem('file'))
 const rows = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem('rows'))
-const name = /** @type {HTMLInputElement} */ (form.elements.namedItem('name'))
-const sandbox = /** @type {HTMLInputElement} */ (form.elements.namedItem('sandbox'))
 const sizeMax = Number(form.dataset.max)
-const csrf = document.querySelector('meta[name="csrf"]')?.getAttribute('content') ?? ''
 
-form.addEventListener('submit', event => {
+const BROKEN = 'The connection broke off while the list was sent. Send it again.'
+
+form.addEventListener('htmx:beforeRequest', event => {
+  const fault = faultOf(file.files?.[0])
+  if (fault === null) return showBar()
   event.preventDefault()
-  const [chosen] = file.files ?? []
-  if (chosen !== undefined && rows.value.trim() !== '') {
-    return say('Both a file and rows are given. Take one of them away.', true)
-  }
-  send(chosen ?? new Blob([rows.value]), chosen?.name ?? '')
+  say(fault)
+})
+form.addEventListener('htmx:xhr:progress', event => {
+  const { loaded, total } = /** @type {CustomEvent} */ (event).detail
+  const bar = sending.querySelector('progress')
+  if (bar === null) return
+  if (loaded === total) return sending.replaceChildren('It is sent, and is being read …')
+  bar.max = total
+  bar.value = loaded
+})
+form.addEventListener('htmx:afterRequest', event => {
+  const { xhr } = /** @type {CustomEvent} */ (event).detail
+  if (xhr.status === 0) return say(BROKEN)
+  // A refusal has taken the place of the bar.
+  const refusal = sending.querySelector('.notice')
+  if (refusal === null) sending.replaceChildren()
+  else refusal.scrollIntoView({ block: 'nearest' })
 })
 
-/** What is dropped anywhere on the page is sent as it is. */
+/** What was found holds for the list that was sent. */
+form.addEventListener('input', ({ target }) => {
+  const isOfList = target instanceof Element && target.matches('#file, #rows, [name="sandbox"]')
+  if (isOfList) preview.replaceChildren()
+})
+
+/** What is dropped anywhere on the page is looked at. */
 document.addEventListener('dragover', event => {
   if (!event.dataTransfer?.types.includes('Files')) return
   event.preventDefault()
@@ -32,81 +53,29 @@ document.addEventListener('drop', event => {
   const dropped = event.dataTransfer?.files ?? []
   if (dropped.length === 0) return
   event.preventDefault()
-  if (dropped.length > 1) return say('Several files were dropped. Drop one of them.', true)
-  send(/** @type {File} */ (dropped[0]), dropped[0]?.name ?? '')
+  if (dropped.length > 1) return say('Several files were dropped. Drop one of them.')
+  file.files = /** @type {FileList} */ (dropped)
+  preview.replaceChildren()
+  form.requestSubmit()
 })
 
-/** One list at a time. */
-let isSending = false
-
-function send(/** @type {Blob} */ list, /** @type {string} */ fileName) {
-  if (isSending) return
-  if (list.size === 0)
-    return say('There is nothing in this list. Choose a file, or paste rows.', true)
-  if (list.size > sizeMax) {
-    return say(
-      `The file has more than ${sizeMax / 2 ** 20} MiB, which is the most a list may have. Divide it.`,
-      true,
-    )
-  }
-  isSending = true
-  const request = new XMLHttpRequest()
-  const bar = showBar(list.size)
-  request.upload.addEventListener('progress', ({ loaded }) => {
-    bar.value = loaded
-  })
-  request.upload.addEventListener('load', () => say('It is sent, and is being read …', false))
-  request.addEventListener('load', () => answered(request))
-  request.addEventListener('error', () => failed(BROKEN))
-  request.open('POST', form.action)
-  request.setRequestHeader('Content-Type', 'application/octet-stream')
-  request.setRequestHeader('X-CSRF-Token', csrf)
-  // A session that is over is answered in short, not as a page.
-  request.setRequestHeader('HX-Request', 'true')
-  request.setRequestHeader('X-File-Name', encodeURIComponent(fileName.toWellFormed()))
-  request.setRequestHeader('X-List-Name', encodeURIComponent(name.value.toWellFormed()))
-  request.setRequestHeader('X-List-Sandbox', String(sandbox.checked))
-  request.send(list)
+function faultOf(/** @type {File | undefined} */ chosen) {
+  if (chosen === undefined) return null
+  if (rows.value.trim() !== '') return 'Both a file and rows are given. Take one of them away.'
+  if (chosen.size <= sizeMax) return null
+  return `The file has more than ${sizeMax / 2 ** 20} MiB, which is the most a list may have. Divide it.`
 }
 
-const BROKEN = 'The connection broke off while the list was sent. Send it again.'
-
-function answered(/** @type {XMLHttpRequest} */ request) {
-  if (request.status === 401) return location.assign('/sign-in?next=/lists/new')
-  const { path, error } = bodyOf(request)
-  if (path === undefined) return failed(error ?? BROKEN)
-  // Whoever goes back finds a form that can be sent.
-  isSending = false
-  location.assign(path)
-}
-
-/** @returns {{ path?: string, error?: string }} */
-function bodyOf(/** @type {XMLHttpRequest} */ { responseText }) {
-  try {
-    return JSON.parse(responseText)
-  } catch {
-    return {}
-  }
-}
-
-function failed(/** @type {string} */ sentence) {
-  isSending = false
-  say(sentence, true)
-}
-
-function say(/** @type {string} */ sentence, /** @type {boolean} */ isFault) {
+function say(/** @type {string} */ sentence) {
   const box = document.createElement('p')
-  box.className = isFault ? 'notice is-bad' : ''
+  box.className = 'notice is-bad'
   box.textContent = sentence
   sending.replaceChildren(box)
-  if (isFault) box.scrollIntoView({ block: 'nearest' })
+  box.scrollIntoView({ block: 'nearest' })
 }
 
-function showBar(/** @type {number} */ size) {
+function showBar() {
   const bar = document.createElement('progress')
-  bar.max = size
-  bar.value = 0
   bar.setAttribute('aria-label', 'Sent')
   sending.replaceChildren('Sending …', bar)
-  return bar
 }

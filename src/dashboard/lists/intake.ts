@@ -1,50 +1,83 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
+import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { cleanText } from '../../base/text.ts'
-import type { About, Draft, Drafts } from '../../work/upload/drafts.ts'
+import type { Random } from '../../base/random.ts'
 import { UploadFault } from '../../work/upload/fault.ts'
-import { AROUND_BYTES_MAX, receiveForm } from '../../work/upload/form.ts'
-import { FILE_BYTES_MAX, storeBody } from '../../work/upload/store-bytes.ts'
+import { AROUND_BYTES_MAX, type FormRules } from '../../work/upload/form.ts'
+import { FILE_BYTES_MAX } from '../../work/upload/store-bytes.ts'
+import { type Upload, uploads } from '../../work/upload/uploads.ts'
+import type { ApiProblem } from '../api.ts'
 import { DISK_LOW } from '../page/banner.ts'
+import { part } from '../page/layout.ts'
+import { notice } from '../page/notice.ts'
+import { onceAgain, onceField } from '../page/once.ts'
 import { Refusal } from '../page/refusal.ts'
+import { problemWith } from '../page/sent.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { CSRF_FIELD, checkSameSite, checkToken, tokenOfHeader } from '../session/csrf.ts'
 import { may } from '../session/signed-in.ts'
-import { newListPage } from './new.ts'
+import { newListPage, type Refused } from './new.ts'
+import { previewPart } from './preview-part.ts'
+import { lookAt, onceIn, submit } from './submission.ts'
 
-/** Where files are sent to. The steps before other forms leave this path alone: its body is a stream. */
-export const INTAKE = '/lists/drafts'
+/** Where lists are sent to. The steps before other forms leave this path alone: its body is a stream. */
+export const INTAKE = '/lists/new'
 
-/** Taking a list: as a form, or as its bare bytes by a script, which then shows how much of it was sent. */
-export function intakeRoutes(drafts: Drafts, { disk }: DashboardParts): Hono<Env> {
+/**
+ * Takes a list with its form, either to show what would come of it (`dry_run` in the query, asked by htmx) or to start
+ * it. The browser keeps the file and sends it for each: nothing of it stays here when the request is answered.
+ */
+export function intakeRoutes({ disk, random, settings }: DashboardParts): Hono<Env> {
+  const receive = uploads(settings.dataDir, random)
   let underWay = 0
+
+  async function take(c: Context<Env>, upload: Upload): Promise<Response> {
+    if (upload.size === 0) throw new Refusal(400, NOTHING_SENT)
+    if (c.req.query('dry_run') === 'true') {
+      const seen = await lookAt(c.get('api'), upload)
+      return part(c, previewPart(random, upload, seen))
+    }
+    const { job_id } = await submit(c.get('api'), upload)
+    return goTo(c, `/lists/${job_id}`)
+  }
+
   return new Hono<Env>()
-    .get('/lists/new', c => newListPage(c))
+    .get(INTAKE, c => newListPage(c, random))
     .post(INTAKE, async c => {
-      const isForm = /^multipart\/form-data\b/i.test(c.req.header('Content-Type') ?? '')
+      let upload: Upload | undefined
       try {
         const { isLow } = await disk()
         admit(c, underWay, isLow)
         underWay++
-        const draft = await take(c, drafts, isForm ? wholeForm : bareBytes).finally(
-          () => underWay--,
-        )
-        const path = `${INTAKE}/${draft.id}`
-        return isForm ? c.redirect(path, 303) : c.json({ path }, 201)
+        try {
+          upload = await receive(c.req.raw, rulesFor(c))
+          return await take(c, upload)
+        } finally {
+          underWay--
+          await upload?.discard()
+        }
       } catch (error) {
-        const { status, message } = refusalOf(error)
-        const refused = { sentence: message, status: status as ContentfulStatusCode }
-        return isForm ? newListPage(c, refused) : c.json({ error: message }, refused.status)
+        return refused(c, random, { problem: refusalOf(error), once: upload && onceIn(upload) })
       }
     })
 }
 
+const isHtmx = (c: Context<Env>) => c.req.header('HX-Request') === 'true'
+
+const goTo = (c: Context<Env>, path: string): Response =>
+  isHtmx(c) ? c.body(null, 204, { 'HX-Redirect': path }) : c.redirect(path, 303)
+
+/** Says why a list is not taken; where htmx asked, beside the form, which stays as it is. */
+function refused(c: Context<Env>, random: Random, o: Refused): Response | Promise<Response> {
+  if (!isHtmx(c)) return newListPage(c, random, o)
+  c.header('HX-Retarget', '#sending')
+  const body = html`${notice('bad', o.problem.message)}${onceAgain(onceField(random, o))}`
+  return part(c, body, o.problem.status as ContentfulStatusCode)
+}
+
 /** Each writes to the disk while it comes. */
 const UNDER_WAY_MAX = 8
-/** As long as the names that the API takes. */
-const NAME_LENGTH_MAX = 200
-
 /** What can be said before a byte of it was read. */
 function admit(c: Context<Env>, underWay: number, isDiskLow: boolean): void {
   checkSameSite(c)
@@ -65,49 +98,22 @@ function admit(c: Context<Env>, underWay: number, isDiskLow: boolean): void {
   }
 }
 
-type Receive = (c: Context<Env>, path: string) => Promise<About>
+const NOTHING_SENT = 'There is nothing in this list. Choose a file, or paste rows.'
 
-function take(c: Context<Env>, drafts: Drafts, receive: Receive): Promise<Draft> {
-  return drafts.add(c.get('user').accountId, async path => {
-    const about = await receive(c, path)
-    if (about.size > 0) return about
-    throw new Refusal(400, 'There is nothing in this list. Choose a file, or paste rows.')
-  })
-}
-
-/** The bytes are the body, and what is known of them stands in headers, where text is percent-encoded. */
-async function bareBytes(c: Context<Env>, path: string): Promise<About> {
-  checkToken(c, tokenOfHeader(c))
-  const name = nameOf(textOf(c, 'X-List-Name'), textOf(c, 'X-File-Name'))
-  const size = await storeBody(c.req.raw, path, FILE_BYTES_MAX)
-  return { name, size, sandbox: c.req.header('X-List-Sandbox') === 'true' }
-}
-
-async function wholeForm(c: Context<Env>, path: string): Promise<About> {
-  const { fields, fileName, size } = await receiveForm(c.req.raw, path, {
+/** A script sends the token of the session in a header, and a form as its first field. */
+function rulesFor(c: Context<Env>): FormRules {
+  const token = tokenOfHeader(c)
+  const isForm = /^multipart\/form-data\b/i.test(c.req.header('Content-Type') ?? '')
+  if (token !== undefined || !isForm) checkToken(c, token)
+  return {
     ...{ fileFields: ['file', 'rows'], fileBytesMax: FILE_BYTES_MAX },
-    admit: before => checkToken(c, before.get(CSRF_FIELD)),
-  })
-  const name = nameOf(fields.get('name') ?? '', fileName)
-  return { name, size, sandbox: fields.get('sandbox') === 'on' }
-}
-
-function textOf(c: Context<Env>, header: string): string {
-  try {
-    return decodeURIComponent(c.req.header(header) ?? '')
-  } catch {
-    throw new Refusal(400, `The header ${header} is not percent-encoded UTF-8.`)
+    admit: before => checkToken(c, token ?? before.get(CSRF_FIELD)),
   }
 }
 
-/** What the list is called: as somebody wrote, else as the file is called. */
-function nameOf(given: string, fileName: string): string {
-  return cleanText(given, NAME_LENGTH_MAX) || cleanText(fileName, NAME_LENGTH_MAX) || 'Pasted rows'
-}
-
-function refusalOf(error: unknown): Refusal {
+function refusalOf(error: unknown): Refusal | ApiProblem {
   if (error instanceof Refusal) return error
-  if (!(error instanceof UploadFault)) throw error
+  if (!(error instanceof UploadFault)) return problemWith(error)
   const { kind, message } = error
   switch (kind) {
     case 'too-large':

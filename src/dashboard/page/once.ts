@@ -1,13 +1,13 @@
 import { html } from 'hono/html'
 import type { Random } from '../../base/random.ts'
-import type { ApiProblem } from '../api.ts'
+import { ApiProblem } from '../api.ts'
 import type { Html } from './html.ts'
 import type { Sent } from './sent.ts'
 
 const FIELD = '_once'
 
 /** What a form was numbered with; handed to `ask` as `once`. Undefined: somebody took the field out. */
-export const onceOf = ({ text }: Sent): string | undefined => text(FIELD) || undefined
+export const onceOf = ({ text }: Pick<Sent, 'text'>): string | undefined => text(FIELD) || undefined
 
 /**
  * The field that numbers a form that makes something, so that a double click makes one thing. A form that was refused
@@ -15,12 +15,18 @@ export const onceOf = ({ text }: Sent): string | undefined => text(FIELD) || und
  */
 export function onceField(
   random: Random,
-  before: { readonly once?: string | undefined; readonly problem?: ApiProblem | undefined } = {},
+  before: { readonly once?: string | undefined; readonly problem?: Error | undefined } = {},
 ): Html {
-  const isUnderWay = before.problem?.code === 'idempotency_in_progress'
+  const isUnderWay =
+    before.problem instanceof ApiProblem && before.problem.code === 'idempotency_in_progress'
   const number = (isUnderWay && before.once) || `form_${random.token(LENGTH)}`
   return html`<input type="hidden" name="${FIELD}" value="${number}" />`
 }
+
+/** The place of that field in a form that stays as it is when htmx sends it, and what gives it another number there. */
+export const oncePlace = (once: Html): Html => html`<div id="once">${once}</div>`
+export const onceAgain = (once: Html): Html =>
+  html`<div hx-swap-oob="innerHTML:#once">${once}</div>`
 
 /** Forms of one key, of one day, are to be told apart. */
 const LENGTH = 20

@@ -100,7 +100,7 @@ function protoOf({ 'x-forwarded-proto': given }: NodeRequest['headers']): string
 }
 
 /** Paths that take megabytes. */
-const LISTS = /^\/(?:v1\/verify\/(?:bulk|batch|file)|lists\/drafts)\b/
+const LISTS = /^\/(?:v1\/verify\/(?:bulk|batch|file)|lists\/new)\b/
 
 const bodyMsOf = ({ url = '' }: NodeRequest, { bodyMs, listBodyMs }: ServerLimits) =>
   LISTS.test(url) ? listBodyMs : bodyMs

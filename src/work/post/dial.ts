@@ -1,4 +1,5 @@
-import { connect, createSecureContext, getCACertificates, type TLSSocket } from 'node:tls'
+import { connect, type Socket } from 'node:net'
+import { createSecureContext, getCACertificates, connect as tlsConnect } from 'node:tls'
 import { type Clock, SECOND } from '../../base/clock.ts'
 import { type Judges, judgedAddresses, literalOf, nameOf } from '../../hook/destination.ts'
 import { PostFault, toFault } from './fault.ts'
@@ -6,7 +7,7 @@ import { PostFault, toFault } from './fault.ts'
 export type DialOptions = Judges & { readonly clock: Clock; readonly ca?: string }
 
 /** Dials the host of a URL. Rejects with a PostFault that says why it could not be. */
-export type Dial = (to: URL, signal: AbortSignal) => Promise<TLSSocket>
+export type Dial = (to: URL, signal: AbortSignal) => Promise<Socket>
 
 /** For connecting and shaking hands with one address; the next one is tried after it. */
 export const CONNECT_TIMEOUT_MS = 10 * SECOND
@@ -52,25 +53,28 @@ type One = {
 }
 
 /** A connection, or why there is none. */
-function dialOne({ ip, to, context, clock, signal }: One): Promise<TLSSocket | PostFault> {
-  const { promise, resolve } = Promise.withResolvers<TLSSocket | PostFault>()
+function dialOne({ ip, to, context, clock, signal }: One): Promise<Socket | PostFault> {
+  const { promise, resolve } = Promise.withResolvers<Socket | PostFault>()
   const port = to.port === '' ? HTTPS_PORT : Number(to.port)
-  const socket = connect({
-    host: ip,
-    port,
-    secureContext: context,
-    // Said, as an environment variable can change what is meant when nothing is said.
-    rejectUnauthorized: true,
-    ALPNProtocols: ['http/1.1'],
-    // RFC 6066 §3: addresses are no server names; the certificate is held against the address then.
-    ...(literalOf(to.hostname) === null ? { servername: nameOf(to.hostname) } : {}),
-  })
+  const isPlain = to.protocol === 'http:'
+  const socket = isPlain
+    ? connect({ host: ip, port })
+    : tlsConnect({
+        host: ip,
+        port,
+        secureContext: context,
+        // Said, as an environment variable can change what is meant when nothing is said.
+        rejectUnauthorized: true,
+        ALPNProtocols: ['http/1.1'],
+        // RFC 6066 §3: addresses are no server names; the certificate is held against the address then.
+        ...(literalOf(to.hostname) === null ? { servername: nameOf(to.hostname) } : {}),
+      })
   const place = `${ip} port ${port}`
   const giveUp = () =>
     socket.destroy(new PostFault('timeout', `${place} did not take the connection in time.`))
   const cancel = clock.after(CONNECT_TIMEOUT_MS, giveUp)
   signal.addEventListener('abort', giveUp)
-  const end = (outcome: TLSSocket | PostFault) => {
+  const end = (outcome: Socket | PostFault) => {
     cancel()
     signal.removeEventListener('abort', giveUp)
     resolve(outcome)
@@ -78,7 +82,7 @@ function dialOne({ ip, to, context, clock, signal }: One): Promise<TLSSocket | P
   socket.setNoDelay(true)
   // It stays, and is deaf after the first: whoever has the connection listens too.
   socket.on('error', error => end(toFault(error, place)))
-  socket.once('secureConnect', () => end(socket))
+  socket.once(isPlain ? 'connect' : 'secureConnect', () => end(socket))
   return promise
 }
 

@@ -23,7 +23,7 @@ export type HttpsPostOptions = {
 /** For a whole attempt, from the lookup to the end of the answer's body (spec 8). */
 export const DEADLINE_MS = 30 * SECOND
 
-/** Post by HTTPS: to judged addresses only, with a valid certificate, following nobody's redirect. */
+/** Post by HTTPS: to judged addresses only, with a valid certificate, following no redirect. Plain HTTP goes to loopback. */
 export function httpsPost(options: HttpsPostOptions): Post {
   const { clock } = options
   const { within, endAll } = deadlines(clock)
@@ -38,7 +38,7 @@ export function httpsPost(options: HttpsPostOptions): Post {
   }
 
   async function answerTo(letter: Letter, signal: AbortSignal): Promise<Answer> {
-    const url = readDestination(letter.url)
+    const url = readDestination(letter.url, options.mayDial)
     if (typeof url === 'string')
       throw new PostFault('invalid_url', `Its URL cannot be used. ${url}`)
     const request = (await openedAgent()).request({
@@ -82,8 +82,8 @@ const CLOSED = 'ev was stopped before an answer came.'
 async function openAgent(dial: (to: URL) => ReturnType<Dial>, idleMs: number): Promise<Agent> {
   const { Agent } = await import('undici')
   return new Agent({
-    connect: ({ host }, callback) =>
-      dial(new URL(`https://${host}`)).then(
+    connect: ({ protocol, host }, callback) =>
+      dial(new URL(`${protocol}//${host}`)).then(
         socket => {
           limitReading(socket, CONNECTION_BYTES_MAX)
           callback(null, socket)

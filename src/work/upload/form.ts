@@ -144,7 +144,6 @@ class Form {
       await storeBytes(part, this.#path, bytes => {
         size += bytes.byteLength
         this.#hash.update(bytes)
-        return null
       })
       return { fileName, size }
     }

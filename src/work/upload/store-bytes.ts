@@ -1,8 +1,7 @@
 import { createWriteStream, mkdirSync } from 'node:fs'
-import { Readable, Transform } from 'node:stream'
+import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { ReadableStream } from 'node:stream/web'
-import { malformed, notStored, tooLarge, UploadFault } from './fault.ts'
+import { malformed, notStored, UploadFault } from './fault.ts'
 
 const MIB = 1024 * 1024
 /** A million rows of the usual kind have 30 to 60 MiB. */
@@ -11,41 +10,20 @@ export const FILE_BYTES_MAX = 100 * MIB
 /** A request whose body is taken as it comes. */
 export type Incoming = Pick<Request, 'body' | 'headers' | 'signal'>
 
-/** Stores the body of a request as a file that only we may read, and gives its size. Throws UploadFault. */
-export async function storeBody(
-  { body, signal }: Incoming,
-  path: string,
-  bytesMax: number,
-): Promise<number> {
-  const bytes = body === null ? Readable.from([]) : Readable.fromWeb(body as ReadableStream)
-  let size = 0
-  const check = (some: Uint8Array) => {
-    size += some.byteLength
-    return size > bytesMax ? tooLarge(bytesMax) : null
-  }
-  try {
-    await storeBytes(bytes, path, check)
-    return size
-  } catch (error) {
-    throw signal.aborted ? cutOff() : error
-  }
-}
-
-/** Stores bytes as they come, unless `check` finds a fault in them. Throws UploadFault. */
+/** Stores bytes under a path as a file that only we may read, and hands them to `see` as they come. Throws UploadFault. */
 export async function storeBytes(
   bytes: Readable,
   path: string,
-  check: (bytes: Uint8Array) => UploadFault | null,
+  see: (bytes: Uint8Array) => void,
 ): Promise<void> {
-  const checked = new Transform({
+  const seen = new Transform({
     transform(some: Uint8Array, _, done) {
-      const fault = check(some)
-      if (fault === null) done(null, some)
-      else done(fault)
+      see(some)
+      done(null, some)
     },
   })
   try {
-    await pipeline(bytes, checked, createWriteStream(path, { mode: 0o600 }))
+    await pipeline(bytes, seen, createWriteStream(path, { mode: 0o600 }))
   } catch (error) {
     if (error instanceof UploadFault) throw error
     throw isOfDisk(error) ? notStored(error) : brokenOff(error)

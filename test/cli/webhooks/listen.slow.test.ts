@@ -11,12 +11,12 @@ import { listWebhooks, type Webhook } from '../../../src/store/event/webhooks.ts
 import { httpsPost } from '../../../src/work/post/https-post.ts'
 import type { Post } from '../../../src/work/post/post.ts'
 import { homeWith, inDatabase } from '../../support/cli-webhooks.ts'
-import { type Running, startEv } from '../../support/ev-process.ts'
+import { emptyFolder, type Running, startEv } from '../../support/ev-process.ts'
+import { startService } from '../../support/service-process.ts'
 import { zone } from '../../support/zone.ts'
 
 type Listener = Running & {
   readonly url: string
-  readonly caFile: string
   readonly told: string
 }
 
@@ -34,16 +34,14 @@ async function listenerIn(
     told += text
   })
   await running.printed('\n\n', 'stderr')
-  const url = /https:\/\/[^/]+\//.exec(told)?.[0] ?? ''
-  return { ...running, url, told, caFile: /--webhook-ca-file (\S+)/.exec(told)?.[1] ?? '' }
+  const url = /http:\/\/[^/]+\//.exec(told)?.[0] ?? ''
+  return { ...running, url, told }
 }
 
-/** Sends by HTTPS as the service does that was started as the listener says. */
-function postTo({ caFile }: Pick<Listener, 'caFile'>): Post {
-  const post = httpsPost({
-    ...{ clock: systemClock, resolver: zone(), mayDial: addressJudge(['127.0.0.1']) },
-    ca: readFileSync(caFile, 'utf8'),
-  })
+/** Sends as the service does that was started as the listener says. */
+function poster(): Post {
+  const mayDial = addressJudge(['127.0.0.1'])
+  const post = httpsPost({ clock: systemClock, resolver: zone(), mayDial })
   onTestFinished(() => post.close())
   return post
 }
@@ -87,8 +85,32 @@ describe('ev webhooks listen', () => {
     const home = await homeWith('acc_a')
     const listener = await listenerIn(home)
     listener.child.stdout?.destroy()
-    await postTo(listener).send(letterTo(listener, await secretIn(home)))
+    await poster().send(letterTo(listener, await secretIn(home)))
     expect(await listener.ended).toMatchObject({ code: 74, signal: null })
     expect(await webhooksIn(home)).toEqual([])
+  })
+
+  test('shows what an “ev serve” sends that was started as it says, with both signatures', async () => {
+    const home = emptyFolder()
+    const allow = ['--webhook-allow-ranges', '127.0.0.1']
+    const service = await startService(home, allow)
+    const listener = await listenerIn(home, ['--json'])
+    const asked = await fetch(`${service.url}/v1/verify/batch`, {
+      method: 'POST',
+      headers: {
+        ...{ Authorization: `Bearer ${service.key}`, 'X-EV-Sandbox': 'true' },
+        'Content-Type': 'application/json',
+      },
+      body: JSON.stringify({ emails: ['valid@a.test', 'risky@a.test'] }),
+    })
+    const { job_id } = (await asked.json()) as { job_id: string }
+    await listener.printed('\n')
+    listener.child.kill('SIGTERM')
+    const { code, stdout } = await listener.ended
+    expect(JSON.parse(stdout)).toMatchObject({
+      ...{ event: 'batch.completed', fault: null, body: { data: { job_id, total: 2 } } },
+      signatures: { 'x-ev-signature': true, 'webhook-signature': true },
+    })
+    expect([code, (await service.end('SIGTERM')).code]).toEqual([0, 0])
   })
 })

@@ -14,6 +14,7 @@ import {
 } from '../../support/cluster-service.ts'
 import { tempPostgres } from '../../support/database.ts'
 import { giveResults, MIXED, seedJob } from '../../support/job-rows.ts'
+import { FORM, form } from '../../support/list-form.ts'
 import { ask } from '../../support/postgres-server.ts'
 import { waitUntil } from '../../support/wait.ts'
 
@@ -105,19 +106,20 @@ test('who signs in at one server is signed in at all, and signs out of all', asy
   expect([after.status, after.headers.get('Location')]).toEqual([303, '/sign-in?next=%2Fusage'])
 })
 
-test('a list that is looked at lies on the server that took it, and another one says so', async () => {
+test('a list is looked at on one server and started on another', async () => {
   const { one, other, key } = await pair()
   const Cookie = await signIn(one, key)
   const csrf = /<meta name="csrf" content="([^"]+)"/.exec(
     await (await page(one, '/usage', { headers: { Cookie } })).text(),
   )?.[1]
-  const headers = { Cookie, 'X-CSRF-Token': csrf ?? '', 'X-List-Name': 'mine' }
-  const taken = await page(one, '/lists/drafts', { method: 'POST', body: 'ann@a.test', headers })
-  const { path } = (await taken.json()) as { path: string }
-  expect((await page(one, path, { headers: { Cookie } })).status).toBe(200)
-  const elsewhere = await page(other, path, { headers: { Cookie } })
-  expect(elsewhere.status).toBe(404)
-  expect(await elsewhere.text()).toContain('lies on the one that took it')
+  const headers = {
+    ...{ Cookie, 'X-CSRF-Token': csrf ?? '', 'HX-Request': 'true', 'Content-Type': FORM },
+  }
+  const body = form([['file', { file: 'ann@a.test\n' }]]) as Uint8Array<ArrayBuffer>
+  const seen = await page(one, '/lists/new?dry_run=true', { method: 'POST', body, headers })
+  expect([seen.status, await seen.text()]).toEqual([200, expect.stringContaining('>Start<')])
+  const started = await page(other, '/lists/new', { method: 'POST', body, headers })
+  expect(started.headers.get('HX-Redirect')).toMatch(/^\/lists\/job_/)
 })
 
 test('who waits at one server for a job hears of what another one did with it', async () => {

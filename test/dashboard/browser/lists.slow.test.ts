@@ -23,7 +23,7 @@ async function paste(visitor: Visitor, rows: string): Promise<void> {
   await visitor.go('/lists/new')
   await visitor.page.getByLabel('Or paste rows').fill(rows)
   await visitor.page.getByRole('button', { name: 'Look at it' }).click()
-  await visitor.page.waitForURL('**/lists/drafts/*')
+  await visitor.page.getByRole('button', { name: 'Start' }).waitFor()
 }
 
 const start = async (page: Page) => {
@@ -47,9 +47,11 @@ test('10,000 rows are dropped, watched, searched, filtered and downloaded', asyn
   await page.getByLabel('Sandbox').check()
   await visitor.look('list-new')
   await drop(page, 'Autumn.csv', `Name,Email\n${list.join('')}`)
-  await page.waitForURL('**/lists/drafts/*')
-  await page.getByRole('heading', { name: 'Autumn.csv' }).waitFor()
-  expect(await figure(page, 'Rows').textContent()).toBe('10,000')
+  await figure(page, 'Rows').getByText('10,000').waitFor()
+  await page.getByLabel('First row').selectOption('is a row like the others')
+  await figure(page, 'Rows').getByText('10,001').waitFor()
+  await page.getByLabel('First row').selectOption('names the columns')
+  await figure(page, 'Rows').getByText('10,000').waitFor()
   await visitor.look('draft')
   await start(page)
   // The numbers change where they stand, until what came out takes their place.
@@ -124,7 +126,6 @@ test('markup in files, addresses and replies stays text, also where a script put
   // So that it is watched for a while: this server waits before each reply.
   const slow = Array.from({ length: 10 }, (_, n) => `x,user9${n}@slow.test\n`).join('')
   await drop(page, `${EVIL}.csv`, `${EVIL},Email\n${evil}${slow}`)
-  await page.waitForURL('**/lists/drafts/*')
   await page.getByRole('columnheader', { name: EVIL }).waitFor()
   await start(page)
   await page.locator('#live').waitFor()
@@ -139,7 +140,7 @@ test('markup in files, addresses and replies stays text, also where a script put
   expect(visitor.faults).toEqual([])
 })
 
-test('without scripts a list is sent, started and seen as well', async () => {
+test('without scripts a list is started and seen as well', async () => {
   const visitor = await set.open({ scripts: false })
   const { page } = visitor
   await visitor.go('/lists/new')
@@ -148,16 +149,11 @@ test('without scripts a list is sent, started and seen as well', async () => {
     ...{ name: 'plain.csv', mimeType: 'text/csv' },
     buffer: Buffer.from('who,where\nvalid@a.example,x\nrisky@a.example,y\n'),
   })
-  await page.getByRole('button', { name: 'Look at it' }).click()
-  await page.waitForURL('**/lists/drafts/*')
-  await page.getByLabel('First row').selectOption('is a row like the others')
-  await page.getByRole('button', { name: 'Look again' }).click()
-  expect(await figure(page, 'Rows').textContent()).toBe('3')
   await start(page)
   const id = page.url().split('/').at(-1) ?? ''
   await new EvClient({ apiKey: set.key, baseUrl: set.url }).jobs.get(id, { wait: 20 })
   await page.reload()
-  await page.getByText('It is completed: 3 rows').waitFor()
+  await page.getByText('It is completed: 2 rows').waitFor()
   await page.getByRole('checkbox', { name: 'risky' }).last().check()
   await page.getByRole('button', { name: 'Show' }).click()
   expect(await rowsShown(page).count()).toBe(1)
@@ -170,11 +166,50 @@ test('what is wrong with a list is said without leaving the page', async () => {
   await page.getByRole('button', { name: 'Look at it' }).click()
   await page.getByText('There is nothing in this list.').waitFor()
   await visitor.go('/lists/new')
-  await page.route('**/lists/drafts', route =>
+  await page.route('**/lists/new?dry_run=true', route =>
     route.continue({ headers: { ...route.request().headers(), 'x-csrf-token': 'wrong' } }),
   )
   await page.getByLabel('Or paste rows').fill('ann@polite.test')
   await page.getByRole('button', { name: 'Look at it' }).click()
   await page.getByText('This form does not belong to your session').waitFor()
   expect(await page.getByLabel('Or paste rows').inputValue()).toBe('ann@polite.test')
+  await page.unroute('**/lists/new?dry_run=true')
+  // What no page knows of is told above it, until something goes well again.
+  await page.route('**/lists/new?dry_run=true', route =>
+    route.fulfill({
+      status: 503,
+      headers: { 'HX-Retarget': '#notes', 'HX-Reswap': 'innerHTML', 'HX-Reselect': '.notice' },
+      body: '<div class="notice is-bad" role="alert"><p>ev is away.</p></div>',
+    }),
+  )
+  const answered = page.waitForResponse('**/lists/new?dry_run=true')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await (await answered).finished()
+  await page.getByText('ev is away.').waitFor()
+  await page.unroute('**/lists/new?dry_run=true')
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByRole('button', { name: 'Start' }).waitFor()
+  expect(await page.getByText('ev is away.').count()).toBe(0)
+  await page.route('**/lists/new', route => route.abort('connectionreset'))
+  await page.getByRole('button', { name: 'Start' }).click()
+  await page.getByText('The connection broke off while the list was sent.').waitFor()
+  await page.unroute('**/lists/new')
+  await start(page)
+})
+
+test('a preview goes when the list in the form is another one', async () => {
+  const visitor = await set.open()
+  const { page } = visitor
+  await paste(visitor, 'ann@polite.test\n')
+  await page.getByLabel('Or paste rows').fill('ann@polite.test\nbob@polite.test\n')
+  expect(await page.getByRole('button', { name: 'Start' }).count()).toBe(0)
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await figure(page, 'Rows').getByText('2').waitFor()
+  await page.getByLabel('File').setInputFiles({
+    ...{ name: 'plain.csv', mimeType: 'text/csv' },
+    buffer: Buffer.from('ann@polite.test\n'),
+  })
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByText('Both a file and rows are given.').waitFor()
+  expect(await page.getByRole('button', { name: 'Start' }).count()).toBe(0)
 })

@@ -24,13 +24,12 @@ describe('a low disk', () => {
   })
 
   test('takes no file, neither by a script nor as a form', async () => {
-    const { send, sendForm, csrf, left } = await onDisk(true)
-    const sent = await send('email\nann@a.test\n')
-    expect([sent.status, await sent.json()]).toEqual([507, { error: SENTENCE }])
-    const form = await sendForm([
-      ['_csrf', await csrf()],
-      ['file', { file: 'email\nann@a.test\n' }],
-    ])
+    const { look, start, send, left } = await onDisk(true)
+    const list = 'email\nann@a.test\n'
+    for (const sent of [await look(list), await start(list)]) {
+      expect([sent.status, sent.text]).toEqual([507, expect.stringContaining(SENTENCE)])
+    }
+    const form = await send(list)
     expect([form.status, await form.text()]).toEqual([507, expect.stringContaining(SENTENCE)])
     expect(left()).toEqual([])
   })

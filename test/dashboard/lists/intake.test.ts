@@ -5,83 +5,78 @@ import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
 
 const LIST = 'name,email\nAnn,ann@a.test\n'
 
-describe('a list is taken', () => {
-  test('as bare bytes by a script, which is told where to look at it', async () => {
-    const { send, get, left } = await listsHouse()
-    const sent = await send(LIST, { fileName: 'März.csv' })
-    expect(sent.status).toBe(201)
-    const { path } = (await sent.json()) as { path: string }
-    expect(path).toMatch(/^\/lists\/drafts\/drf_[a-z0-9]{20}$/)
-    expect((await get(path)).text).toContain('<h1>März.csv</h1>')
-    expect(left()).toHaveLength(2)
-  })
-
-  test('as a form without scripts, whose file has a name of its own or is given one', async () => {
-    const { sendForm, get, csrf } = await listsHouse()
-    for (const [name, shown] of [
-      ['', 'my.csv'],
-      ['March', 'March'],
+describe('a list is started by its form, without scripts', () => {
+  test('whose file has a name of its own or is given one', async () => {
+    const { send, jobs, left } = await listsHouse()
+    for (const [name, fileName, shown] of [
+      ['', 'März.csv', 'März.csv'],
+      ['March', 'my.csv', 'March'],
     ] as const) {
-      const sent = await sendForm([
-        ['_csrf', await csrf()],
-        ['name', name],
-        ['file', { file: LIST, name: 'my.csv' }],
-        ['rows', ''],
-      ])
-      expect(sent.status).toBe(303)
-      const { text } = await get(sent.headers.get('Location') ?? '')
-      expect(text).toContain(`<h1>${shown}</h1>`)
+      const sent = await send(LIST, { fields: { name }, fileName })
+      const job = (await jobs()).at(-1)
+      expect([sent.status, sent.headers.get('Location')]).toEqual([303, `/lists/${job?.id}`])
+      expect(job).toMatchObject({ name: shown, type: 'file', total: 1 })
+      expect(left()).toEqual([])
     }
   })
 
   test('as pasted rows, in the sandbox where that is ticked', async () => {
-    const { sendForm, get, csrf } = await listsHouse()
-    const sent = await sendForm([
+    const { sendForm, jobs, csrf } = await listsHouse()
+    await sendForm([
       ['_csrf', await csrf()],
       ['name', ''],
       ['sandbox', 'on'],
       ['file', { file: '', name: '' }],
       ['rows', 'a@a.test\r\nb@a.test\r\n'],
     ])
-    const { text } = await get(sent.headers.get('Location') ?? '')
-    expect(text).toContain('<h1>Pasted rows</h1>')
-    expect(text).toContain('none, in the sandbox')
-    expect(text).toContain('<dt>Rows</dt><dd>2</dd>')
+    expect(await jobs()).toMatchObject([{ name: 'Pasted rows', sandbox: 1, total: 2 }])
   })
 
-  test('its name is text, whatever stands in it', async () => {
-    const { draft, get } = await listsHouse()
-    for (const o of [{ fileName: EVIL }, { name: EVIL }]) {
-      const { text } = await get(await draft(LIST, o))
+  test('once, though its form comes twice', async () => {
+    const { send, get, jobs } = await listsHouse()
+    const { text } = await get('/lists/new')
+    const _once = /name="_once" value="([^"]+)"/.exec(text)?.[1] ?? ''
+    const sent = [await send(LIST, { fields: { _once } }), await send(LIST, { fields: { _once } })]
+    const [job, ...more] = await jobs()
+    expect(more).toEqual([])
+    for (const { headers } of sent) expect(headers.get('Location')).toBe(`/lists/${job?.id}`)
+  })
+
+  test('and its name is text, whatever stands in it', async () => {
+    const { send, get } = await listsHouse()
+    for (const o of [{ fileName: 'evil.csv', fields: { name: EVIL } }, { fileName: EVIL }]) {
+      const { text } = await get((await send(LIST, o)).headers.get('Location') ?? '')
       expect(text).toContain(`<h1>${EVIL_SHOWN}</h1>`)
       expect(text).not.toContain('<img')
     }
   })
 
-  test('longer than other forms may be', async () => {
-    const { send, sendForm, csrf } = await listsHouse()
-    const long = 'someone@a.test\n'.repeat(20_000)
-    expect((await send(long)).status).toBe(201)
-    const sent = await sendForm([
-      ['_csrf', await csrf()],
-      ['file', { file: long }],
-    ])
-    expect(sent.status).toBe(303)
+  test('and may be longer than other forms', async () => {
+    const { send, jobs } = await listsHouse()
+    expect((await send('someone@a.test\n'.repeat(20_000))).status).toBe(303)
+    expect(await jobs()).toMatchObject([{ total: 20_000 }])
+  })
+
+  test('or the page with its form says what the API has against it', async () => {
+    const { send, left } = await listsHouse()
+    const sent = await send('who;where\nAnn;Paris\n')
+    const text = await sent.text()
+    expect([sent.status, left()]).toEqual([400, []])
+    expect(text).toMatch(/role="alert"><p>[^<]*column/)
+    expect(text).toContain('<textarea')
   })
 })
 
 describe('a list is refused, and nothing of it is kept', () => {
   test('without the token of this session', async () => {
-    const { send, sendForm, left } = await listsHouse()
+    const { send, look, start, left } = await listsHouse()
     const other = await listsHouse()
-    const file = ['file', { file: LIST }] as const
     for (const token of ['', 'wrong', `${await other.csrf()}x`]) {
-      const bare = await send(LIST, { headers: { 'X-CSRF-Token': token } })
-      const form = await sendForm([['_csrf', token], file])
-      expect([bare.status, form.status]).toEqual([403, 403])
-      expect(await bare.json()).toEqual({
-        error: expect.stringMatching(/^This form does not belong/),
-      })
+      const headers = { 'X-CSRF-Token': token }
+      const asked = [await look(LIST, { headers }), await start(LIST, { headers })]
+      const form = await send(LIST, { fields: { _csrf: token } })
+      expect([...asked, form].map(({ status }) => status)).toEqual([403, 403, 403])
+      for (const { text } of asked) expect(text).toContain('This form does not belong')
       expect(await form.text()).toContain('This form does not belong to your session')
       expect(left()).toEqual([])
     }
@@ -97,22 +92,22 @@ describe('a list is refused, and nothing of it is kept', () => {
   })
 
   test('from another site, even with the token', async () => {
-    const { send, left } = await listsHouse()
-    const sent = await send(LIST, { headers: { 'Sec-Fetch-Site': 'cross-site' } })
+    const { start, left } = await listsHouse()
+    const sent = await start(LIST, { headers: { 'Sec-Fetch-Site': 'cross-site' } })
     expect([sent.status, left()]).toEqual([403, []])
   })
 
   test('from who is not signed in', async () => {
-    const { send, cookies, left } = await listsHouse()
+    const { look, cookies, left } = await listsHouse()
     cookies.clear()
-    const sent = await send(LIST, { headers: { 'HX-Request': 'true' } })
+    const sent = await look(LIST)
     expect([sent.status, sent.headers.get('HX-Redirect'), left()]).toEqual([401, '/sign-in', []])
   })
 
   test('from a key that may not verify lists, whose page says so', async () => {
-    const { send, as, get, left } = await listsHouse()
+    const { start, as, get, left } = await listsHouse()
     await as('jobs:read')
-    const sent = await send(LIST)
+    const sent = await start(LIST)
     expect([sent.status, left()]).toEqual([403, []])
     const { text } = await get('/lists/new')
     expect(text).toContain('lacks the scope verify:bulk')
@@ -121,10 +116,10 @@ describe('a list is refused, and nothing of it is kept', () => {
   })
 
   test('that is empty, or has nothing in either place', async () => {
-    const { send, sendForm, csrf, left } = await listsHouse()
-    expect(await (await send('')).json()).toEqual({
-      error: 'There is nothing in this list. Choose a file, or paste rows.',
-    })
+    const { look, sendForm, csrf, left } = await listsHouse()
+    expect((await look('')).text).toContain(
+      'There is nothing in this list. Choose a file, or paste rows.',
+    )
     const sent = await sendForm([
       ['_csrf', await csrf()],
       ['file', { file: '', name: '' }],
@@ -136,7 +131,7 @@ describe('a list is refused, and nothing of it is kept', () => {
     expect(text).toContain('<textarea')
   })
 
-  test('that is both a file and pasted rows', async () => {
+  test('that is in both places', async () => {
     const { sendForm, csrf, left } = await listsHouse()
     const sent = await sendForm([
       ['_csrf', await csrf()],
@@ -148,33 +143,45 @@ describe('a list is refused, and nothing of it is kept', () => {
   })
 
   test('that is larger than a list may be, before it is read', async () => {
-    const { send, left } = await listsHouse()
+    const { look, left } = await listsHouse()
     const headers = { 'Content-Length': String(200 * 1024 * 1024) }
-    const sent = await send(LIST, { headers })
-    expect([sent.status, left()]).toEqual([413, []])
-    expect(await sent.json()).toEqual({
-      error: expect.stringMatching(/more than 100 MiB.*Divide it/),
-    })
+    const { status, text } = await look(LIST, { headers })
+    expect([status, left()]).toEqual([413, []])
+    expect(text).toMatch(/more than 100 MiB.*Divide it/)
   })
 
   test('where the disk does not take it', async () => {
-    const { send, service } = await listsHouse()
-    const folder = join(service.settings.dataDir, 'drafts')
+    const { look, service } = await listsHouse()
+    const folder = join(service.settings.dataDir, 'uploads')
     writeFileSync(folder, 'a file in its place')
-    const sent = await send(LIST)
-    expect(sent.status).toBe(503)
-    expect(await sent.json()).toEqual({
-      error: expect.stringMatching(/disk of the service is full/),
-    })
+    const { status, text } = await look(LIST)
+    expect(status).toBe(503)
+    expect(text).toMatch(/disk of the service is full/)
     rmSync(folder)
     mkdirSync(folder)
-    expect((await send(LIST)).status).toBe(201)
+    expect((await look(LIST)).status).toBe(200)
   })
 
-  test('with a name that cannot be read', async () => {
-    const { send, left } = await listsHouse()
-    const sent = await send(LIST, { headers: { 'X-File-Name': '%E4' } })
-    expect([sent.status, left()]).toEqual([400, []])
-    expect(await sent.json()).toEqual({ error: expect.stringMatching(/X-File-Name/) })
+  test('while eight others are being sent', async () => {
+    const { fetch, csrf, look, left } = await listsHouse()
+    const headers = {
+      ...{ 'Content-Type': 'multipart/form-data; boundary=b', 'X-CSRF-Token': await csrf() },
+    }
+    const bodies = Array.from({ length: 8 }, () => new TransformStream<Uint8Array, Uint8Array>())
+    const sent = bodies.map(({ readable: body }) =>
+      fetch('/lists/new', { method: 'POST', headers, body, duplex: 'half' } as RequestInit),
+    )
+    const writers = bodies.map(({ writable }) => writable.getWriter())
+    const head = '--b\r\nContent-Disposition: form-data; name="rows"\r\n\r\n'
+    for (const writer of writers) await writer.write(Buffer.from(`${head}email\n`))
+    await expect.poll(() => left().length).toBe(8)
+    expect((await look(LIST)).status).toBe(429)
+    for (const writer of writers) {
+      await writer.write(Buffer.from('ann@a.test\r\n--b--\r\n'))
+      await writer.close()
+    }
+    expect((await Promise.all(sent)).map(({ status }) => status)).toEqual(Array(8).fill(303))
+    expect(left()).toEqual([])
+    expect((await look(LIST)).status).toBe(200)
   })
 })

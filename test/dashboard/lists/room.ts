@@ -8,47 +8,53 @@ export const EVIL = '<img src=x onerror=alert(1)>'
 export const EVIL_SHOWN = '&lt;img src=x onerror=alert(1)&gt;'
 
 type Sending = {
+  /** Of its form; that of the token comes first, unless it is here. */
+  readonly fields?: Readonly<Record<string, string>>
   readonly fileName?: string
-  readonly name?: string
-  readonly sandbox?: boolean
   readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
 }
 
 /** The dashboard, and how lists are sent to it. */
 export async function listsHouse(options: Parameters<typeof createTestDashboard>[0] = {}) {
   const house = await createTestDashboard(options)
 
-  /** Sends a list as the script of the page does. */
-  async function send(list: string | Uint8Array, o: Sending = {}): Promise<Response> {
+  /** Sends a form as the page does without scripts. */
+  async function sendForm(
+    parts: Parameters<typeof form>[0],
+    { path = '/lists/new', ...o }: Sending & { readonly path?: string } = {},
+  ): Promise<Response> {
+    const headers = { 'Content-Type': FORM, ...o.headers }
+    const body = form(parts) as Uint8Array<ArrayBuffer>
+    const { signal = null } = o
+    return house.fetch(path, { method: 'POST', headers, body, signal })
+  }
+
+  /** Starts a list, as the form does without scripts. */
+  async function send(list: string, { fields, fileName = 'list.csv', ...o }: Sending = {}) {
+    const all = { _csrf: await house.csrf(), ...fields }
+    return sendForm([...Object.entries(all), ['file', { file: list, name: fileName }]], o)
+  }
+
+  /** Sends a list as htmx does: to look at it, or to start it. */
+  async function ask(path: string, list: string, o: Sending = {}) {
+    const { fields = {}, fileName = 'list.csv', ...rest } = o
     const headers = {
-      'Content-Type': 'application/octet-stream',
-      'X-CSRF-Token': await house.csrf(),
-      'X-File-Name': encodeURIComponent(o.fileName ?? 'list.csv'),
-      'X-List-Name': encodeURIComponent(o.name ?? ''),
-      'X-List-Sandbox': String(o.sandbox ?? false),
+      ...{ 'HX-Request': 'true', 'X-CSRF-Token': await house.csrf() },
       ...o.headers,
     }
-    const body = list as string | Uint8Array<ArrayBuffer>
-    return house.fetch('/lists/drafts', { method: 'POST', headers, body })
+    const parts = [['file', { file: list, name: fileName }] as const, ...Object.entries(fields)]
+    const answer = await sendForm(parts, { ...rest, path, headers })
+    return { status: answer.status, headers: answer.headers, text: await answer.text() }
   }
 
   return {
     ...house,
+    sendForm,
     send,
-    /** Sends a list, and gives the path of the page where it is looked at. */
-    async draft(list: string, o: Sending = {}): Promise<string> {
-      const { path } = (await (await send(list, o)).json()) as { path: string }
-      return path
-    },
-    /** Sends a list as the page does without scripts. */
-    sendForm(parts: Parameters<typeof form>[0]): Promise<Response> {
-      const body = form(parts) as Uint8Array<ArrayBuffer>
-      return house.fetch('/lists/drafts', {
-        method: 'POST',
-        headers: { 'Content-Type': FORM },
-        body,
-      })
-    },
+    look: (list: string, o?: Sending) => ask('/lists/new?dry_run=true', list, o),
+    start: (list: string, o?: Sending) => ask('/lists/new', list, o),
+    jobs: () => house.database.db.selectFrom('job').selectAll().execute(),
     /** Signs in to another account, whose browser this is from now on. */
     async asAnother(): Promise<void> {
       await house.addAccount('acc_2')
@@ -62,9 +68,9 @@ export async function listsHouse(options: Parameters<typeof createTestDashboard>
       house.cookies.clear()
       await house.signIn(key)
     },
-    /** Files of drafts. */
+    /** Files of lists that are being sent. */
     left(): string[] {
-      const folder = join(house.service.settings.dataDir, 'drafts')
+      const folder = join(house.service.settings.dataDir, 'uploads')
       return existsSync(folder) ? readdirSync(folder) : []
     },
   }

@@ -68,7 +68,7 @@ describe('a session', () => {
     }
   })
 
-  test('opens nothing outside of the addresses of its key, the health of the service and drafts neither', async () => {
+  test('opens nothing outside of the addresses of its key, the health of the service and the form of lists neither', async () => {
     const house = await createTestDashboard({ signIn: false })
     await house.signIn(await house.addKey({ allowedIps: ['192.0.2.0/24'] }))
     for (const path of ['/sessions', '/doctor', '/lists/new', '/verify']) {

@@ -56,7 +56,7 @@ describe('a slow client', () => {
     expect(server.asked).toEqual(['/echo'])
   })
 
-  test.each(['/v1/verify/batch', '/lists/drafts'])('has longer for a list: %s', async path => {
+  test.each(['/v1/verify/batch', '/lists/new'])('has longer for a list: %s', async path => {
     const clock = fakeClock()
     const server = await openHttpServer({ clock })
     const socket = await server.open()
@@ -73,7 +73,7 @@ describe('a slow client', () => {
     const server = await openHttpServer({ clock })
     const socket = await server.open()
     const received = text(socket)
-    socket.write(`${POST('/lists/drafts', 'Content-Length: 10')}first`)
+    socket.write(`${POST('/lists/new', 'Content-Length: 10')}first`)
     await waitUntil(() => server.asked.length === 1)
     await clock.advance(SERVER_LIMITS.listBodyMs)
     expect(parseAnswer(await received)).toMatchObject({ status: 408 })

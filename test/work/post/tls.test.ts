@@ -37,6 +37,18 @@ describe('TLS', () => {
     expect(receiver.received).toEqual([])
   })
 
+  test('there is none of it where the URL says plain HTTP, which goes to loopback as it is allowed', async () => {
+    const receiver = await openReceiver({ tls: 'none' })
+    const url = (host: string) => `http://${host}:${receiver.port}/`
+    for (const host of ['127.0.0.1', 'localhost']) {
+      expect(await openPost().to(url(host))).toMatchObject({ answer: { status: 200 } })
+    }
+    const refused = { answer: null, faultCode: 'invalid_url' }
+    expect(await openPost({ allowed: [] }).to(url('127.0.0.1'))).toMatchObject(refused)
+    expect(await openPost().to(url('hook.example'))).toMatchObject(refused)
+    expect(receiver.received).toHaveLength(2)
+  })
+
   test('a certificate is held against the address where the URL has one', async () => {
     const receiver = await openReceiver()
     const right = await openPost().to(`https://127.0.0.1:${receiver.port}/`)

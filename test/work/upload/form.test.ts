@@ -1,8 +1,7 @@
-import { existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type FormRules, receiveForm } from '../../../src/work/upload/form.ts'
-import { storeBody } from '../../../src/work/upload/store-bytes.ts'
 import { tempFolder } from '../../support/database.ts'
 import { FORM, form } from '../../support/list-form.ts'
 
@@ -99,20 +98,7 @@ test('who is not admitted by the fields before the file has nothing of it stored
   expect(right.received).toMatchObject({ size: 900 })
 })
 
-test('bare bytes are stored up to their limit', async () => {
-  const path = join(tempFolder(), 'file')
-  const send = (text: string) =>
-    storeBody(new Request('https://ev.test/', { method: 'POST', body: text }), path, 1_000)
-  expect(await send('x'.repeat(1_000))).toBe(1_000)
-  await expect(send('x'.repeat(1_001))).rejects.toMatchObject({ kind: 'too-large' })
-  expect(await storeBody(new Request('https://ev.test/'), path, 1_000)).toBe(0)
-})
-
-test('a disk that is full is told apart from bytes that do not come', async () => {
-  const path = join(tempFolder(), 'file')
-  symlinkSync('/dev/full', path)
-  const full = storeBody(new Request('https://ev.test/', { method: 'POST', body: 'x' }), path, 9)
-  await expect(full).rejects.toMatchObject({ kind: 'not-stored' })
+test('a form whose sender leaves is cut off', async () => {
   const leaving = new AbortController()
   const body = new ReadableStream({
     pull(controller) {
@@ -120,8 +106,9 @@ test('a disk that is full is told apart from bytes that do not come', async () =
       controller.error(new Error('the client is gone'))
     },
   })
-  const cut = { body, headers: new Headers(), signal: leaving.signal }
-  await expect(storeBody(cut, join(tempFolder(), 'file'), 9)).rejects.toMatchObject({
+  const cut = { body, headers: new Headers({ 'Content-Type': FORM }), signal: leaving.signal }
+  const rules = { fileFields: ['file'], fileBytesMax: 9 } as const
+  await expect(receiveForm(cut, join(tempFolder(), 'file'), rules)).rejects.toMatchObject({
     kind: 'cut-off',
   })
 })

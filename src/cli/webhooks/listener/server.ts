@@ -1,7 +1,11 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { createServer, type Server } from 'node:https'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Certified } from '../../../base/certificate.ts'
 import { SECOND } from '../../../base/clock.ts'
 import { EvError, messageOf } from '../../../base/error.ts'
 
@@ -12,7 +16,6 @@ export type ServerOptions = {
   readonly host: string
   /** 0: a free one. */
   readonly port: number
-  readonly certified: Certified
   /** What whoever posts is answered. */
   readonly status: number
   /** Every POST that came in whole, before it is answered. */
@@ -25,11 +28,10 @@ export interface Receiver {
   close(): Promise<void>
 }
 
-/** A server over HTTPS that takes whatever is posted to it. */
+/** A server over plain HTTP that takes whatever is posted to it. */
 export async function startReceiver(options: ServerOptions): Promise<Receiver> {
-  const { key, cert } = options.certified
   const limits = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }
-  const server = createServer({ key, cert, ...limits }, (request, response) => {
+  const server = createServer(limits, (request, response) => {
     answer(request, response, options).catch(() => response.destroy())
   })
   await listen(server, options)

@@ -1,6 +1,7 @@
 import { EvError } from '../../../base/error.ts'
 import { plainIp } from '../../../base/ip.ts'
 import { cleanText } from '../../../base/text.ts'
+import { isLoopback } from '../../../hook/destination.ts'
 
 export type ListenFlags = {
   readonly port?: string
@@ -31,7 +32,7 @@ export function wishOf(
   environment: Readonly<Record<string, string | undefined>>,
 ): ListenWish {
   const host = hostOf(flags.host ?? LOOPBACK)
-  const isLocal = [LOOPBACK, '0.0.0.0', '::'].includes(host)
+  const isLocal = [LOOPBACK, ...ANY].includes(host)
   return {
     ...{ host, dialled: isLocal ? LOOPBACK : host },
     urlHost: isLocal ? 'localhost' : host.includes(':') ? `[${host}]` : host,
@@ -43,16 +44,17 @@ export function wishOf(
 }
 
 const LOOPBACK = '127.0.0.1'
-/** Where development servers with HTTPS commonly are; always the same, so that an own webhook is known again. */
-const PORT = '8443'
+const ANY: readonly string[] = ['0.0.0.0', '::']
+/** The next one after that of “ev serve”; always the same, so that an own webhook is known again. */
+const PORT = '8081'
 
 function hostOf(given: string): string {
   if (given === 'localhost') return LOOPBACK
   const ip = plainIp(given)
-  if (ip !== null) return ip
+  if (ip !== null && (isLoopback(ip) || ANY.includes(ip))) return ip
   throw new EvError(
     'usage',
-    `--host takes an IP address of this machine, or localhost, not “${cleanText(given)}”.`,
+    `--host takes localhost, a loopback address such as 127.0.0.1, or 0.0.0.0 or :: for all addresses of this machine, not “${cleanText(given)}”: “ev serve” sends plain HTTP to loopback only.`,
   )
 }
 

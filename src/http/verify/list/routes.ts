@@ -26,7 +26,7 @@ import { dryRun } from './dry-run.ts'
 import { verifyFile } from './file.ts'
 import { readFlag } from './file-rows.ts'
 import { roomOnDisk } from './room.ts'
-import { FORM_BYTES_MAX, uploads } from './upload.ts'
+import { FORM_BYTES_MAX, fileForms } from './upload.ts'
 
 /** The paths for lists. */
 export function listRoutes(service: Service) {
@@ -35,7 +35,7 @@ export function listRoutes(service: Service) {
   const disk = roomOnDisk(service)
   const middleware = [crowd, ...gate(service, rule, disk)]
   const ofBulk = [crowd, ...gate(service, { ...rule, freeBodyMax: SINGLE_BODY_MAX }, disk)]
-  const received = uploads(service.settings.dataDir, service.random)
+  const receive = fileForms(service.settings.dataDir, service.random)
   const router = newRouter()
     .openapi(createRoute({ ...BULK, middleware: ofBulk }), c =>
       unchecked(verifyBulk(c, service, c.req.valid('json'))),
@@ -49,7 +49,7 @@ export function listRoutes(service: Service) {
   const gates = gate(service, form, disk)
   router.on('POST', [FILE.path], crowd, ...gates, refuseUnknown(FILE))
   router.post(FILE.path, async c => {
-    const upload = await received.receive(c.req.raw)
+    const upload = await receive(c.req.raw)
     try {
       // It does nothing that could be done twice.
       if (readFlag(upload.fields, 'dry_run')) return await dryRun(c, service, upload)

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { welcome } from '../../../../src/cli/webhooks/listener/welcome.ts'
 import { wishOf } from '../../../../src/cli/webhooks/listener/wish.ts'
 
 test.each([
@@ -7,7 +6,7 @@ test.each([
   ['localhost', '127.0.0.1', 'localhost', '127.0.0.1'],
   ['0.0.0.0', '0.0.0.0', 'localhost', '127.0.0.1'],
   ['::1', '::1', '[::1]', '::1'],
-  ['192.0.2.7', '192.0.2.7', '192.0.2.7', '192.0.2.7'],
+  ['127.0.0.2', '127.0.0.2', '127.0.0.2', '127.0.0.2'],
 ])(
   'a listener at %s listens on %s, is called %s and is dialled at %s',
   (host, on, name, dialled) => {
@@ -23,8 +22,9 @@ test('a secret of the environment is used only where no webhook is made', () => 
   expect(() => wishOf({ register: false }, { EV_WEBHOOK_SECRET: 'a,' })).toThrow('--no-register')
 })
 
-test('a path that a shell would take apart is quoted', () => {
-  const authority = { file: "/home/it's me/ca.pem", isNew: false, key: '', cert: '' }
-  const said = welcome({ url: 'u', wish: wishOf({}, {}), authority, registration: null })
-  expect(said).toContain(`--webhook-ca-file '/home/it'\\''s me/ca.pem'\n`)
-})
+test.each(['192.0.2.7', '10.0.0.1', 'fd00::1', 'shop.example'])(
+  'no listener is at %s, to which no plain HTTP is sent',
+  host => {
+    expect(() => wishOf({ host }, {})).toThrow('sends plain HTTP to loopback only')
+  },
+)

@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { clearUploads, uploads } from '../../../../src/http/verify/list/upload.ts'
+import { fileForms } from '../../../../src/http/verify/list/upload.ts'
+import { clearUploads } from '../../../../src/work/upload/uploads.ts'
 import { tempFolder } from '../../../support/database.ts'
 import { FORM, form, fileHouse as house } from '../../../support/list-form.ts'
 import { countedRandom } from '../../../support/random.ts'
@@ -186,7 +187,7 @@ describe('the folder of uploads', () => {
 
   test('takes no file, and no form, beyond its limit, and keeps nothing of it', async () => {
     const dataDir = tempFolder()
-    const { receive } = uploads(dataDir, countedRandom(), 1_000)
+    const receive = fileForms(dataDir, countedRandom(), 1_000)
     const tooLong = form([['file', { file: 'x'.repeat(1_001) }]])
     await expect(receive(request(tooLong))).rejects.toMatchObject({ code: 'payload_too_large' })
     const preamble = Buffer.concat([Buffer.alloc(70_000, 'x'), form([['file', { file: 'x' }]])])
@@ -199,7 +200,7 @@ describe('the folder of uploads', () => {
 
   test('that cannot be written to is a failure of the service, for a while', async () => {
     const dataDir = tempFolder()
-    const { receive } = uploads(dataDir, countedRandom())
+    const receive = fileForms(dataDir, countedRandom())
     writeFileSync(join(dataDir, 'uploads'), 'a file in its place')
     await expect(receive(request(form([['file', { file: 'x' }]])))).rejects.toMatchObject({
       code: 'service_unavailable',
@@ -212,7 +213,7 @@ describe('the folder of uploads', () => {
     ['more than waits in buffers', 2_000_000],
   ])('on a disk that is full refuses %s at once, and keeps nothing', async (_, length) => {
     const dataDir = tempFolder()
-    const { receive } = uploads(dataDir, countedRandom())
+    const receive = fileForms(dataDir, countedRandom())
     mkdirSync(join(dataDir, 'uploads'))
     // Its name will be the first that chance gives.
     symlinkSync('/dev/full', join(dataDir, 'uploads', countedRandom().token(20)))

@@ -1,45 +1,28 @@
-import type { Context } from 'hono'
 import { html } from 'hono/html'
+import type { Random } from '../../base/random.ts'
 import type { FileDryRun } from '../../client/types.ts'
-import type { Draft } from '../../work/upload/drafts.ts'
-import type { ApiProblem } from '../api.ts'
-import { form, select } from '../page/form.ts'
+import type { Upload } from '../../work/upload/uploads.ts'
+import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
+import { onceField, oncePlace } from '../page/once.ts'
 import { count, number, size } from '../page/text.ts'
-import type { Env } from '../parts.ts'
 import { preview } from './preview.ts'
 
-type Seen = {
-  readonly draft: Draft
-  /** Null: the file cannot be read as a list. */
-  readonly seen: FileDryRun | null
-  readonly problem?: ApiProblem | undefined
-}
+/** What is found in a list: a part of the form that holds it, with the button that starts it. */
+export const previewPart = (random: Random, upload: Upload, seen: FileDryRun): Html => html`
+  <p>This is what is found in it (${size(upload.size)}).</p>
+  ${[reading(seen), figures(upload.fields.get('sandbox') === 'on', seen), preview(seen)]}
+  ${start(seen)}
+  ${oncePlace(onceField(random))}`
 
-/** What was found in a file that was sent, and the buttons to start or discard it. */
-export const draftView = (c: Context<Env>, { draft, seen, problem }: Seen): Html => html`
-  <div id="draft">
-    ${problem === undefined ? NOTHING : notice('bad', problem.message)}
-    <p>This is what was found in it (${size(draft.size)}). Nothing is verified, and nothing is charged, before you start it.</p>
-    ${seen === null ? NOTHING : [readingForm(draft, seen), figures(draft, seen), preview(seen)]}
-    <div class="row">
-      ${seen === null ? NOTHING : start(c, draft, seen)}
-      ${form(c, `${pathOf(draft)}/discard`, html`<button>Discard</button>`)}
-      ${seen === null ? html`<a class="button primary" href="/lists/new">Send another one</a>` : NOTHING}
-    </div>
-  </div>`
-
-const pathOf = ({ id }: Draft) => `/lists/drafts/${id}`
-
-/** A change is asked about at once where scripts are, and by the button where they are not. */
-function readingForm(draft: Draft, seen: FileDryRun): Html {
+/** Each change is looked at anew by the form that it is in. */
+function reading(seen: FileDryRun): Html {
   const { columns, column_number: chosen, header, delimiter } = seen
   const none = { value: '', label: 'Choose the column …', checked: true }
   return html`
     ${chosen === null ? notice('warn', 'It could not be told which column holds the addresses. Choose it below.') : NOTHING}
-    <form method="get" action="${pathOf(draft)}" class="row" hx-get="${pathOf(draft)}" hx-trigger="change, submit"
-      hx-target="#draft" hx-select="#draft" hx-swap="outerHTML settle:0s" hx-push-url="true">
+    <div class="row">
       ${select({
         ...{ label: 'Column of the addresses', name: 'column' },
         choices: [
@@ -57,8 +40,7 @@ function readingForm(draft: Draft, seen: FileDryRun): Html {
           { value: 'false', label: 'is a row like the others', checked: !header },
         ],
       })}
-      <button>Look again</button>
-    </form>
+    </div>
     <p><small>${count(columns.length, 'column')}, divided by ${DELIMITERS[delimiter]}.</small></p>`
 }
 
@@ -69,7 +51,7 @@ const DELIMITERS: Readonly<Record<FileDryRun['delimiter'], string>> = {
   ...{ ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'bars' },
 }
 
-function figures({ sandbox }: Draft, seen: FileDryRun): Html {
+function figures(sandbox: boolean, seen: FileDryRun): Html {
   if (seen.rows === null) return NOTHING
   const left = seen.credits_balance === null ? 'without limit' : number(seen.credits_balance)
   return html`
@@ -86,19 +68,12 @@ function figures({ sandbox }: Draft, seen: FileDryRun): Html {
 const figure = (name: string, value: number | null) =>
   html`<div><dt>${name}</dt><dd>${number(value ?? 0)}</dd></div>`
 
-function start(c: Context<Env>, draft: Draft, seen: FileDryRun): Html {
-  const { column_number, header, credits_needed, credits_balance } = seen
+function start(seen: FileDryRun): Html {
+  const { column_number, credits_needed, credits_balance } = seen
   if (column_number === null) return NOTHING
   const lacking = credits_balance === null ? 0 : (credits_needed ?? 0) - credits_balance
   if (lacking > 0) return notice('bad', tooFew(seen, lacking))
-  return form(
-    c,
-    `${pathOf(draft)}/start`,
-    html`
-      <input type="hidden" name="column" value="${column_number}" />
-      <input type="hidden" name="header" value="${String(header)}" />
-      <button class="primary" data-busy="It is being started …">Start</button>`,
-  )
+  return html`<p><button class="primary" hx-post="/lists/new">Start</button></p>`
 }
 
 const tooFew = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>

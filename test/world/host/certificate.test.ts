@@ -1,10 +1,11 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { describe, expect, test } from 'vitest'
-import { certify, certifySelf, makeAuthority } from '../../src/base/certificate.ts'
-import { DAY } from '../../src/base/clock.ts'
-import { systemRandom as random } from '../../src/base/random.ts'
-import { countedRandom } from '../support/random.ts'
+import { DAY } from '../../../src/base/clock.ts'
+import { systemRandom as random } from '../../../src/base/random.ts'
+import { issue } from '../../../src/world/host/certificate.ts'
+import { certify, makeAuthority } from '../../support/certificate.ts'
+import { countedRandom } from '../../support/random.ts'
 
 const NOW = Date.UTC(2026, 5, 1, 12)
 const authority = makeAuthority({ name: 'Authority of Ann', now: NOW, days: 10, random })
@@ -66,7 +67,7 @@ describe('a certificate', () => {
   })
 
   test('that is signed by itself has no other authority', () => {
-    const own = new X509Certificate(certifySelf(plan).cert)
+    const own = new X509Certificate(issue(plan).cert)
     expect(own.verify(own.publicKey)).toBe(true)
     expect(own.verify(issuer.publicKey)).toBe(false)
     expect(own.issuer).toBe('CN=hook.example')

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest'
+import { EVIL, EVIL_SHOWN, listsHouse } from './room.ts'
+
+const LIST = 'name,email\nAnn,ann@a.test\nBob,bob@a.test\nAnn,ann@A.TEST\n,nonsense\n'
+
+/** What a definition list says of something. */
+const told = (text: string, name: string) =>
+  new RegExp(`<dt>${name}</dt><dd>([^<]*)</dd>`).exec(text)?.[1]
+
+/** How the form of a preview reads the list when it is started. */
+const chosen = (text: string) =>
+  Object.fromEntries(
+    ['column', 'header'].map(name => [
+      name,
+      new RegExp(`name="${name}">[^]*?<option value="([^"]*)" selected>`).exec(text)?.[1],
+    ]),
+  )
+
+const START = '>Start</button>'
+
+const onceIn = (text: string) => /name="_once" value="([^"]+)"/.exec(text)?.[1] ?? ''
+
+describe('looking at a list', () => {
+  test('shows it as it was read, and leaves nothing of it', async () => {
+    const house = await listsHouse({ plan: 'free' })
+    const { status, text } = await house.look(LIST)
+    expect(status).toBe(200)
+    expect(
+      [
+        'Rows',
+        'Addresses',
+        'Malformed',
+        'Duplicates',
+        'Credits needed',
+        'Credits left today',
+        'Takes about',
+      ].map(name => told(text, name)),
+    ).toEqual(['4', '3', '1', '1', '2', '100', '10 seconds'])
+    expect(text).toMatch(/<option value="2" selected>2: email<\/option>/)
+    expect(text).toMatch(/<th scope="col" class="is-chosen">email/)
+    expect(text).toContain('<td class="is-chosen">bob@a.test</td>')
+    expect(text).toContain('2 columns, divided by commas.')
+    expect(chosen(text)).toEqual({ column: '2', header: 'true' })
+    expect(text).toContain(START)
+    expect(text).not.toContain('<html')
+    expect(await house.jobs()).toEqual([])
+    expect(house.left()).toEqual([])
+  })
+
+  test('reads it anew with another column, and with a first row that is like the others', async () => {
+    const { look } = await listsHouse()
+    const { text } = await look(LIST, { fields: { column: '1', header: 'false' } })
+    expect(text).toMatch(/<option value="1" selected>Column 1<\/option>/)
+    expect([told(text, 'Rows'), told(text, 'Addresses')]).toEqual(['5', '0'])
+    expect(chosen(text)).toEqual({ column: '1', header: 'false' })
+  })
+
+  test('whose column is not found lets it start only when that was chosen', async () => {
+    const { look } = await listsHouse()
+    const list = 'who;where\nAnn;Paris\nBob;Rome\n'
+    const { text, status } = await look(list)
+    expect(status).toBe(200)
+    expect(text).toContain('It could not be told which column holds the addresses.')
+    expect(text).toContain('<option value="" selected>Choose the column …</option>')
+    expect(text).toContain('<td >Paris</td>')
+    expect(text).not.toContain(START)
+    const { text: again } = await look(list, { fields: { column: '2' } })
+    expect(chosen(again)).toEqual({ column: '2', header: 'true' })
+    expect(again).toContain(START)
+  })
+
+  test('says that it needs more credits than are left, and offers no start', async () => {
+    const house = await listsHouse({ plan: 'free' })
+    const many = Array.from({ length: 101 }, (_, n) => `user${n}@a.test\n`).join('')
+    const { text } = await house.look(many)
+    expect(text).toContain('This list needs 101 credits, and 100 are left today: 1 too few')
+    expect(text).not.toContain(START)
+    const forced = await house.start(many, { fields: { column: '1', header: 'false' } })
+    expect([forced.status, forced.headers.get('HX-Retarget')]).toEqual([429, '#sending'])
+    expect(forced.text).toContain('role="alert"')
+    expect(await house.jobs()).toEqual([])
+  })
+
+  test('says of what is no list that it is none, beside the form', async () => {
+    const { look, left } = await listsHouse()
+    const { text, status, headers } = await look('PK\u0003\u0004 and more')
+    expect([status, headers.get('HX-Retarget')]).toEqual([400, '#sending'])
+    expect(text).toContain('Excel workbook')
+    expect(text).not.toContain(START)
+    expect(left()).toEqual([])
+  })
+
+  test('shows names of columns and cells as text, whatever stands in them', async () => {
+    const { look } = await listsHouse()
+    const { text } = await look(`${EVIL},email\n${EVIL},"${EVIL}"@a.test\nAnn,ann@a.test\n`)
+    expect(text.split(EVIL_SHOWN).length).toBeGreaterThan(3)
+    expect(text).not.toContain('<img')
+  })
+
+  test('has few columns in its preview, and the one of the addresses among them', async () => {
+    const { look } = await listsHouse()
+    const names = Array.from({ length: 60 }, (_, n) => (n === 49 ? 'email' : `c${n + 1}`))
+    const cells = names.map(name => (name === 'email' ? 'ann@a.test' : name))
+    const { text } = await look(`${names.join(',')}\n${cells.join(',')}\n`)
+    expect(text.match(/<th scope="col"/g)).toHaveLength(20)
+    expect(text).toContain('<td class="is-chosen">ann@a.test</td>')
+    expect(text).toContain('40 more columns are not shown')
+  })
+
+  test('in the sandbox needs no credits', async () => {
+    const { look } = await listsHouse()
+    const { text } = await look(LIST, { fields: { sandbox: 'on' } })
+    expect(told(text, 'Credits needed')).toBe('none, in the sandbox')
+  })
+})
+
+describe('starting a list', () => {
+  const fields = { column: '2', header: 'true' }
+
+  test('makes a job of it, to which the page then goes', async () => {
+    const house = await listsHouse({ plan: 'free' })
+    const { status, headers } = await house.start(LIST, { fields: { ...fields, name: 'March' } })
+    const [job] = await house.jobs()
+    expect([status, headers.get('HX-Redirect')]).toEqual([204, `/lists/${job?.id}`])
+    expect(job).toMatchObject({
+      name: 'March',
+      type: 'file',
+      state: 'queued',
+      total: 4,
+      sandbox: 0,
+    })
+    expect(house.worker).toMatchObject({ taken: [job?.id] })
+    expect(house.left()).toEqual([])
+  })
+
+  test('in the sandbox makes a simulated one', async () => {
+    const house = await listsHouse()
+    await house.start(LIST, { fields: { ...fields, sandbox: 'on' } })
+    expect(await house.jobs()).toMatchObject([{ sandbox: 1 }])
+  })
+
+  test('of one preview twice, at the same time or later, makes one job', async () => {
+    const house = await listsHouse()
+    const once = { ...fields, _once: onceIn((await house.look(LIST)).text) }
+    const both = await Promise.all([
+      house.start(LIST, { fields: once }),
+      house.start(LIST, { fields: once }),
+    ])
+    const later = await house.start(LIST, { fields: once })
+    const [job, ...more] = await house.jobs()
+    expect([later.headers.get('HX-Redirect'), more]).toEqual([`/lists/${job?.id}`, []])
+    const places = both.map(({ headers }) => headers.get('HX-Redirect'))
+    expect(places).toContain(`/lists/${job?.id}`)
+    // The other one is answered alike, or told that the first is being answered.
+    expect(both.every(({ status }) => [204, 409].includes(status))).toBe(true)
+    expect(later.status).toBe(204)
+  })
+
+  test('of another preview makes another job', async () => {
+    const house = await listsHouse()
+    for (const _ of ['one', 'another']) {
+      const _once = onceIn((await house.look(LIST)).text)
+      expect((await house.start(LIST, { fields: { ...fields, _once } })).status).toBe(204)
+    }
+    expect(await house.jobs()).toHaveLength(2)
+  })
+
+  test('of what was started and then changed is refused once, with another number for the form', async () => {
+    const house = await listsHouse()
+    const _once = onceIn((await house.look(LIST)).text)
+    await house.start(LIST, { fields: { ...fields, _once } })
+    const changed = { ...fields, name: 'Other' }
+    const refused = await house.start(LIST, { fields: { ...changed, _once } })
+    expect(refused.status).toBe(422)
+    expect(refused.text).toContain('hx-swap-oob="innerHTML:#once"')
+    const again = { ...changed, _once: onceIn(refused.text) }
+    expect((await house.start(LIST, { fields: again })).status).toBe(204)
+  })
+
+  test('is done though the browser goes away, as it does at a double click', async () => {
+    const house = await listsHouse()
+    const leaving = new AbortController()
+    const sent = house.send(LIST, { fields, signal: leaving.signal })
+    leaving.abort()
+    const { status, headers } = await sent
+    const [job] = await house.jobs()
+    expect([status, headers.get('Location')]).toEqual([303, `/lists/${job?.id}`])
+  })
+})
