@@ -14,7 +14,7 @@ export type ServerLimits = {
   readonly stallMs: number
   /** An open connection without a request. */
   readonly keepAliveMs: number
-  /** HTTP/1.1: after `keepAliveMs`, for a request that is on its way when the time is up. */
+  /** After `keepAliveMs`, for a request that is on its way when the time is up. */
   readonly keepAliveBufferMs: number
   readonly tlsHandshakeMs: number
   /** What is sent after a refusal is read and thrown away for so long, or the refusal would not arrive. */
@@ -23,13 +23,6 @@ export type ServerLimits = {
   readonly headersMax: number
   readonly requestsPerConnection: number
   readonly connectionsMax: number
-  /** HTTP/2: requests at once in one connection. */
-  readonly streamsMax: number
-  /** HTTP/2: SETTINGS and PING in a minute; honest clients send a few. */
-  readonly controlFramesPerMinute: number
-  /** HTTP/2: streams that a client may open and take back at once, and how many more each second. */
-  readonly resetsBurst: number
-  readonly resetsPerSecond: number
 }
 
 export const SERVER_LIMITS: ServerLimits = {
@@ -47,10 +40,6 @@ export const SERVER_LIMITS: ServerLimits = {
   headersMax: 100,
   requestsPerConnection: 1_000,
   connectionsMax: 10_000,
-  streamsMax: 100,
-  controlFramesPerMinute: 600,
-  resetsBurst: 200,
-  resetsPerSecond: 20,
 }
 
 /** Behind a proxy: longer than the proxies' own 60 s, so that it is they who close. */

@@ -6,7 +6,6 @@ import type { Random } from '../../base/random.ts'
 import { type ApiCode, ApiError, STATUS } from '../error/api-error.ts'
 import { errorBody } from '../error/errors.ts'
 import type { ServerLimits } from './limits.ts'
-import type { NodeResponse } from './node.ts'
 
 /** What an answer needs that comes about without the app. */
 export type RefusalParts = {
@@ -18,23 +17,20 @@ export type RefusalParts = {
 }
 
 /** Answers a request that the app does not, as the app would. */
-export function refuse(response: NodeResponse, parts: RefusalParts, error: ApiError): void {
+export function refuse(response: ServerResponse, parts: RefusalParts, error: ApiError): void {
   const { socket } = response.req
-  const isHttp1 = !('stream' in response)
-  if (isHttp1 && !response.req.complete && isNext(response)) {
+  if (!response.req.complete && isNext(response)) {
     // Node would close at once, and what the client still sends would undo the answer on its way.
     closeWith(error, socket, parts)
     return
   }
   const { headers, body } = answerOf(error, parts, ipOf(socket))
-  const answer = response as ServerResponse
-  // HTTP/2 knows no such header; there the connection is good for the next request.
-  answer.writeHead(STATUS[error.code], { ...headers, ...(isHttp1 ? { connection: 'close' } : {}) })
-  answer.end(body)
+  response.writeHead(STATUS[error.code], { ...headers, connection: 'close' })
+  response.end(body)
 }
 
 /** Whether no answer to an earlier request is under way. */
-const isNext = (response: NodeResponse) => response.socket !== null
+const isNext = (response: ServerResponse) => response.socket !== null
 
 /** Answers on a bare socket, which is closed once the answer had time to arrive. */
 export function closeWith(error: ApiError, socket: Socket, parts: RefusalParts): void {
