@@ -6,7 +6,7 @@ import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
-import { ipOf, type RefusalParts, refusalResponse, refuse } from './refusal.ts'
+import { answer, ipOf, type RefusalParts, refusalResponse, refuse } from './refusal.ts'
 import { faultOfRequest } from './target.ts'
 import { keepNoLonger, type Traffic } from './traffic.ts'
 
@@ -17,6 +17,8 @@ export type ListenerParts = RefusalParts & {
   readonly limits: ServerLimits
   readonly traffic: Traffic
   readonly mayBePlain: MayBePlain
+  /** What the app refuses, whatever else is asked: told here, it costs half. Null: nothing. */
+  readonly crowdFault?: (request: IncomingMessage) => ApiError | null
 }
 
 /**
@@ -33,7 +35,12 @@ export function requestListener(parts: ListenerParts): Listener {
   const hand = getRequestListener(
     (request, bindings) => whenOpen(parts, request, bindings as HttpBindings),
     // HTTP/1.0 needs no Host.
-    { errorHandler: error => unhandled(parts, error), hostname: 'localhost' },
+    // Its cleanup resets a connection whose body has not come 500 ms after the answer: `readOn` waits as long as for any body.
+    {
+      errorHandler: error => unhandled(parts, error),
+      hostname: 'localhost',
+      autoCleanupIncoming: false,
+    },
   )
   // Sockets that close with an answer under way: what else was sent on them is not heard.
   const ending = new WeakSet<object>()
@@ -42,13 +49,17 @@ export function requestListener(parts: ListenerParts): Listener {
     if (ending.has(socket)) return
     response.on('error', () => {}) // The client has left; what the answer is made of hears of it by `close`.
     const count = traffic.begin(request, response)
-    const fault = plainFault(request, parts) ?? faultOfRequest(request, limits)
+    const fault =
+      surplusFault(request, parts) ?? plainFault(request, parts) ?? faultOfRequest(request, limits)
     const isLast = count >= limits.requestsPerConnection
     if (fault !== null || isLast) ending.add(socket)
     if (isLast) keepNoLonger(response)
     if (fault !== null) return refuse(response, parts, fault)
+    response.once('finish', () => readOn(request))
     watchBody(clock, request, bodyMsOf(request, limits), () => late(parts, request, response))
-    void hand(request, response)
+    const crowded = parts.crowdFault?.(request) ?? null
+    if (crowded !== null) answer(response, parts, crowded)
+    else void hand(request, response)
   }
 }
 
@@ -74,6 +85,17 @@ function unhandled(parts: ListenerParts, error: unknown): Response {
 /** Be it by an answer of its own, be it on the bare socket. */
 const isAnswered = (response: ServerResponse) =>
   response.headersSent || response.socket?.writable === false
+
+/** Reads what is still sent of a body that was answered already, and throws it away: a close would reset the connection. */
+function readOn(request: IncomingMessage): void {
+  if (!request.complete) request.removeAllListeners('data').resume()
+}
+
+function surplusFault({ socket }: IncomingMessage, { limits, traffic }: ListenerParts) {
+  if (!traffic.isSurplus(socket)) return null
+  const sentence = `${limits.connectionsMax} connections are open: try again`
+  return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
+}
 
 /** All requests must come by TLS, be it that it ends at a proxy. */
 function plainFault(

@@ -1,6 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Clock } from '../../base/clock.ts'
+import { breathe, type Clock } from '../../base/clock.ts'
 import { plainIp } from '../../base/ip.ts'
 import type { Random } from '../../base/random.ts'
 import { type ApiCode, ApiError, STATUS } from '../error/api-error.ts'
@@ -21,11 +21,18 @@ export function refuse(response: ServerResponse, parts: RefusalParts, error: Api
   const { socket } = response.req
   if (!response.req.complete && isNext(response)) {
     // Node would close at once, and what the client still sends would undo the answer on its way.
+    response.req.resume()
     closeWith(error, socket, parts)
     return
   }
-  const { headers, body } = answerOf(error, parts, ipOf(socket))
-  response.writeHead(STATUS[error.code], { ...headers, connection: 'close' })
+  response.setHeader('connection', 'close')
+  answer(response, parts, error)
+}
+
+/** The same where the connection is good for the next request. */
+export function answer(response: ServerResponse, parts: RefusalParts, error: ApiError): void {
+  const { headers, body } = answerOf(error, parts, ipOf(response.req.socket))
+  response.writeHead(STATUS[error.code], headers)
   response.end(body)
 }
 
@@ -40,7 +47,9 @@ export function closeWith(error: ApiError, socket: Socket, parts: RefusalParts):
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
-  const cancel = parts.clock.after(parts.limits.lingerMs, () => void socket.destroy())
+  // Node runs timers before it reads: what came meanwhile is read first, or the close would reset the connection.
+  const close = () => void breathe().then(() => socket.destroy())
+  const cancel = parts.clock.after(parts.limits.lingerMs, close)
   socket.once('close', cancel)
 }
 
@@ -72,6 +81,7 @@ function answerOf(error: ApiError, { random, headers }: RefusalParts, ip: string
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),
     'x-request-id': requestId,
+    ...(error.retryAfterS !== null && { 'retry-after': String(error.retryAfterS) }),
   }
   return { headers: { ...headers(ip), ...own }, body }
 }

@@ -33,7 +33,7 @@ export interface HttpServer {
 /** Listens for HTTP/1.1, over TLS with a certificate. Throws EvError when it cannot listen there. */
 export async function startServer(parts: ServerParts): Promise<HttpServer> {
   const { clock, limits } = parts
-  const traffic = new Traffic()
+  const traffic = new Traffic(limits.connectionsMax)
   const server = parts.certificate === null ? plainServer(limits) : tlsServer(parts)
   listenTo(server, { ...parts, traffic })
   await listening(server, parts)
@@ -95,7 +95,7 @@ const httpOptions = (limits: ServerLimits) => ({
 /** Everything that a server tells of, both kinds alike. */
 function listenTo(server: Server | TlsServer, parts: ListenerParts): void {
   const { log, limits, traffic } = parts
-  server.maxConnections = limits.connectionsMax
+  server.maxConnections = limits.connectionsMax + limits.refusedConnectionsMax
   server.timeout = limits.stallMs
   // One more than is allowed: Node leaves out what is above it without a word.
   server.maxHeadersCount = limits.headersMax + 1
@@ -112,7 +112,13 @@ function listenTo(server: Server | TlsServer, parts: ListenerParts): void {
   server.on('timeout', socket => onQuiet(socket, parts))
   const tellDrops = (connections: number) =>
     log.warn('connections were turned away', { connections, open: limits.connectionsMax })
-  server.on('drop', seldom(parts.clock, DROPS_TOLD_EVERY_MS, tellDrops))
   const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection'
-  server.on(opened, (socket: Socket) => traffic.note(socket))
+  const tellSurplus = seldom(parts.clock, DROPS_TOLD_EVERY_MS, tellDrops)
+  server.on('drop', tellSurplus)
+  server.on(opened, (socket: Socket) => {
+    traffic.note(socket)
+    if (!traffic.isSurplus(socket)) return
+    tellSurplus()
+    socket.setTimeout(limits.refusedMs)
+  })
 }

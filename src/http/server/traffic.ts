@@ -1,19 +1,36 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+type Connection = {
+  requests: number
+  readonly unanswered: Set<ServerResponse>
+  /** More were open than may be: its request is refused. */
+  readonly isSurplus: boolean
+}
+
 /** The connections that are open, and the requests in them that are not answered whole. */
 export class Traffic {
-  readonly #open = new Map<Socket, { requests: number; readonly unanswered: Set<ServerResponse> }>()
+  readonly #open = new Map<Socket, Connection>()
   readonly #onEmpty: (() => void)[] = []
+  readonly #connectionsMax: number
   #isEnding = false
+
+  constructor(connectionsMax: number) {
+    this.#connectionsMax = connectionsMax
+  }
 
   /** Takes notice of a connection until it is closed. */
   note(socket: Socket): void {
-    this.#open.set(socket, { requests: 0, unanswered: new Set() })
+    const isSurplus = this.#open.size >= this.#connectionsMax
+    this.#open.set(socket, { requests: 0, unanswered: new Set(), isSurplus })
     socket.once('close', () => {
       this.#open.delete(socket)
       if (this.#open.size === 0) for (const tell of this.#onEmpty.splice(0)) tell()
     })
+  }
+
+  isSurplus(socket: Socket): boolean {
+    return this.#open.get(socket)?.isSurplus === true
   }
 
   /** Takes notice of a request until it is answered: gives how many there were in its connection, itself included. */
