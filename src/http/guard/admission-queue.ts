@@ -9,13 +9,15 @@ import { unlessGone } from './client-gone.ts'
  * thousand verifications in each of them, a refusal took seconds.
  */
 const START_EVERY_MS = 10
-/** A turn that takes longer has enough work: no more starts than while clients connect. */
-const TURN_MAX_MS = 10
-/** The start of a verification takes a fraction of a ms, of a remembered answer less. */
-const STARTS_PER_TURN = 32
-/** So long after the last client of a crowd another one may be on its way: fewer start in a turn. */
+/** So long after the last client that connected another one may be on its way: few start in a turn. */
 const CROWD_MS = 10
 const STARTS_PER_CROWDED_TURN = 2
+/** So many run at a time before turns get long: without a crowd they start at once. */
+const RUNNING_FREE = 64
+/** Above those, so many start in a turn. */
+const STARTS_PER_TURN = 32
+/** A turn that takes longer has enough work: no more starts than while clients connect. */
+const TURN_MAX_MS = 20
 
 /** Starts verifications in the order of their requests, as fast as the event loop keeps up with clients that connect. */
 export class AdmissionQueue {
@@ -27,6 +29,7 @@ export class AdmissionQueue {
   #connectedAt = Number.NEGATIVE_INFINITY
   #hasConnected = false
   #startedAt = Number.NEGATIVE_INFINITY
+  #running = 0
   #isTurning = false
 
   constructor(clock: Clock) {
@@ -41,15 +44,35 @@ export class AdmissionQueue {
     this.#connectedAt = this.#clock.ticks()
   }
 
-  /** Resolves when the verification of a request may start. Throws `clientGone`. */
-  async wait(c: Context<Env>): Promise<void> {
+  /** Asks mail servers for a request when that may start. Throws `clientGone` when its client leaves before. */
+  async run<T>(c: Context<Env>, verify: () => Promise<T>): Promise<T> {
+    if (this.#isFree()) this.#running++
+    else await this.#wait(c)
+    try {
+      return await verify()
+    } finally {
+      this.#running--
+    }
+  }
+
+  #isFree(): boolean {
+    return this.#waiting.size === 0 && this.#running < RUNNING_FREE && !this.#isCrowded()
+  }
+
+  #isCrowded(): boolean {
+    return this.#clock.ticks() - this.#connectedAt < CROWD_MS
+  }
+
+  async #wait(c: Context<Env>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)
     if (!this.#isTurning) void this.#turn()
     try {
       await unlessGone(c, promise)
-    } finally {
-      this.#waiting.delete(resolve)
+    } catch (error) {
+      // It was started in the same moment.
+      if (!this.#waiting.delete(resolve)) this.#running--
+      throw error
     }
   }
 
@@ -70,15 +93,18 @@ export class AdmissionQueue {
     for (const start of this.#waiting) {
       if (started++ === starts) return
       this.#startedAt = now
+      this.#running++
       this.#waiting.delete(start)
       start()
     }
   }
 
   #startsNow(now: number, turnMs: number): number {
-    if (this.#hasConnected || turnMs > TURN_MAX_MS) {
-      return now - this.#startedAt >= START_EVERY_MS ? 1 : 0
-    }
-    return now - this.#connectedAt < CROWD_MS ? STARTS_PER_CROWDED_TURN : STARTS_PER_TURN
+    const isDue = now - this.#startedAt >= START_EVERY_MS
+    if (this.#hasConnected) return isDue ? 1 : 0
+    if (this.#isCrowded()) return STARTS_PER_CROWDED_TURN
+    if (this.#running < RUNNING_FREE) return RUNNING_FREE - this.#running
+    if (turnMs > TURN_MAX_MS) return isDue ? 1 : 0
+    return STARTS_PER_TURN
   }
 }

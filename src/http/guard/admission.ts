@@ -24,10 +24,7 @@ export function crowdFault(service: Service): CrowdFault {
     method === 'POST' && VERIFY.test(url) ? faultNow(state, socket) : null
 }
 
-/**
- * Refuses what is above `VERIFYING_MAX`, and lets the others start when the event loop has time for them: a refusal
- * must not wait for the work of others.
- */
+/** The same for what comes to the app, and counts those that it lets in until they are answered. */
 export function admitVerifying(service: Service): MiddlewareHandler<Env> {
   const state = stateOf(service)
   return async (c, next) => {
@@ -35,7 +32,6 @@ export function admitVerifying(service: Service): MiddlewareHandler<Env> {
     if (fault !== null) throw fault
     state.verifying++
     try {
-      await state.admissions.wait(c)
       await next()
     } finally {
       state.verifying--

@@ -5,74 +5,90 @@ import { breathe, type Clock } from '../../../src/base/clock.ts'
 import type { Env } from '../../../src/http/context.ts'
 import { AdmissionQueue } from '../../../src/http/guard/admission-queue.ts'
 
-/** A queue, and how many verifications have started. */
-function queueOf(clients: number) {
+/** A queue, and what asks mail servers until `release`. */
+function queueOf() {
   const time = { ms: 0 }
   const clock: Clock = { now: () => time.ms, ticks: () => time.ms, after: () => () => {} }
   const queue = new AdmissionQueue(clock)
-  const outgoing = Array.from({ length: clients }, () => new EventEmitter())
   const started: number[] = []
-  const enter = () =>
-    outgoing.map((one, client) => {
-      const c = { env: { outgoing: one } } as unknown as Context<Env>
-      return queue.wait(c).then(() => void started.push(client))
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  const enter = (client: number, outgoing = new EventEmitter()) =>
+    queue.run({ env: { outgoing } } as unknown as Context<Env>, () => {
+      started.push(client)
+      return promise
     })
-  return { time, queue, outgoing, started, enter }
+  const enterAll = (clients: number) => Array.from({ length: clients }, (_, n) => enter(n))
+  return { time, queue, started, enter, enterAll, release }
 }
 
-test('verifications start in their order, some in each turn of the event loop', async () => {
-  const { started, enter } = queueOf(100)
-  const all = enter()
+const firstOf = (clients: number) => Array.from({ length: clients }, (_, n) => n)
+
+test('without a crowd verifications start at once up to a number, and then some in each turn', async () => {
+  const { started, enterAll, release } = queueOf()
+  const all = enterAll(200)
+  const atOnce = started.length
   await breathe()
-  expect(started.length).toBeGreaterThan(10)
-  expect(started.length).toBeLessThan(100)
+  const next = started.length
+  release()
   await Promise.all(all)
-  expect(started).toEqual(Array.from({ length: 100 }, (_, client) => client))
+  expect(atOnce).toBeGreaterThan(10)
+  expect(next).toBeGreaterThan(atOnce)
+  expect(next).toBeLessThan(200)
+  expect(started).toEqual(firstOf(200))
 })
 
 test('while clients connect in each turn, one starts in ten milliseconds', async () => {
-  const { time, queue, started, enter } = queueOf(100)
-  const all = enter()
-  const crowd = async (turns: number) => {
-    for (let turn = 0; turn < turns; turn++) {
+  const { time, queue, started, enterAll, release } = queueOf()
+  const crowd = async () => {
+    for (let turn = 0; turn < 100; turn++) {
       queue.noteRequest({})
       await breathe()
     }
+    return [...started]
   }
-  await crowd(200)
-  expect(started).toEqual([0])
+  queue.noteRequest({})
+  const all = enterAll(100)
+  const first = await crowd()
   time.ms += 10
-  await crowd(200)
-  expect(started).toEqual([0, 1])
+  const second = await crowd()
+  release()
+  time.ms += 10
   await Promise.all(all)
+  expect([first, second]).toEqual([[0], [0, 1]])
+  expect(started).toEqual(firstOf(100))
 })
 
-test('requests of connections that are known hold nothing up', async () => {
-  const { queue, started, enter } = queueOf(100)
+test('requests of connections that are known are no crowd', async () => {
+  const { time, queue, started, enterAll, release } = queueOf()
   const socket = {}
   queue.noteRequest(socket)
-  const all = enter()
-  await breathe()
-  const first = started.length
+  time.ms += 10
   queue.noteRequest(socket)
-  await breathe()
-  expect(started.length).toBeGreaterThan(first)
+  const all = enterAll(20)
+  release()
+  expect(started).toEqual(firstOf(20))
   await Promise.all(all)
 })
 
-test('a turn that takes long has enough to do: one starts', async () => {
-  const { time, started, enter } = queueOf(100)
-  const all = enter()
-  time.ms += 11
+test('after a turn that took long, one starts', async () => {
+  const { time, started, enterAll, release } = queueOf()
+  const all = enterAll(200)
+  const atOnce = started.length
+  time.ms += 21
   await breathe()
-  expect(started).toEqual([0])
+  const next = started.length
+  release()
   await Promise.all(all)
+  expect(next).toBe(atOnce + 1)
 })
 
-test('whose client has left does not start', async () => {
-  const { outgoing, started, enter } = queueOf(3)
-  const all = enter()
-  outgoing[1]?.emit('close')
+test('what waits for a client that has left does not start', async () => {
+  const { queue, started, enter, release } = queueOf()
+  queue.noteRequest({})
+  release()
+  const leaving = new EventEmitter()
+  const all = [enter(0), enter(1, leaving), enter(2)]
+  leaving.emit('close')
   const ends = await Promise.allSettled(all)
   expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   expect(started).toEqual([0, 2])
