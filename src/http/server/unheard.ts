@@ -4,7 +4,10 @@ import type { ListenerParts } from './listener.ts'
 import { closeWith, faultOfParser, refuse } from './refusal.ts'
 import { keepNoLonger } from './traffic.ts'
 
-/** Answers what the parser could not read, once for each connection. */
+/**
+ * Answers what the parser could not read, once for each connection. Node's own 400, 408 and 431 lack the limit headers
+ * that every response has (section 8 of the interface), and it closes at once: a client that still sends is reset.
+ */
 export function parserAnswers(parts: ListenerParts): (error: Error, socket: Socket) => void {
   const answered = new WeakSet<Socket>()
   return (error, socket) => {
