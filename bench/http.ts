@@ -1,8 +1,9 @@
-// What the service costs, beside a bare handler in the same run: node bench/http.ts [--speed] [--load] [--download]
+// What the service costs, beside a bare handler in the same run: node bench/http.ts [--speed] [--load] [--download] [--flood] [--root DIR]
 import { parseArgs } from 'node:util'
 import type { Scenario } from '../src/world/scenario/scenario.ts'
 import { machine } from './engine/figures.ts'
 import { compareDownload } from './http/download.ts'
+import { compareFlood } from './http/flood.ts'
 import { compareLoad } from './http/load.ts'
 import { type Served, startService } from './http/servers.ts'
 import { compareSpeed } from './http/speed.ts'
@@ -28,18 +29,21 @@ const PARTS: Record<string, (served: Served) => Promise<string[]>> = {
   speed: served => compareSpeed(served, say),
   load: served => compareLoad(served, DOMAINS, say),
   download: served => compareDownload(served, say),
+  flood: served => compareFlood(served, DOMAINS, say),
 }
 
 async function main(): Promise<void> {
   const options = Object.fromEntries(
     Object.keys(PARTS).map(name => [name, { type: 'boolean' as const }]),
   )
-  const { values } = parseArgs({ options })
-  const wanted = Object.keys(PARTS).filter(name => values[name])
+  const { values } = parseArgs({ options: { ...options, root: { type: 'string' } } })
+  // Another built copy of ev, to be held beside this one.
+  const { root } = values
+  const wanted = Object.keys(PARTS).filter(name => name in values)
   say(`Machine: ${machine()}.\n`)
   const faults: string[] = []
   for (const name of wanted.length > 0 ? wanted : Object.keys(PARTS)) {
-    const served = await startService(SCENARIO)
+    const served = await startService(SCENARIO, root)
     try {
       faults.push(...((await PARTS[name]?.(served)) ?? []))
     } finally {

@@ -13,6 +13,7 @@ import { thisMachine } from './doctor/machine/machine.ts'
 import { closeApp, createApp, endStreams } from './http/app.ts'
 import type { Env } from './http/context.ts'
 import { bareHeaders } from './http/edge.ts'
+import { type CrowdFault, crowdFault } from './http/guard/admission.ts'
 import type { Service } from './http/service.ts'
 import { stateOf } from './http/state.ts'
 import { watchApp } from './http/watch/watch-app.ts'
@@ -44,6 +45,8 @@ export interface ServiceHouse {
   readonly watch: Pick<Hono<Env>, 'fetch'>
   /** What every answer has, for a client of that address. */
   headers(ip: string): Record<string, string>
+  /** What is refused before `app` is asked; null: nothing. */
+  readonly crowdFault: CrowdFault
   /** Offers a key on a page, once; gives the path of that page. */
   offerKey(key: string): string
   /** From now on it is not ready, and begins nothing new. */
@@ -142,6 +145,7 @@ function serviceOn(
     app,
     watch: watchApp(service, stateOf(service).metrics),
     headers: ip => bareHeaders(service, ip),
+    crowdFault: crowdFault(service),
     offerKey: key => welcome.offer(key),
     stopSoon() {
       isStopping = true

@@ -25,8 +25,11 @@ const CONFIG = {
   plan: 'bench',
 }
 
-/** Starts `ev serve` as people do, in a world of this kind. */
-export async function startService(scenario: Scenario): Promise<Served> {
+/** Starts `ev serve` as people do, in a world of this kind; `root` is the folder of a built copy. */
+export async function startService(
+  scenario: Scenario,
+  root = join(import.meta.dirname, '../..'),
+): Promise<Served> {
   const folder = mkdtempSync(join(tmpdir(), 'ev-bench-'))
   const file = (name: string, content: unknown) => {
     writeFileSync(join(folder, name), JSON.stringify(content))
@@ -37,7 +40,7 @@ export async function startService(scenario: Scenario): Promise<Served> {
   const child = spawn(
     process.execPath,
     [
-      ...[join(import.meta.dirname, '../../bin/ev.js'), 'serve', '--listen', `127.0.0.1:${port}`],
+      ...[join(root, 'bin/ev.js'), 'serve', '--listen', `127.0.0.1:${port}`],
       ...['--data-dir', join(folder, 'data'), '--config', file('config.json', CONFIG)],
       ...['--dns', world.dnsAddress, '--smtp-port', `${world.smtpPort}`, '--special-domains'],
       ...['--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com', '--log', 'warn'],

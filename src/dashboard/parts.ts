@@ -74,8 +74,6 @@ export type Env = {
 export type Outgoing = {
   removeHeader(name: string): void
   readonly headersSent: boolean
-  /** Ends the connection, or the stream of HTTP/2, whatever was sent of the answer. */
-  destroy(error?: Error): unknown
-  /** Of HTTP/2 alone. */
-  readonly stream?: unknown
+  /** Ends the connection, whatever was sent of the answer. */
+  destroy(): unknown
 }

@@ -1,5 +1,4 @@
 import type { Context } from 'hono'
-import { breakOff } from '../base/break-off.ts'
 import { problemOf } from './api.ts'
 import type { Env } from './parts.ts'
 
@@ -27,7 +26,7 @@ function unbroken(c: Context<Env>, body: ReadableStream<Uint8Array>): ReadableSt
           if (done) controller.close()
           else controller.enqueue(value)
         } catch (error) {
-          breakOff(c.env?.outgoing, error)
+          c.env?.outgoing?.destroy()
           controller.error(error)
         }
       },

@@ -55,19 +55,16 @@ export type AskingSession = {
 export type Replay = { readonly key: string; readonly fingerprint: string }
 
 export type Incoming = {
+  /** Set by Node. The dashboard asks in this process and has none. */
   readonly httpVersionMajor?: number
-  /** Of HTTP/2 alone. */
-  readonly stream?: { readonly endAfterHeaders: boolean }
   readonly socket?: { readonly remoteAddress?: string | undefined }
 }
 
 /** Node's own response. */
 export type Outgoing = {
   readonly headersSent: boolean
-  /** Of HTTP/2 alone. */
-  readonly stream?: unknown
-  /** Ends the connection, or the stream of HTTP/2, whatever was sent of the answer. */
-  destroy(error?: Error): unknown
+  /** Ends the connection, whatever was sent of the answer. */
+  destroy(): unknown
   setHeader(name: string, value: string): unknown
   once(event: 'close', listener: () => void): unknown
   off(event: 'close', listener: () => void): unknown

@@ -1,3 +1,4 @@
+import { AdmissionQueue } from './guard/admission-queue.ts'
 import { createTouches, type Touches } from './guard/touches.ts'
 import { type Breakdowns, createBreakdowns } from './jobs/breakdowns.ts'
 import { createOutlooks, type Outlooks } from './jobs/outlook.ts'
@@ -10,6 +11,7 @@ export type State = {
   readonly metrics: Metrics
   /** Requests that verify something now. */
   verifying: number
+  readonly admissions: AdmissionQueue
   /** Requests with an Idempotency-Key that are being answered now. */
   readonly answering: Set<string>
   readonly streams: Streams
@@ -30,6 +32,7 @@ export function stateOf(service: Service): State {
       verifying: () => state.verifying,
     }),
     verifying: 0,
+    admissions: new AdmissionQueue(service.clock),
     answering: new Set(),
     streams: new Streams(),
     touches: createTouches(service),

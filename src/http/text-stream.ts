@@ -1,5 +1,4 @@
 import type { Context } from 'hono'
-import { breakOff } from '../base/break-off.ts'
 import { breathe, type Clock, MINUTE } from '../base/clock.ts'
 import { messageOf } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
@@ -41,7 +40,9 @@ export function textStream(
       requestId: c.get('requestId'),
       why: messageOf(error),
     })
-    if (!breakOff(c.env?.outgoing, error)) controller.error(error)
+    // An error of the body alone would have its text sent, and the answer ended as if it were whole.
+    if (c.env?.outgoing !== undefined) c.env.outgoing.destroy()
+    else controller.error(error)
   }
   const watch = (controller: ReadableStreamDefaultController) =>
     clock.after(READER_PATIENCE_MS, () => giveUp(controller, new Error(GONE)))

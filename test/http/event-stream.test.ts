@@ -1,14 +1,11 @@
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
-import { text } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import { type Context, Hono } from 'hono'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { eventStream, HEARTBEAT_MS, type StreamEvent } from '../../src/http/event-stream.ts'
 import { READER_PATIENCE_MS } from '../../src/http/text-stream.ts'
-import { serverCertificate } from '../support/certificate.ts'
 import { fakeClock } from '../support/clock.ts'
 import { openHttpServer, type TestHttpServerOptions } from '../support/http-server.ts'
 
@@ -116,7 +113,7 @@ describe('a stream of events', () => {
 })
 
 describe('a stream that is silent for longer than the server bears', () => {
-  test('lives over HTTP/1.1 by its comments, and not without', async () => {
+  test('lives by its comments, and not without', async () => {
     const live = await openStream(quickClock, withPause)
     const received = await live.send(GET)
     expect(received).toContain('event: last')
@@ -127,14 +124,9 @@ describe('a stream that is silent for longer than the server bears', () => {
     expect(cut).toContain('event: first')
     expect(cut).not.toContain('event: last')
   })
-
-  test('lives over HTTP/2 by its comments, and not without', async () => {
-    expect(await overHttp2(quickClock, withPause)).toContain('event: last')
-    expect(await overHttp2(systemClock, untilGone)).not.toContain('event: last')
-  })
 })
 
-test('a client of HTTP/1.1 that hangs up ends its events', async () => {
+test('a client that hangs up ends its events', async () => {
   const ended = Promise.withResolvers<void>()
   const { open } = await openStream(systemClock, async function* (gone) {
     yield { event: 'first', data: {} }
@@ -154,15 +146,6 @@ const openStream = (clock: Clock, events: Events, options: TestHttpServerOptions
     paths: app => app.get('/live', c => streamTo(c as never as Context, clock, events)),
     ...options,
   })
-
-async function overHttp2(clock: Clock, events: Events): Promise<string> {
-  const { port } = await openStream(clock, events, { certificate: serverCertificate() })
-  const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
-  onTestFinished(() => client.destroy())
-  const stream = client.request({ ':authority': 'ev.example', ':path': '/live' })
-  await once(stream, 'response')
-  return text(stream).catch(() => 'cut off')
-}
 
 const streamTo = (c: Context, clock: Clock, events: Events) =>
   eventStream(c, { clock, log: silentLog }, events)

@@ -1,13 +1,11 @@
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
 import { text } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import type { Context, Hono } from 'hono'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { READER_PATIENCE_MS, textStream } from '../../src/http/text-stream.ts'
-import { serverCertificate } from '../support/certificate.ts'
 import { type FakeClock, fakeClock } from '../support/clock.ts'
 import { openHttpServer } from '../support/http-server.ts'
 import { drainEventLoop } from '../support/wait.ts'
@@ -16,7 +14,7 @@ const PIECE = 'x'.repeat(100_000)
 const PIECES = 50
 
 describe('an answer that is made piece by piece', () => {
-  test('over HTTP/1.1 ends well when all of it was sent', async () => {
+  test('ends well when all of it was sent', async () => {
     const { send } = await openHttpServer({ paths: app => serve(app, pieces()) })
     const received = await send(GET)
     expect(received).toMatch(/^HTTP\/1\.1 200 /)
@@ -24,33 +22,12 @@ describe('an answer that is made piece by piece', () => {
     expect(received.length).toBeGreaterThan(PIECES * PIECE.length)
   })
 
-  test('over HTTP/1.1 is seen as broken when a piece could not be made', async () => {
+  test('is seen as broken when a piece could not be made', async () => {
     const { send } = await openHttpServer({ paths: app => serve(app, pieces(3)) })
     const received = await send(GET)
     expect(received).toMatch(/^HTTP\/1\.1 200 /)
     expect(received).not.toMatch(/\r\n0\r\n/)
     expect(received).not.toMatch(/Error/)
-  })
-
-  test.each([
-    [Number.POSITIVE_INFINITY, true],
-    [3, false],
-  ])('over HTTP/2 that fails after %s pieces: ends well is %s', async (failing, endsWell) => {
-    const certificate = serverCertificate()
-    const { port } = await openHttpServer({
-      certificate,
-      paths: app => serve(app, pieces(failing)),
-    })
-    const client = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
-    onTestFinished(() => client.destroy())
-    const stream = client.request({ ':authority': 'ev.example', ':path': '/long' })
-    const ended = text(stream).then(
-      body => body.length,
-      () => null,
-    )
-    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
-    expect(headers[':status']).toBe(200)
-    expect(await ended).toBe(endsWell ? PIECES * PIECE.length : null)
   })
 
   test('is not made ahead of a reader that takes nothing, who is dropped after a minute', async () => {

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { type Log, silentLog } from '../../src/base/log.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { SERVER_LIMITS, type ServerLimits } from '../../src/http/server/limits.ts'
-import type { MayBePlain } from '../../src/http/server/listener.ts'
+import type { ListenerParts, MayBePlain } from '../../src/http/server/listener.ts'
 import { type HttpServer, startServer } from '../../src/http/server/server.ts'
 import type { Certificate } from '../../src/http/server/tls/certificate.ts'
 import type { FakeClock } from './clock.ts'
@@ -32,6 +32,7 @@ export type TestHttpServerOptions = {
   readonly clock?: FakeClock
   readonly certificate?: Certificate
   readonly mayBePlain?: MayBePlain
+  readonly crowdFault?: ListenerParts['crowdFault']
   readonly log?: Log
   readonly host?: string
   readonly port?: number
@@ -50,6 +51,7 @@ export async function openHttpServer(options: TestHttpServerOptions = {}): Promi
     limits: { ...SERVER_LIMITS, ...options.limits },
     headers: () => ({ 'x-ratelimit-limit': '100' }),
     mayBePlain: options.mayBePlain ?? (() => true),
+    ...(options.crowdFault && { crowdFault: options.crowdFault }),
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     certificate: options.certificate ?? null,

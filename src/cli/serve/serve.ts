@@ -89,6 +89,7 @@ async function serve(parts: Parts): Promise<void> {
   const server = await startServer({
     ...serverParts(deps, () => house?.app ?? null),
     ...{ host: door.host, port: door.port, certificate, mayBePlain: door.mayBePlain },
+    crowdFault: request => house?.crowdFault(request) ?? null,
   })
   const servers = [server]
   let renewal: Renewal | null = null

@@ -4,7 +4,7 @@ import { hostPort } from '../../config/values.ts'
 import { thisMachine } from '../../doctor/machine/machine.ts'
 import type { Env } from '../../http/context.ts'
 import {
-  connectionsMaxOf,
+  connectionLimits,
   PROXIED_KEEP_ALIVE_MS,
   SERVER_LIMITS,
   type ServerLimits,
@@ -52,8 +52,7 @@ export async function startWatchServer(deps: ServerDeps, app: GetApp): Promise<H
 
 function limitsOf({ trustProxy }: Config): ServerLimits {
   const keepAliveMs = trustProxy.length > 0 ? PROXIED_KEEP_ALIVE_MS : SERVER_LIMITS.keepAliveMs
-  const connectionsMax = connectionsMaxOf(thisMachine.openFilesMax)
-  return { ...SERVER_LIMITS, keepAliveMs, connectionsMax }
+  return { ...SERVER_LIMITS, keepAliveMs, ...connectionLimits(thisMachine.openFilesMax) }
 }
 
 /** A worker may wait long for the first service: it lives meanwhile. */

@@ -75,6 +75,11 @@ function ofHono(thrown: HTTPException): ApiError {
 
 /** What is away or full has no place in our code: 503 goes without a stack. */
 function report(log: Log, error: ApiError, requestId: string): void {
+  // Limits of ours may refuse a thousand requests a second: the log tells the same refusal once a minute.
+  if (STATUS[error.code] === 503 && error.cause === undefined) {
+    log.warn('requests are refused', { why: error.message })
+    return
+  }
   const cause = error.cause === undefined ? error : error.cause
   const isFault = STATUS[error.code] !== 503
   const stack = isFault && cause instanceof Error ? cause.stack : undefined

@@ -40,14 +40,12 @@ const NOTHING = new Uint8Array()
 /** What such a request has for a body means nothing (RFC 9110 §9.3.1). */
 const isBodyless = ({ req }: Context<Env>) => req.method === 'GET' || req.method === 'HEAD'
 
-/** HTTP/1.1 announces a body by one of two headers (RFC 9112 §6.3), HTTP/2 by going on after the headers. */
+/** One of two headers announces a body (RFC 9112 §6.3); in this process none need do it. */
 function hasBody({ env, req }: Context<Env>): boolean {
   const length = req.header('Content-Length')
   if (length !== undefined) return length !== '0'
   if (req.header('Transfer-Encoding') !== undefined) return true
-  const incoming = env?.incoming
-  if (incoming?.httpVersionMajor === 1) return false
-  return incoming?.stream === undefined ? req.raw.body !== null : !incoming.stream.endAfterHeaders
+  return env?.incoming?.httpVersionMajor === undefined && req.raw.body !== null
 }
 
 const isJson = (type: string | undefined) => type !== undefined && JSON_TYPE.test(type)

@@ -7,6 +7,7 @@ import { type Admitted, admit, outOfCredits } from '../limit/admit.ts'
 import type { Counts } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
 import { stateOf } from '../state.ts'
+import { admitVerifying } from './admission.ts'
 import { authenticate, authenticateSession } from './auth.ts'
 import { type BodyRule, checkBodyHeaders, readJson } from './body.ts'
 import { isAnswered } from './idempotent.ts'
@@ -27,14 +28,14 @@ export type GuardRule = {
   readonly freeBodyMax?: number
 }
 
-/** More verifications at a time are refused at once, as nobody would wait for their answers. */
-export const VERIFYING_MAX = 1_000
-
 /** Stands before a path: who asks, whether they may, whether there is room, and what they sent. */
 export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>[] {
   const state = stateOf(service)
   const bodyRule = { bytesMax: rule.bodyMax, kind: rule.body ?? 'json' } as const
+  const { counts } = rule
+  const verifies = counts !== null
   return [
+    ...(verifies ? [admitVerifying(service)] : []),
     async (c, next) => {
       if (c.req.method === 'POST' && service.isStopping()) throw stopping()
       const caller = await whoAsks(c, service)
@@ -43,22 +44,16 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       checkPermission(c, caller, rule.scope)
       c.set('sandbox', isSandbox(c, rule))
       checkBodyHeaders(c, bodyRule)
-      const counted = rule.counts !== null && !(await isAnswered(c, service))
-      if (counted && state.verifying >= VERIFYING_MAX) throw crowded(service)
+      const counted = verifies && !(await isAnswered(c, service))
       const admitted = await admit(c, service, {
-        ...{ caller, counts: counted ? rule.counts : null },
+        ...{ caller, counts: counted ? counts : null },
         mayBeFree: mayBeFree(c, rule),
       })
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
-      if (!counted) return next()
-      state.verifying++
-      try {
-        await next()
-        if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
-        else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
-      } finally {
-        state.verifying--
-      }
+      await next()
+      if (!counted) return
+      if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
+      else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
     },
   ]
 }
@@ -130,9 +125,3 @@ function isSandbox(c: Context<Env>, { scope }: GuardRule): boolean {
 
 const stopping = () =>
   new ApiError('service_unavailable', 'The service is stopping: try again', { retryAfterS: 5 })
-
-function crowded(service: Service): ApiError {
-  stateOf(service).metrics.refused('crowd')
-  const sentence = `${VERIFYING_MAX} verifications are under way: try again`
-  return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
-}

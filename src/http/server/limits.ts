@@ -14,7 +14,7 @@ export type ServerLimits = {
   readonly stallMs: number
   /** An open connection without a request. */
   readonly keepAliveMs: number
-  /** HTTP/1.1: after `keepAliveMs`, for a request that is on its way when the time is up. */
+  /** After `keepAliveMs`, for a request that is on its way when the time is up. */
   readonly keepAliveBufferMs: number
   readonly tlsHandshakeMs: number
   /** What is sent after a refusal is read and thrown away for so long, or the refusal would not arrive. */
@@ -23,13 +23,10 @@ export type ServerLimits = {
   readonly headersMax: number
   readonly requestsPerConnection: number
   readonly connectionsMax: number
-  /** HTTP/2: requests at once in one connection. */
-  readonly streamsMax: number
-  /** HTTP/2: SETTINGS and PING in a minute; honest clients send a few. */
-  readonly controlFramesPerMinute: number
-  /** HTTP/2: streams that a client may open and take back at once, and how many more each second. */
-  readonly resetsBurst: number
-  readonly resetsPerSecond: number
+  /** Connections above `connectionsMax` that are told 503; one above these is closed without a word. */
+  readonly refusedConnectionsMax: number
+  /** For a request on such a connection. */
+  readonly refusedMs: number
 }
 
 export const SERVER_LIMITS: ServerLimits = {
@@ -47,10 +44,8 @@ export const SERVER_LIMITS: ServerLimits = {
   headersMax: 100,
   requestsPerConnection: 1_000,
   connectionsMax: 10_000,
-  streamsMax: 100,
-  controlFramesPerMinute: 600,
-  resetsBurst: 200,
-  resetsPerSecond: 20,
+  refusedConnectionsMax: 2_500,
+  refusedMs: SECOND,
 }
 
 /** Behind a proxy: longer than the proxies' own 60 s, so that it is they who close. */
@@ -60,8 +55,19 @@ export const PROXIED_KEEP_ALIVE_MS = 65 * SECOND
 const OTHER_FILES = 200
 const CONNECTIONS_MIN = 16
 
+/** One in five connections is there to be refused: it lasts some ms. */
+const REFUSED_SHARE = 0.2
+
+type ConnectionLimits = Pick<ServerLimits, 'connectionsMax' | 'refusedConnectionsMax'>
+
 /** As many as files may be open, but for our own. Null: nothing limits them. */
-export const connectionsMaxOf = (filesMax: number | null): number =>
-  filesMax === null
-    ? SERVER_LIMITS.connectionsMax
-    : Math.max(CONNECTIONS_MIN, Math.min(filesMax - OTHER_FILES, SERVER_LIMITS.connectionsMax))
+export function connectionLimits(filesMax: number | null): ConnectionLimits {
+  const { connectionsMax, refusedConnectionsMax } = SERVER_LIMITS
+  if (filesMax === null) return { connectionsMax, refusedConnectionsMax }
+  const all = Math.max(CONNECTIONS_MIN, filesMax - OTHER_FILES)
+  const refused = Math.floor(all * REFUSED_SHARE)
+  return {
+    connectionsMax: Math.min(all - refused, connectionsMax),
+    refusedConnectionsMax: Math.min(refused, refusedConnectionsMax),
+  }
+}

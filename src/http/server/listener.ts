@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Clock } from '../../base/clock.ts'
@@ -5,8 +6,7 @@ import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
-import { isHttp2, type NodeRequest, type NodeResponse } from './node.ts'
-import { ipOf, type RefusalParts, refusalResponse, refuse } from './refusal.ts'
+import { answer, ipOf, type RefusalParts, refusalResponse, refuse } from './refusal.ts'
 import { faultOfRequest } from './target.ts'
 import { keepNoLonger, type Traffic } from './traffic.ts'
 
@@ -17,6 +17,8 @@ export type ListenerParts = RefusalParts & {
   readonly limits: ServerLimits
   readonly traffic: Traffic
   readonly mayBePlain: MayBePlain
+  /** What the app refuses, whatever else is asked: told here, it costs half. Null: nothing. */
+  readonly crowdFault?: (request: IncomingMessage) => ApiError | null
 }
 
 /**
@@ -25,7 +27,7 @@ export type ListenerParts = RefusalParts & {
  */
 export type MayBePlain = (ip: string, forwardedProto: string | null) => boolean
 
-export type Listener = (request: NodeRequest, response: NodeResponse) => void
+export type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Hands requests to the app; what is wrong with one before that is answered here. */
 export function requestListener(parts: ListenerParts): Listener {
@@ -33,24 +35,31 @@ export function requestListener(parts: ListenerParts): Listener {
   const hand = getRequestListener(
     (request, bindings) => whenOpen(parts, request, bindings as HttpBindings),
     // HTTP/1.0 needs no Host.
-    { errorHandler: error => unhandled(parts, error), hostname: 'localhost' },
+    // Its cleanup resets a connection whose body has not come 500 ms after the answer: `readOn` waits as long as for any body.
+    {
+      errorHandler: error => unhandled(parts, error),
+      hostname: 'localhost',
+      autoCleanupIncoming: false,
+    },
   )
-  // Sockets of HTTP/1.1 that close with an answer under way: what else was sent on them is not heard.
+  // Sockets that close with an answer under way: what else was sent on them is not heard.
   const ending = new WeakSet<object>()
   return (request, response) => {
     const { socket } = request
     if (ending.has(socket)) return
     response.on('error', () => {}) // The client has left; what the answer is made of hears of it by `close`.
     const count = traffic.begin(request, response)
-    const fault = plainFault(request, parts) ?? faultOfRequest(request, limits)
-    if (!isHttp2(request) && (fault !== null || count >= limits.requestsPerConnection)) {
-      ending.add(socket)
-    }
-    if (count >= limits.requestsPerConnection) lastOne(request, response)
+    const fault =
+      surplusFault(request, parts) ?? plainFault(request, parts) ?? faultOfRequest(request, limits)
+    const isLast = count >= limits.requestsPerConnection
+    if (fault !== null || isLast) ending.add(socket)
+    if (isLast) keepNoLonger(response)
     if (fault !== null) return refuse(response, parts, fault)
-    watchStall(request, response, limits.stallMs)
+    response.once('finish', () => readOn(request))
     watchBody(clock, request, bodyMsOf(request, limits), () => late(parts, request, response))
-    void hand(request as never, response as never)
+    const crowded = parts.crowdFault?.(request) ?? null
+    if (crowded !== null) answer(response, parts, crowded)
+    else void hand(request, response)
   }
 }
 
@@ -73,19 +82,24 @@ function unhandled(parts: ListenerParts, error: unknown): Response {
   )
 }
 
-/** Be it by an answer of its own, be it on the bare socket. Of HTTP/2 a stream that was asked for by HEAD cannot be written from its start. */
-const isAnswered = (response: NodeResponse) =>
-  response.headersSent ||
-  ('stream' in response ? response.stream.destroyed : response.socket?.writable === false)
+/** Be it by an answer of its own, be it on the bare socket. */
+const isAnswered = (response: ServerResponse) =>
+  response.headersSent || response.socket?.writable === false
 
-function lastOne(request: NodeRequest, response: NodeResponse): void {
-  if (isHttp2(request)) request.stream.session?.close()
-  else keepNoLonger(response)
+/** Reads what is still sent of a body that was answered already, and throws it away: a close would reset the connection. */
+function readOn(request: IncomingMessage): void {
+  if (!request.complete) request.removeAllListeners('data').resume()
+}
+
+function surplusFault({ socket }: IncomingMessage, { limits, traffic }: ListenerParts) {
+  if (!traffic.isSurplus(socket)) return null
+  const sentence = `${limits.connectionsMax} connections are open: try again`
+  return new ApiError('service_unavailable', sentence, { retryAfterS: 1 })
 }
 
 /** All requests must come by TLS, be it that it ends at a proxy. */
 function plainFault(
-  { socket, headers }: NodeRequest,
+  { socket, headers }: IncomingMessage,
   { mayBePlain }: ListenerParts,
 ): ApiError | null {
   if ('encrypted' in socket || mayBePlain(ipOf(socket), protoOf(headers))) return null
@@ -93,7 +107,7 @@ function plainFault(
 }
 
 /** Of several proxies in a row the last one speaks with us; the first one wrote what the client spoke. */
-function protoOf({ 'x-forwarded-proto': given }: NodeRequest['headers']): string | null {
+function protoOf({ 'x-forwarded-proto': given }: IncomingMessage['headers']): string | null {
   const [first] = (typeof given === 'string' ? given : (given?.[0] ?? '')).split(',')
   const proto = (first ?? '').trim().toLowerCase()
   return proto === '' ? null : proto
@@ -102,11 +116,11 @@ function protoOf({ 'x-forwarded-proto': given }: NodeRequest['headers']): string
 /** Paths that take megabytes. */
 const LISTS = /^\/(?:v1\/verify\/(?:bulk|batch|file)|lists\/new)\b/
 
-const bodyMsOf = ({ url = '' }: NodeRequest, { bodyMs, listBodyMs }: ServerLimits) =>
+const bodyMsOf = ({ url = '' }: IncomingMessage, { bodyMs, listBodyMs }: ServerLimits) =>
   LISTS.test(url) ? listBodyMs : bodyMs
 
 /** Calls `onLate` when the body of a request has not arrived in time. */
-function watchBody(clock: Clock, request: NodeRequest, ms: number, onLate: () => void): void {
+function watchBody(clock: Clock, request: IncomingMessage, ms: number, onLate: () => void): void {
   if (!hasBody(request)) return
   const cancel = clock.after(ms, () => {
     if (!request.complete && !request.destroyed) onLate()
@@ -115,28 +129,11 @@ function watchBody(clock: Clock, request: NodeRequest, ms: number, onLate: () =>
   request.once('close', cancel)
 }
 
-const hasBody = (request: NodeRequest) =>
-  isHttp2(request)
-    ? !request.stream.endAfterHeaders
-    : request.headers['content-length'] !== undefined ||
-      request.headers['transfer-encoding'] !== undefined
+/** RFC 9112 §6.3 */
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 
-function late(parts: ListenerParts, request: NodeRequest, response: NodeResponse): void {
+function late(parts: ListenerParts, request: IncomingMessage, response: ServerResponse): void {
   if (response.headersSent) request.destroy()
   else refuse(response, parts, new ApiError('request_timeout', 'The body did not arrive in time'))
 }
-
-/** HTTP/2: an answer that its reader does not take is given up. Over HTTP/1.1 the connection has such a timer. */
-function watchStall(request: NodeRequest, response: NodeResponse, ms: number): void {
-  if (!isHttp2(request)) return
-  const { stream } = request
-  const look = () => {
-    // Somebody works on an answer, for instance a wait for a job: that has an end of its own.
-    if (!response.headersSent) stream.setTimeout(ms, look)
-    else stream.close(NGHTTP2_CANCEL)
-  }
-  stream.setTimeout(ms, look)
-}
-
-/** RFC 9113 §7 */
-const NGHTTP2_CANCEL = 8

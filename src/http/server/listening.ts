@@ -16,8 +16,11 @@ export function listening(
   })
 }
 
-/** Connections that the system keeps for us while the event loop turns. */
-const BACKLOG = 1_024
+/**
+ * Connections that the system keeps for us while the event loop turns. It leaves a SYN above it unanswered, which the
+ * client sends again after 1, 3 and 7 s (RFC 6298). Linux takes no more than net.core.somaxconn, 4,096 since 5.4.
+ */
+const BACKLOG = 4_096
 
 function cannotListen(host: string, port: number, cause: NodeJS.ErrnoException): EvError {
   const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

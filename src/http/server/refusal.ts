@@ -1,12 +1,11 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Clock } from '../../base/clock.ts'
+import { breathe, type Clock } from '../../base/clock.ts'
 import { plainIp } from '../../base/ip.ts'
 import type { Random } from '../../base/random.ts'
 import { type ApiCode, ApiError, STATUS } from '../error/api-error.ts'
 import { errorBody } from '../error/errors.ts'
 import type { ServerLimits } from './limits.ts'
-import type { NodeResponse } from './node.ts'
 
 /** What an answer needs that comes about without the app. */
 export type RefusalParts = {
@@ -18,23 +17,27 @@ export type RefusalParts = {
 }
 
 /** Answers a request that the app does not, as the app would. */
-export function refuse(response: NodeResponse, parts: RefusalParts, error: ApiError): void {
+export function refuse(response: ServerResponse, parts: RefusalParts, error: ApiError): void {
   const { socket } = response.req
-  const isHttp1 = !('stream' in response)
-  if (isHttp1 && !response.req.complete && isNext(response)) {
+  if (!response.req.complete && isNext(response)) {
     // Node would close at once, and what the client still sends would undo the answer on its way.
+    response.req.resume()
     closeWith(error, socket, parts)
     return
   }
-  const { headers, body } = answerOf(error, parts, ipOf(socket))
-  const answer = response as ServerResponse
-  // HTTP/2 knows no such header; there the connection is good for the next request.
-  answer.writeHead(STATUS[error.code], { ...headers, ...(isHttp1 ? { connection: 'close' } : {}) })
-  answer.end(body)
+  response.setHeader('connection', 'close')
+  answer(response, parts, error)
+}
+
+/** The same where the connection is good for the next request. */
+export function answer(response: ServerResponse, parts: RefusalParts, error: ApiError): void {
+  const { headers, body } = answerOf(error, parts, ipOf(response.req.socket))
+  response.writeHead(STATUS[error.code], headers)
+  response.end(body)
 }
 
 /** Whether no answer to an earlier request is under way. */
-const isNext = (response: NodeResponse) => response.socket !== null
+const isNext = (response: ServerResponse) => response.socket !== null
 
 /** Answers on a bare socket, which is closed once the answer had time to arrive. */
 export function closeWith(error: ApiError, socket: Socket, parts: RefusalParts): void {
@@ -44,7 +47,9 @@ export function closeWith(error: ApiError, socket: Socket, parts: RefusalParts):
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
-  const cancel = parts.clock.after(parts.limits.lingerMs, () => void socket.destroy())
+  // Node runs timers before it reads: what came meanwhile is read first, or the close would reset the connection.
+  const close = () => void breathe().then(() => socket.destroy())
+  const cancel = parts.clock.after(parts.limits.lingerMs, close)
   socket.once('close', cancel)
 }
 
@@ -76,6 +81,7 @@ function answerOf(error: ApiError, { random, headers }: RefusalParts, ip: string
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),
     'x-request-id': requestId,
+    ...(error.retryAfterS !== null && { 'retry-after': String(error.retryAfterS) }),
   }
   return { headers: { ...headers(ip), ...own }, body }
 }

@@ -1,20 +1,16 @@
-import type { EventEmitter } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import type { TLSSocket } from 'node:tls'
 import { breathe, SECOND, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
 import { type ListenerParts, requestListener } from './listener.ts'
 import { listening } from './listening.ts'
-import type { NodeRequest, NodeResponse } from './node.ts'
 import { refuse } from './refusal.ts'
 import { seldom } from './seldom.ts'
-import { guardSession } from './session-guard.ts'
 import type { Certificate } from './tls/certificate.ts'
-import { type Line, Traffic } from './traffic.ts'
+import { Traffic } from './traffic.ts'
 import { onQuiet, parserAnswers, refuseConnect } from './unheard.ts'
 
 export type ServerParts = Omit<ListenerParts, 'traffic'> & {
@@ -34,10 +30,10 @@ export interface HttpServer {
   stop(graceMs: number): Promise<void>
 }
 
-/** Listens for HTTP/1.1, with a certificate also for HTTP/2. Throws EvError when it cannot listen there. */
+/** Listens for HTTP/1.1, over TLS with a certificate. Throws EvError when it cannot listen there. */
 export async function startServer(parts: ServerParts): Promise<HttpServer> {
   const { clock, limits } = parts
-  const traffic = new Traffic()
+  const traffic = new Traffic(limits.connectionsMax)
   const server = parts.certificate === null ? plainServer(limits) : tlsServer(parts)
   listenTo(server, { ...parts, traffic })
   await listening(server, parts)
@@ -76,30 +72,15 @@ const DROPS_TOLD_EVERY_MS = 10 * SECOND
 /** TLS 1.0 and 1.1 are long broken (RFC 8996). */
 const TLS = { minVersion: 'TLSv1.2' } as const
 
-const plainServer = (limits: ServerLimits): Server => createServer(http1Options(limits))
+const plainServer = (limits: ServerLimits): Server => createServer(httpOptions(limits))
 
-function tlsServer({ certificate, limits }: ServerParts): Http2SecureServer {
+function tlsServer({ certificate, limits }: ServerParts): TlsServer {
   const { cert, key } = certificate as Certificate
-  const http1 = http1Options(limits)
-  return createSecureServer({
-    ...TLS,
-    ...http1,
-    cert,
-    key,
-    allowHTTP1: true,
-    handshakeTimeout: limits.tlsHandshakeMs,
-    settings: {
-      maxConcurrentStreams: limits.streamsMax,
-      maxHeaderListSize: limits.headersSizeMax,
-      enablePush: false,
-    },
-    maxHeaderListPairs: limits.headersMax,
-    streamResetBurst: limits.resetsBurst,
-    streamResetRate: limits.resetsPerSecond,
-  })
+  const handshakeTimeout = limits.tlsHandshakeMs
+  return createTlsServer({ ...TLS, ...httpOptions(limits), cert, key, handshakeTimeout })
 }
 
-const http1Options = (limits: ServerLimits) => ({
+const httpOptions = (limits: ServerLimits) => ({
   headersTimeout: limits.headersMs,
   // A net below the timers of the listener, which know what is asked.
   requestTimeout: limits.listBodyMs + limits.headersMs + limits.checkMs,
@@ -112,38 +93,32 @@ const http1Options = (limits: ServerLimits) => ({
 })
 
 /** Everything that a server tells of, both kinds alike. */
-function listenTo(server: Server | Http2SecureServer, parts: ListenerParts): void {
+function listenTo(server: Server | TlsServer, parts: ListenerParts): void {
   const { log, limits, traffic } = parts
-  server.maxConnections = limits.connectionsMax
-  // Node 22 does not take these as options of a server that also speaks HTTP/2.
-  Object.assign(server, { timeout: limits.stallMs, ...http1Options(limits) })
-  const on = (event: string, hear: (...told: never[]) => void) =>
-    void (server as EventEmitter).on(event, hear as (...told: unknown[]) => void)
-  on('request', requestListener(parts))
-  on('checkExpectation', (_: NodeRequest, response: NodeResponse) =>
+  server.maxConnections = limits.connectionsMax + limits.refusedConnectionsMax
+  server.timeout = limits.stallMs
+  // One more than is allowed: Node leaves out what is above it without a word.
+  server.maxHeadersCount = limits.headersMax + 1
+  server.on('request', requestListener(parts))
+  server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) =>
     refuse(
       response,
       parts,
       new ApiError('expectation_failed', 'Only 100-continue can be expected'),
     ),
   )
-  on('clientError', parserAnswers(parts))
-  on('connect', (_: unknown, to: Socket | NodeResponse) => refuseConnect(to, parts))
-  on('timeout', (line: Line) => onQuiet(line, parts))
+  server.on('clientError', parserAnswers(parts))
+  server.on('connect', (_, socket) => refuseConnect(socket as Socket, parts))
+  server.on('timeout', socket => onQuiet(socket, parts))
   const tellDrops = (connections: number) =>
     log.warn('connections were turned away', { connections, open: limits.connectionsMax })
-  on('drop', seldom(parts.clock, DROPS_TOLD_EVERY_MS, tellDrops))
-  if ('setSecureContext' in server) {
-    on('secureConnection', (socket: TLSSocket) => {
-      if (socket.alpnProtocol !== 'h2') traffic.note(socket)
-    })
-    on('session', (session: ServerHttp2Session) => {
-      traffic.note(session)
-      guardSession(session, parts.clock, limits)
-    })
-  } else {
-    // One more than is allowed: Node leaves out what is above it without a word.
-    server.maxHeadersCount = limits.headersMax + 1
-    on('connection', (socket: Socket) => traffic.note(socket))
-  }
+  const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection'
+  const tellSurplus = seldom(parts.clock, DROPS_TOLD_EVERY_MS, tellDrops)
+  server.on('drop', tellSurplus)
+  server.on(opened, (socket: Socket) => {
+    traffic.note(socket)
+    if (!traffic.isSurplus(socket)) return
+    tellSurplus()
+    socket.setTimeout(limits.refusedMs)
+  })
 }

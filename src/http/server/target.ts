@@ -1,26 +1,19 @@
+import type { IncomingMessage } from 'node:http'
 import { ApiError } from '../error/api-error.ts'
 import type { ServerLimits } from './limits.ts'
-import { isHttp2, type NodeRequest } from './node.ts'
 
 /** What is wrong with a request before anybody looks at what it asks for; null: nothing. */
 export function faultOfRequest(
-  request: NodeRequest,
-  { headersMax, headersSizeMax }: Pick<ServerLimits, 'headersMax' | 'headersSizeMax'>,
+  request: IncomingMessage,
+  { headersMax }: Pick<ServerLimits, 'headersMax'>,
 ): ApiError | null {
   if (request.rawHeaders.length / 2 > headersMax) {
     return new ApiError('headers_too_large', `A request has at most ${headersMax} headers`)
   }
-  // The parser of HTTP/1.1 looks after it; HTTP/2 only asks clients to, and they may begin before they hear of it.
-  if (isHttp2(request) && sizeOf(request) > headersSizeMax) {
-    return new ApiError('headers_too_large', 'The headers are too large')
-  }
-  const hosts = isHttp2(request) ? [request.authority] : valuesOf(request, 'host')
+  const hosts = valuesOf(request, 'host')
   // RFC 9112 §3.2: none, or several, and nobody can tell whom the client meant.
   if (!isProbe(request, hosts) && (hosts.length !== 1 || !isHost(hosts[0] ?? ''))) {
     return new ApiError('invalid_request', 'A request needs one Host header with a host name')
-  }
-  if (isHttp2(request) && !/^https?$/.test(request.scheme)) {
-    return new ApiError('invalid_request', 'The scheme of a request is https')
   }
   return TARGET.test(request.url ?? '') && !/%00/.test(request.url ?? '')
     ? null
@@ -28,7 +21,7 @@ export function faultOfRequest(
 }
 
 /** Health checks of load balancers ask so: HTTP/1.0 knows no Host. */
-const isProbe = ({ httpVersion, url = '' }: NodeRequest, hosts: readonly unknown[]) =>
+const isProbe = ({ httpVersion, url = '' }: IncomingMessage, hosts: readonly unknown[]) =>
   httpVersion === '1.0' && hosts.length === 0 && /^\/(?:livez|readyz)$/.test(url)
 
 /** A name or an address as it is usually written, and perhaps a port. */
@@ -42,9 +35,6 @@ const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
 /** RFC 9112 §3.2.1: a path and perhaps a query; nothing for proxies, and nothing that some software takes for a slash. */
 const TARGET = /^\/(?!\/)[!#-;=?-[\]^_`a-z{|}~]*$/i
 
-const sizeOf = ({ rawHeaders }: NodeRequest) =>
-  rawHeaders.reduce((size, text) => size + text.length, 0)
-
-function valuesOf({ rawHeaders }: NodeRequest, name: string): string[] {
+function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
 }

@@ -1,73 +1,80 @@
-import type { ServerHttp2Session } from 'node:http2'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { isHttp2, type NodeRequest, type NodeResponse } from './node.ts'
 
-/** What requests arrive by: a socket of HTTP/1.1, a session of HTTP/2. */
-export type Line = Socket | ServerHttp2Session
+type Connection = {
+  requests: number
+  readonly unanswered: Set<ServerResponse>
+  /** More were open than may be: its request is refused. */
+  readonly isSurplus: boolean
+}
 
-/** The lines that are open, and the requests in them that are not answered whole. */
+/** The connections that are open, and the requests in them that are not answered whole. */
 export class Traffic {
-  readonly #open = new Map<Line, { requests: number; readonly unanswered: Set<NodeResponse> }>()
+  readonly #open = new Map<Socket, Connection>()
   readonly #onEmpty: (() => void)[] = []
+  readonly #connectionsMax: number
   #isEnding = false
 
-  /** Takes notice of a line until it is closed. */
-  note(line: Line): void {
-    this.#open.set(line, { requests: 0, unanswered: new Set() })
-    line.once('close', () => {
-      this.#open.delete(line)
+  constructor(connectionsMax: number) {
+    this.#connectionsMax = connectionsMax
+  }
+
+  /** Takes notice of a connection until it is closed. */
+  note(socket: Socket): void {
+    const isSurplus = this.#open.size >= this.#connectionsMax
+    this.#open.set(socket, { requests: 0, unanswered: new Set(), isSurplus })
+    socket.once('close', () => {
+      this.#open.delete(socket)
       if (this.#open.size === 0) for (const tell of this.#onEmpty.splice(0)) tell()
     })
   }
 
-  /** Takes notice of a request until it is answered: gives how many there were in its line, itself included. */
-  begin(request: NodeRequest, response: NodeResponse): number {
-    const line = lineOf(request)
-    const known = line && this.#open.get(line)
-    if (line === undefined || known === undefined) return 1
+  isSurplus(socket: Socket): boolean {
+    return this.#open.get(socket)?.isSurplus === true
+  }
+
+  /** Takes notice of a request until it is answered: gives how many there were in its connection, itself included. */
+  begin(request: IncomingMessage, response: ServerResponse): number {
+    const { socket } = request
+    const known = this.#open.get(socket)
+    if (known === undefined) return 1
     known.unanswered.add(response)
     response.once('close', () => {
       known.unanswered.delete(response)
-      if (this.#isEnding && known.unanswered.size === 0) endLine(line)
+      if (this.#isEnding && known.unanswered.size === 0) socket.destroySoon()
     })
     if (this.#isEnding) keepNoLonger(response)
     return ++known.requests
   }
 
-  /** What is not answered whole in a line, in the order in which it was asked. */
-  unanswered(line: Line): readonly NodeResponse[] {
-    return [...(this.#open.get(line)?.unanswered ?? [])]
+  /** What is not answered whole in a connection, in the order in which it was asked. */
+  unanswered(socket: Socket): readonly ServerResponse[] {
+    return [...(this.#open.get(socket)?.unanswered ?? [])]
   }
 
-  /** Every line ends with the last answer that it waits for; clients are told so. */
+  /** Every connection ends with the last answer that it waits for; clients are told so. */
   endSoon(): void {
     this.#isEnding = true
     for (const { unanswered } of this.#open.values()) unanswered.forEach(keepNoLonger)
   }
 
-  /** Closes the lines that wait for no answer: somebody opened them and has not asked yet. */
+  /** Closes the connections that wait for no answer: somebody opened them and has not asked yet. */
   closeUnused(): void {
-    for (const [line, { unanswered }] of this.#open) if (unanswered.size === 0) line.destroy()
+    for (const [socket, { unanswered }] of this.#open) if (unanswered.size === 0) socket.destroy()
   }
 
   closeAll(): void {
-    for (const line of this.#open.keys()) line.destroy()
+    for (const socket of this.#open.keys()) socket.destroy()
   }
 
-  /** Resolves when no line is open. */
+  /** Resolves when no connection is open. */
   empty(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve()
     return new Promise(resolve => void this.#onEmpty.push(resolve))
   }
 }
 
-const lineOf = (request: NodeRequest): Line | undefined =>
-  isHttp2(request) ? (request.stream.session as ServerHttp2Session | undefined) : request.socket
-
-/** HTTP/2 says it by GOAWAY. */
-const endLine = (line: Line) => ('goaway' in line ? line.close() : line.destroySoon())
-
-/** HTTP/1.1: the answer says `Connection: close`, and Node closes after it. */
-export function keepNoLonger(response: NodeResponse): void {
-  if (!('stream' in response)) response.shouldKeepAlive = false
+/** The answer says `Connection: close`, and Node closes after it. */
+export function keepNoLonger(response: ServerResponse): void {
+  response.shouldKeepAlive = false
 }

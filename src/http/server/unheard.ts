@@ -1,12 +1,13 @@
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { ApiError } from '../error/api-error.ts'
 import type { ListenerParts } from './listener.ts'
-import type { NodeResponse } from './node.ts'
 import { closeWith, faultOfParser, refuse } from './refusal.ts'
-import { keepNoLonger, type Line } from './traffic.ts'
+import { keepNoLonger } from './traffic.ts'
 
-/** Answers what the parser could not read, once for each connection. */
+/**
+ * Answers what the parser could not read, once for each connection. Node's own 400, 408 and 431 lack the limit headers
+ * that every response has (section 8 of the interface), and it closes at once: a client that still sends is reset.
+ */
 export function parserAnswers(parts: ListenerParts): (error: Error, socket: Socket) => void {
   const answered = new WeakSet<Socket>()
   return (error, socket) => {
@@ -20,7 +21,7 @@ export function parserAnswers(parts: ListenerParts): (error: Error, socket: Sock
 }
 
 function answerParser(fault: ApiError, socket: Socket, parts: ListenerParts): void {
-  const unanswered = parts.traffic.unanswered(socket) as ServerResponse[]
+  const unanswered = parts.traffic.unanswered(socket)
   const broken = unanswered.find(({ req }) => !req.complete)
   const last = unanswered.at(-1)
   if (broken?.headersSent) socket.destroy()
@@ -31,18 +32,15 @@ function answerParser(fault: ApiError, socket: Socket, parts: ListenerParts): vo
 }
 
 /** RFC 9110 §9.3.6: a tunnel, which only a proxy makes. */
-export function refuseConnect(to: Socket | NodeResponse, parts: ListenerParts): void {
-  const fault = new ApiError('method_not_allowed', 'CONNECT is not for this service')
-  if ('writeHead' in to) refuse(to, parts, fault)
-  else closeWith(fault, to, parts)
+export function refuseConnect(socket: Socket, parts: ListenerParts): void {
+  closeWith(new ApiError('method_not_allowed', 'CONNECT is not for this service'), socket, parts)
 }
 
 /** Nothing moved on a connection for a while. */
-export function onQuiet(line: Line, { limits, traffic }: ListenerParts): void {
-  // Sessions have a guard, and their streams timers of their own.
-  if ('goaway' in line) return
-  const unanswered = traffic.unanswered(line) as ServerResponse[]
+export function onQuiet(socket: Socket, { limits, traffic }: ListenerParts): void {
+  const unanswered = traffic.unanswered(socket)
   // Somebody works on an answer, for instance a wait for a job: that has an end of its own.
-  if (unanswered.some(one => !one.headersSent && one.req.complete)) line.setTimeout(limits.stallMs)
-  else line.destroy()
+  if (unanswered.some(one => !one.headersSent && one.req.complete))
+    socket.setTimeout(limits.stallMs)
+  else socket.destroy()
 }

@@ -10,6 +10,7 @@ import type { Env } from '../context.ts'
 import { unlessGone } from '../guard/client-gone.ts'
 import { commit } from '../guard/commit.ts'
 import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
 import { holdOrRecall } from './credits.ts'
 
 /** What is asked of one address. */
@@ -62,11 +63,14 @@ export async function orGiveBack<T>(
 }
 
 /** The question itself goes on when its client goes away: others may wait for it, and its answer is remembered. */
-const verify = (
-  c: Context<Env>,
-  { engine }: Service,
-  { email, checkSmtp, forceRefresh }: Asked,
-): Promise<Result> => unlessGone(c, engine.verify(email, { checkSmtp, forceRefresh }))
+async function verify(c: Context<Env>, service: Service, asked: Asked): Promise<Result> {
+  // A remembered answer costs little: it need not wait until mail servers may be asked.
+  const known = await recallOne(service, asked)
+  if (known !== null) return known
+  const { email, checkSmtp, forceRefresh } = asked
+  const ask = () => unlessGone(c, service.engine.verify(email, { checkSmtp, forceRefresh }))
+  return stateOf(service).admissions.run(c, ask)
+}
 
 /** It is durable before it is answered; with an Idempotency-Key the answer is, too. */
 async function settled(

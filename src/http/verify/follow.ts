@@ -83,7 +83,7 @@ async function follow(c: Context<Env>, service: Service, following: Following): 
 /** The question itself goes on when its client goes away, as its answer is remembered. */
 async function verify(
   c: Context<Env>,
-  { engine, clock }: Service,
+  service: Service,
   { asked, recalled, gone, tell }: Following,
 ): Promise<Result> {
   const onStep = (step: Step) => tell({ event: 'step', data: presentStep(step) })
@@ -93,9 +93,10 @@ async function verify(
   }
   const { email, checkSmtp, forceRefresh } = asked
   if (!c.get('sandbox')) {
-    return orAborted(engine.verify(email, { checkSmtp, forceRefresh, onStep }), gone)
+    const ask = () => service.engine.verify(email, { checkSmtp, forceRefresh, onStep })
+    return orAborted(stateOf(service).admissions.run(c, ask), gone)
   }
-  const result = sandboxResult(clock, email)
+  const result = sandboxResult(service.clock, email)
   sandboxSteps(result).forEach(onStep)
   return result
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../../src/account/key.ts'
 import { DAY } from '../../../src/base/clock.ts'
-import { VERIFYING_MAX } from '../../../src/http/guard/guard.ts'
+import { VERIFYING_MAX } from '../../../src/http/guard/admission.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/store/account/keys.ts'
 import { write } from '../../../src/store/database.ts'
 import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'

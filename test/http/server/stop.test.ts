@@ -1,10 +1,8 @@
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { EvError } from '../../../src/base/error.ts'
-import { serverCertificate } from '../../support/certificate.ts'
 import { fakeClock } from '../../support/clock.ts'
 import {
   openHttpServer,
@@ -114,23 +112,6 @@ describe('a server that stops', () => {
     await clock.advance(20)
     await Promise.all(stopped)
     expect(await asked).toBe('')
-  })
-
-  test('lets streams of HTTP/2 come to their end, and takes no new ones', async () => {
-    const { server, release, arrived } = await openWaiting({ certificate: serverCertificate() })
-    const client = connectHttp2(`https://127.0.0.1:${server.port}`, { rejectUnauthorized: false })
-    onTestFinished(() => client.destroy())
-    client.on('error', () => {})
-    const stream = client.request({ ':path': '/wait' })
-    await arrived
-    const told = once(client, 'goaway')
-    const stopped = server.stop(10_000)
-    await told
-    const response = once(stream, 'response')
-    release()
-    expect((await response)[0][':status']).toBe(200)
-    expect(JSON.parse(await text(stream))).toEqual({ ok: true })
-    await stopped
   })
 })
 

@@ -15,6 +15,7 @@ import type { Env } from '../../context.ts'
 import { clientGone } from '../../guard/client-gone.ts'
 import { commit } from '../../guard/commit.ts'
 import type { Service } from '../../service.ts'
+import { stateOf } from '../../state.ts'
 import { orGiveBack } from '../ask.ts'
 import { holdOrRecall } from '../credits.ts'
 import { presentItem } from './item.ts'
@@ -70,7 +71,8 @@ async function verifyAll(
 ): Promise<Map<string, Result>> {
   const { clock } = service
   const begunAt = clock.ticks()
-  const byText = c.get('sandbox') ? null : await verifyInTime(c, service, asked, options)
+  const verify = () => verifyInTime(c, service, asked, options)
+  const byText = c.get('sandbox') ? null : await stateOf(service).admissions.run(c, verify)
   const resultOf = (text: string) =>
     byText === null
       ? sandboxResult(clock, text)

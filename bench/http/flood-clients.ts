@@ -1,0 +1,81 @@
+// Clients that open their connections at the same moment, each for one verification. Prints what they saw, as JSON.
+import { connect, type Socket } from 'node:net'
+import { parseArgs } from 'node:util'
+
+/** What one client saw. */
+export type Asked = {
+  /** Null: there was no whole answer. */
+  readonly status: number | null
+  /** Whether a 429 or 503 said when to ask again. */
+  readonly hasRetryAfter: boolean
+  /** From the start of the connection until it stood; the system tries again after 1, 3 and 7 s. */
+  readonly connectMs: number
+  /** From the request to the end of the answer. */
+  readonly answerMs: number
+  /** ECONNREFUSED, ECONNRESET and others, before or after the answer. */
+  readonly fault: string | null
+}
+
+/** Longer than any verification takes; only ends what hangs. */
+const PATIENCE_MS = 60_000
+
+const { values } = parseArgs({
+  options: {
+    ...{ url: { type: 'string' }, key: { type: 'string' }, clients: { type: 'string' } },
+    ...{ domains: { type: 'string' }, name: { type: 'string' } },
+  },
+})
+const { hostname, port } = new URL(values.url ?? '')
+
+function requestOf(client: number): string {
+  const email = `user.${values.name}.${client}@d${client % Number(values.domains)}.example`
+  const body = JSON.stringify({ email })
+  const lines = [
+    ...['POST /v1/verify/single HTTP/1.1', `Host: ${hostname}:${port}`, 'Connection: close'],
+    ...[`Authorization: Bearer ${values.key}`, 'Content-Type: application/json'],
+    `Content-Length: ${body.length}`,
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** Asks once, and resolves when the connection is closed. */
+function ask(client: number): Promise<Asked> {
+  return new Promise(resolve => {
+    const begunAt = performance.now()
+    let [connectedAt, answeredAt] = [begunAt, Number.NaN]
+    let received = ''
+    let fault: string | null = null
+    const socket: Socket = connect(Number(port), hostname)
+    socket.setNoDelay()
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('silent')))
+    socket.on('connect', () => {
+      connectedAt = performance.now()
+      socket.write(requestOf(client))
+    })
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+      if (Number.isNaN(answeredAt) && isWhole(received)) answeredAt = performance.now()
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      fault = error.code ?? error.message
+    })
+    socket.on('close', () =>
+      resolve({
+        status: Number.isNaN(answeredAt) ? null : Number(received.split(' ', 2)[1]),
+        hasRetryAfter: /\r\nretry-after: \d/i.test(received),
+        connectMs: connectedAt - begunAt,
+        answerMs: answeredAt - connectedAt,
+        fault,
+      }),
+    )
+  })
+}
+
+function isWhole(received: string): boolean {
+  const head = received.indexOf('\r\n\r\n')
+  const length = /\r\ncontent-length: (\d+)/i.exec(received)?.[1]
+  return head !== -1 && length !== undefined && received.length >= head + 4 + Number(length)
+}
+
+const asked = await Promise.all(Array.from({ length: Number(values.clients) }, (_, n) => ask(n)))
+process.stdout.write(JSON.stringify(asked))

@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { percentile } from '../engine/figures.ts'
+import type { Asked } from './flood-clients.ts'
+import type { Served } from './servers.ts'
+
+/** Clients that open a connection at the same moment. */
+const CLIENTS = 3_000
+const ROUNDS = 3
+/** Fewer than are refused: the code is compiled before anything is measured. */
+const WARMING = 500
+/** How soon whoever cannot be served must be told so. */
+const REFUSAL_P99_MAX_MS = 200
+
+/** Three crowds, one after the other, of which each client asks for one verification; gives what does not hold. */
+export async function compareFlood(served: Served, domains: number, say: (line: string) => void) {
+  say(
+    `| round of ${CLIENTS} | answers by status | connected p99 | refused p50 | p99 | 200 p50 | p99 | resets and refused connections |`,
+  )
+  say('|---|---|---|---|---|---|---|---|')
+  const all: Asked[] = []
+  await crowd(served, domains, 'warm', WARMING)
+  for (let round = 1; round <= ROUNDS; round++) {
+    const asked = await crowd(served, domains, `r${round}`, CLIENTS)
+    say(row(`${round}`, asked))
+    all.push(...asked)
+  }
+  say(row('all', all))
+  say(`Most memory of the service so far: ${served.memory().peak.toFixed(0)} MiB.`)
+  const refused = all.filter(isRefused)
+  const p99 = percentile(refused.map(ms), 0.99)
+  const faults: string[] = []
+  const broken = all.filter(({ fault }) => fault !== null).length
+  if (broken > 0) faults.push(`${broken} connections were reset or refused`)
+  if (p99 > REFUSAL_P99_MAX_MS) faults.push(`p99 of refusals is ${p99.toFixed(0)} ms`)
+  if (refused.some(one => !one.hasRetryAfter)) faults.push('a refusal has no Retry-After')
+  const others = all.filter(({ status }) => ![200, 429, 503].includes(status ?? 0)).length
+  if (others > 0) faults.push(`${others} clients had no answer, or another than 200, 429 and 503`)
+  return faults
+}
+
+async function crowd(
+  { url, key }: Served,
+  domains: number,
+  name: string,
+  clients: number,
+): Promise<Asked[]> {
+  const options = { url, key, domains, name, clients }
+  const args = Object.entries(options).flatMap(([option, value]) => [`--${option}`, `${value}`])
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'flood-clients.ts'), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return JSON.parse(await text(child.stdout))
+}
+
+const isRefused = ({ status }: Asked) => status === 429 || status === 503
+const ms = ({ answerMs }: Asked) => answerMs
+
+function row(name: string, asked: readonly Asked[]): string {
+  const statuses = countsOf(asked.map(({ status }) => `${status ?? 'none'}`))
+  const faults = countsOf(asked.flatMap(({ fault }) => fault ?? []))
+  const at = (values: readonly number[], share: number) =>
+    values.length === 0 ? '' : `${percentile(values, share).toFixed(0)} ms`
+  const ofKind = (is: (one: Asked) => boolean) => {
+    const values = asked.filter(is).map(ms)
+    return [at(values, 0.5), at(values, 0.99)]
+  }
+  const connected = asked.filter(({ status }) => status !== null)
+  const connectMs = connected.map(one => one.connectMs)
+  const cells = [
+    ...[name, statuses, at(connectMs, 0.99), ...ofKind(isRefused)],
+    ...[...ofKind(({ status }) => status === 200), faults === '' ? '0' : faults],
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+function countsOf(values: readonly string[]): string {
+  const counts = Map.groupBy(values, value => value)
+  return [...counts].map(([value, { length }]) => `${value}: ${length}`).join(', ')
+}
