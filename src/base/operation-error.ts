@@ -1,0 +1,54 @@
+/** Why a use case refuses to do something, by code, with the facts that a sentence about it needs. */
+export type RefusalFacts = {
+  readonly webhook_not_found: { readonly id: string }
+  readonly webhook_disabled: { readonly id: string }
+  readonly webhook_limit_reached: { readonly count: number }
+  readonly webhook_url_rejected: {
+    readonly url: string
+    /** What is wrong with it, in a sentence. */
+    readonly fault: string
+    /** Whether it would be accepted if its address range were allowed. */
+    readonly isPrivate: boolean
+  }
+  readonly webhook_test_limit_reached: { readonly count: number }
+  readonly delivery_not_found: {
+    readonly id: string
+    /** Null: no webhook was named. */
+    readonly webhookId: string | null
+  }
+}
+
+export type OperationCode = keyof RefusalFacts
+
+/**
+ * A use case refused: nothing was changed. The message is for logs. The HTTP API has an answer for each code
+ * (`http/error/operation-answer.ts`), and the command line a sentence and an exit code (`cli/operation-sentence.ts`).
+ */
+export class OperationError<Code extends OperationCode = OperationCode> extends Error {
+  override readonly name = 'OperationError'
+  readonly code: Code
+  readonly facts: RefusalFacts[Code]
+
+  constructor(code: Code, facts: RefusalFacts[Code]) {
+    super(`${code}: ${JSON.stringify(facts)}`)
+    this.code = code
+    this.facts = facts
+  }
+}
+
+/** What a front end says of each code. */
+export type OperationTexts<Said> = {
+  readonly [Code in OperationCode]: (facts: RefusalFacts[Code]) => Said
+}
+
+/** Looks up what a front end says of an error. */
+export const describeOperation = <Said>(
+  texts: OperationTexts<Said>,
+  { code, facts }: OperationError,
+): Said => (texts[code] as (facts: RefusalFacts[OperationCode]) => Said)(facts)
+
+/** Whether something thrown is the refusal of that code. */
+export const isRefusal = <Code extends OperationCode>(
+  thrown: unknown,
+  code: Code,
+): thrown is OperationError<Code> => thrown instanceof OperationError && thrown.code === code
