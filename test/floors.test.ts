@@ -21,6 +21,7 @@ const FLOOR: Record<string, number> = {
   work: 5,
   doctor: 5,
   webhooks: 6,
+  accounts: 6,
   world: 7,
   http: 7,
   dashboard: 7,

@@ -16,7 +16,35 @@ export type RefusalFacts = {
     /** Null: no webhook was named. */
     readonly webhookId: string | null
   }
+  readonly name_invalid: {
+    readonly name: string
+    readonly of: 'account' | 'key'
+    readonly lengthMax: number
+  }
+  readonly key_not_found: { readonly id: string }
+  readonly key_limit_reached: { readonly count: number }
+  readonly last_key: { readonly id: string; readonly accountName: string }
+  readonly rights_exceeded: {
+    /** The rights that the key asking has not. */
+    readonly rights: readonly RightName[]
+    /** The scopes among them. */
+    readonly scopes: readonly string[]
+  }
+  readonly expiry_past: {
+    /** Epoch ms. */
+    readonly expiresAt: number
+  }
+  readonly account_not_found: { readonly id: string }
+  readonly account_exists: { readonly id: string; readonly name: string }
+  readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }
+  readonly email_invalid: {
+    readonly email: string
+    /** What is wrong with its syntax; null: it is an address, but many mail servers do not take it. */
+    readonly fault: string | null
+  }
 }
+
+type RightName = 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinute' | 'expiresAt'
 
 export type OperationCode = keyof RefusalFacts
 

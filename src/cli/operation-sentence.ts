@@ -5,6 +5,7 @@ import {
   type OperationTexts,
 } from '../base/operation-error.ts'
 import { cleanText } from '../base/text.ts'
+import { timeText } from './jobs/time-text.ts'
 
 /** What the command line says of each refusal of a use case, and the code to exit with. */
 const SENTENCES: OperationTexts<EvError> = {
@@ -34,6 +35,49 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError(
       'no_input',
       `There is no delivery ${cleanText(id)}${webhookId === null ? '' : ` of the webhook ${cleanText(webhookId)}`}. “ev webhooks deliveries ${webhookId === null ? 'WEBHOOK' : cleanText(webhookId)}” lists those there are; what ended is kept for seven days.`,
+    ),
+  name_invalid: ({ name, of, lengthMax }) =>
+    new EvError(
+      'usage',
+      `“${cleanText(name)}” is no name for ${of === 'key' ? 'a key' : 'an account'}: --name takes 1 to ${lengthMax} characters on one line.`,
+    ),
+  key_not_found: ({ id }) =>
+    new EvError('no_input', `There is no key ${cleanText(id)}. “ev keys” lists those there are.`),
+  key_limit_reached: ({ count }) =>
+    new EvError(
+      'usage',
+      `The account has ${count} keys, which is the most it may have. Revoke those that nobody uses, with “ev keys revoke”.`,
+    ),
+  last_key: ({ id, accountName }) =>
+    new EvError(
+      'usage',
+      `${id} is the last key of the account ${cleanText(accountName)}: nothing and nobody can use the account without it. To revoke it all the same: ev keys revoke ${id} --force`,
+    ),
+  rights_exceeded: ({ rights }) =>
+    new EvError('usage', `The key would have more rights than the one that asks: ${rights}.`),
+  expiry_past: ({ expiresAt }) =>
+    new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is past.`),
+  account_not_found: ({ id }) =>
+    new EvError(
+      'no_input',
+      `There is no account ${cleanText(id)}. “ev accounts” lists those there are.`,
+    ),
+  account_exists: ({ id, name }) =>
+    new EvError(
+      'usage',
+      `There is an account “${cleanText(name)}” already: ${id}. Give another --name.`,
+    ),
+  plan_unknown: ({ plan, plans }) =>
+    new EvError(
+      'usage',
+      `There is no plan “${cleanText(plan)}”; there are ${plans.join(', ')}. The config file may add others under "plans".`,
+    ),
+  email_invalid: ({ email, fault }) =>
+    new EvError(
+      'usage',
+      fault === null
+        ? `“${cleanText(email)}” is an address that many mail servers do not take. Give one at a domain, with ASCII letters and no quotation marks before the @, such as ops@example.com.`
+        : `“${cleanText(email)}” is no address. ${fault}`,
     ),
 }
 
