@@ -22,6 +22,7 @@ const FLOOR: Record<string, number> = {
   doctor: 5,
   webhooks: 6,
   accounts: 6,
+  jobs: 6,
   world: 7,
   http: 7,
   dashboard: 7,

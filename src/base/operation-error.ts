@@ -34,6 +34,37 @@ export type RefusalFacts = {
     /** Epoch ms. */
     readonly expiresAt: number
   }
+  readonly job_not_found: { readonly id: string }
+  readonly job_not_cancellable: { readonly id: string; readonly state: string }
+  readonly job_not_resumable: {
+    readonly id: string
+    /** A job that is cancelled or failed was resumed by others meanwhile. */
+    readonly state: string
+  }
+  readonly job_in_use: { readonly id: string }
+  readonly list_empty: Readonly<Record<string, never>>
+  readonly credits_used_up: { readonly limit: number } & Reset
+  readonly credits_exceeded: {
+    readonly plan: string
+    readonly creditsPerDay: number
+    /** Null: not known, but more than are left. */
+    readonly needed: number | null
+    /** Null: not known, but fewer than are needed. */
+    readonly left: number | null
+  } & Reset
+  readonly concurrent_jobs_exceeded: {
+    readonly plan: string
+    readonly openLists: number
+    readonly max: number
+  }
+  readonly stored_rows_exceeded: {
+    readonly plan: string
+    readonly storedRows: number
+    /** That were to be added; `isMore`: or more. */
+    readonly rows: number
+    readonly isMore: boolean
+    readonly max: number
+  }
   readonly account_not_found: { readonly id: string }
   readonly account_exists: { readonly id: string; readonly name: string }
   readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }
@@ -43,6 +74,9 @@ export type RefusalFacts = {
     readonly fault: string | null
   }
 }
+
+/** When there are credits again, and when that was asked: both epoch ms. */
+type Reset = { readonly resetAt: number; readonly now: number }
 
 type RightName = 'scopes' | 'allowedIps' | 'allowedDomains' | 'rateLimitPerMinute' | 'expiresAt'
 
@@ -58,7 +92,11 @@ export class OperationError<Code extends OperationCode = OperationCode> extends 
   readonly facts: RefusalFacts[Code]
 
   constructor(code: Code, facts: RefusalFacts[Code]) {
+    // It is an answer: where it was thrown tells nothing, and finding that out costs as much as all rate limits.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(`${code}: ${JSON.stringify(facts)}`)
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.facts = facts
   }

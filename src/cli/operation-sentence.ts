@@ -57,6 +57,37 @@ const SENTENCES: OperationTexts<EvError> = {
     new EvError('usage', `The key would have more rights than the one that asks: ${rights}.`),
   expiry_past: ({ expiresAt }) =>
     new EvError('usage', `The key would expire at ${timeText(expiresAt)}, which is past.`),
+  job_not_found: ({ id }) =>
+    new EvError('no_input', `There is no job ${cleanText(id)}. “ev jobs” lists those there are.`),
+  job_not_cancellable: ({ id, state }) =>
+    new EvError(
+      'usage',
+      `Job ${id} ${state === 'completed' ? 'is finished' : `is ${state} already`}: there is nothing to cancel. “ev jobs delete ${id}” removes it.`,
+    ),
+  job_not_resumable: ({ id, state }) => new EvError('usage', notResumable(id, state)),
+  job_in_use: ({ id }) =>
+    new EvError(
+      'io',
+      `An ev is at work on job ${id}. Stop it first, or cancel the job: “ev jobs cancel ${id}”.`,
+    ),
+  list_empty: () => new EvError('bad_input', 'The list has no rows.'),
+  credits_used_up: ({ limit }) =>
+    new EvError('usage', `All ${limit} credits of the account are used up today. ${OTHER_PLAN}`),
+  credits_exceeded: ({ plan, needed, left }) =>
+    new EvError(
+      'usage',
+      `The list needs ${needed ?? 'more'} credits, and its account has ${left ?? 'too few'} left today in the plan ${plan}. ${OTHER_PLAN}`,
+    ),
+  concurrent_jobs_exceeded: ({ plan, openLists, max }) =>
+    new EvError(
+      'usage',
+      `${openLists} lists of the account are not finished, and the plan ${plan} allows ${max} at a time. Wait for one to finish, cancel one with “ev jobs cancel”, or give the account another plan: “ev accounts set-plan”.`,
+    ),
+  stored_rows_exceeded: ({ plan, storedRows, rows, isMore, max }) =>
+    new EvError(
+      'usage',
+      `The account stores ${storedRows} rows of lists, this list has ${isMore ? 'more than ' : ''}${rows}, and the plan ${plan} allows ${max}. Delete lists with “ev jobs delete”, or give the account another plan: “ev accounts set-plan”.`,
+    ),
   account_not_found: ({ id }) =>
     new EvError(
       'no_input',
@@ -79,6 +110,16 @@ const SENTENCES: OperationTexts<EvError> = {
         ? `“${cleanText(email)}” is an address that many mail servers do not take. Give one at a domain, with ASCII letters and no quotation marks before the @, such as ops@example.com.`
         : `“${cleanText(email)}” is no address. ${fault}`,
     ),
+}
+
+const OTHER_PLAN = 'Try again tomorrow, or give the account another plan: “ev accounts set-plan”.'
+
+function notResumable(id: string, state: string): string {
+  if (state === 'completed') return `Job ${id} is finished: there is nothing to go on with.`
+  if (state === 'cancelled' || state === 'failed') {
+    return `Job ${id} was resumed by another meanwhile: “ev jobs show ${id}”.`
+  }
+  return `Job ${id} is one of the service: “ev serve” goes on with it by itself, whenever it runs.`
 }
 
 const PRIVATE_HINT =

@@ -1,3 +1,4 @@
+import { HOUR, MINUTE, SECOND } from '../../base/clock.ts'
 import {
   describeOperation,
   type OperationError,
@@ -6,6 +7,7 @@ import {
 import { cleanText } from '../../base/text.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import { LAST_KEY } from '../schema/key.ts'
+import { emptyList } from '../verify/list/emails.ts'
 import { ApiError } from './api-error.ts'
 
 /** The answer of the API to each refusal of a use case. */
@@ -58,6 +60,48 @@ const ANSWERS: OperationTexts<ApiError> = {
       'invalid_request',
       `"expires_at" is "${isoTime(expiresAt)}"; it must be a time in the future.`,
     ),
+  job_not_found: () => new ApiError('not_found', 'There is no such job'),
+  job_not_cancellable: ({ state }) =>
+    new ApiError('job_not_cancellable', `The job is ${state} already`),
+  job_not_resumable: ({ state }) =>
+    new ApiError(
+      'job_not_resumable',
+      state === 'cancelled' || state === 'failed'
+        ? 'The job was resumed meanwhile: ask how it stands'
+        : `The job is ${state}: only one that is cancelled or failed can be resumed`,
+    ),
+  job_in_use: () => new ApiError('not_found', 'There is no such job'),
+  list_empty: () => emptyList('The list has no rows.'),
+  credits_used_up: ({ limit, ...reset }) =>
+    new ApiError(
+      'quota_exceeded',
+      `All ${limit} verifications of the day are used up. The next ones can be had at midnight UTC.`,
+      { retryAfterS: secondsUntil(reset) },
+    ),
+  credits_exceeded: ({ plan, creditsPerDay, needed, left, ...reset }) => {
+    const wanted = needed === null ? 'more than that' : inDigits(needed)
+    const rest =
+      left === null
+        ? 'not enough are left'
+        : `${inDigits(left)} are left, and this list needs ${wanted}`
+    return new ApiError(
+      'quota_exceeded',
+      `The plan ${plan} gives ${creditsPerDay} verifications a day; ${rest}. They are given anew at ${isoTime(reset.resetAt)}.`,
+      { retryAfterS: secondsUntil(reset) },
+    )
+  },
+  concurrent_jobs_exceeded: ({ plan, openLists, max }) =>
+    new ApiError(
+      'concurrent_jobs_exceeded',
+      `${inDigits(openLists)} lists of the account are not finished, and the plan ${plan} allows ${inDigits(max)} at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.`,
+      { retryAfterS: MINUTE / SECOND },
+    ),
+  stored_rows_exceeded: ({ plan, storedRows, rows, isMore, max }) =>
+    new ApiError(
+      'stored_rows_exceeded',
+      `The account stores ${inDigits(storedRows)} rows of lists, this list has ${isMore ? 'more than ' : ''}${inDigits(rows)}, and the plan ${plan} allows ${inDigits(max)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
+      { retryAfterS: HOUR / SECOND },
+    ),
   account_not_found: () => new ApiError('not_found', 'There is no such account'),
   account_exists: ({ name }) =>
     new ApiError('invalid_request', `There is an account “${cleanText(name)}” already`),
@@ -69,6 +113,12 @@ const ANSWERS: OperationTexts<ApiError> = {
   email_invalid: ({ email, fault }) =>
     new ApiError('invalid_request', `“${cleanText(email)}” cannot be written to. ${fault ?? ''}`),
 }
+
+/** 50,000 */
+const inDigits = (count: number) => count.toLocaleString('en')
+
+const secondsUntil = ({ resetAt, now }: { readonly resetAt: number; readonly now: number }) =>
+  Math.max(1, Math.ceil((resetAt - now) / SECOND))
 
 /** How the API names the rights of a key. */
 const RIGHT_FIELDS = {
