@@ -23,6 +23,7 @@ const FLOOR: Record<string, number> = {
   webhooks: 6,
   accounts: 6,
   jobs: 6,
+  maintenance: 6,
   world: 7,
   http: 7,
   dashboard: 7,

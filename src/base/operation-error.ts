@@ -65,6 +65,22 @@ export type RefusalFacts = {
     readonly isMore: boolean
     readonly max: number
   }
+  readonly address_invalid: { readonly address: string; readonly fault: string }
+  readonly address_in_use: {
+    readonly address: string
+    /** A list that is not finished and holds it. */
+    readonly jobId: string
+    readonly isOfAccount: boolean
+    /** How many more there are. */
+    readonly otherJobs: number
+  }
+  readonly database_absent: { readonly file: string; readonly task: 'backup' | 'migrate' }
+  readonly database_unusable: { readonly file: string; readonly why: string }
+  readonly database_newer: { readonly file: string }
+  readonly data_dir_in_use: { readonly dataDir: string; readonly command: 'serve' | 'bulk' }
+  readonly backup_of_itself: { readonly file: string }
+  readonly backup_exists: { readonly file: string }
+  readonly backup_failed: { readonly file: string; readonly why: string }
   readonly account_not_found: { readonly id: string }
   readonly account_exists: { readonly id: string; readonly name: string }
   readonly plan_unknown: { readonly plan: string; readonly plans: readonly string[] }

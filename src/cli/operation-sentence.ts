@@ -88,6 +88,53 @@ const SENTENCES: OperationTexts<EvError> = {
       'usage',
       `The account stores ${storedRows} rows of lists, this list has ${isMore ? 'more than ' : ''}${rows}, and the plan ${plan} allows ${max}. Delete lists with “ev jobs delete”, or give the account another plan: “ev accounts set-plan”.`,
     ),
+  address_invalid: ({ address, fault }) =>
+    new EvError(
+      'bad_address',
+      `“${cleanText(address)}” is no address. ${fault} --address takes one such as ann@example.com.`,
+    ),
+  address_in_use: ({ address, jobId, isOfAccount, otherJobs }) => {
+    const others = otherJobs === 0 ? '' : ` and ${otherJobs} more (see “ev jobs”)`
+    const finish = isOfAccount
+      ? 'Let the service finish it'
+      : `Finish it (“ev jobs resume ${jobId}”)`
+    return new EvError(
+      'usage',
+      `${cleanText(address)} stands in a list that is not finished: ${jobId}${others}. ${finish} ` +
+        `or cancel it (“ev jobs cancel ${jobId}”) first. Nothing was forgotten.`,
+    )
+  },
+  database_absent: ({ file, task }) =>
+    new EvError(
+      'no_input',
+      task === 'backup'
+        ? `There is no database ${file} yet, so there is nothing to back up. If it is elsewhere, name the place with --data-dir.`
+        : `There is no database ${file}, so there is nothing to copy. Name the data directory of “ev serve” with --from.`,
+    ),
+  database_unusable: ({ file, why }) =>
+    new EvError('io', `The database ${file} cannot be copied: ${why}.`),
+  database_newer: ({ file }) =>
+    new EvError(
+      'io',
+      `The database ${file} was written by a newer version of ev: use that version.`,
+    ),
+  data_dir_in_use: ({ dataDir, command }) =>
+    new EvError(
+      'io',
+      `An “ev ${command}” is at work in ${dataDir}, and what it does meanwhile would be lost. Stop it first: it goes on later where it was.`,
+    ),
+  backup_of_itself: ({ file }) =>
+    new EvError('usage', `${file} is the database itself. Name another file for the copy.`),
+  backup_exists: ({ file }) =>
+    new EvError(
+      'cannot_write',
+      `${file} is there already. Name another file, or replace it with --force.`,
+    ),
+  backup_failed: ({ file, why }) =>
+    new EvError(
+      'cannot_write',
+      `The database cannot be copied to ${file}: ${why}. Look whether the folder is there, may be written and has room.`,
+    ),
   account_not_found: ({ id }) =>
     new EvError(
       'no_input',

@@ -99,14 +99,14 @@ test('a webhook of another account is not found, and nothing is done to it', asy
   const services = await createServices()
   const webhook = await addWebhook(services.database)
   const tried = [
-    getWebhook(services, OF_ANOTHER),
-    updateWebhook(services, { ...OF_ANOTHER, change: { description: 'mine' } }),
-    setWebhookActive(services, { ...OF_ANOTHER, active: false }),
-    rotateWebhookSecret(services, { ...OF_ANOTHER, graceMs: 0 }),
-    deleteWebhook(services, OF_ANOTHER),
+    () => getWebhook(services, OF_ANOTHER),
+    () => updateWebhook(services, { ...OF_ANOTHER, change: { description: 'mine' } }),
+    () => setWebhookActive(services, { ...OF_ANOTHER, active: false }),
+    () => rotateWebhookSecret(services, { ...OF_ANOTHER, graceMs: 0 }),
+    () => deleteWebhook(services, OF_ANOTHER),
   ]
   for (const one of tried) {
-    await expect(one).rejects.toThrow(refused('webhook_not_found', { id: 'wh_a' }))
+    await expect(one()).rejects.toThrow(refused('webhook_not_found', { id: 'wh_a' }))
   }
   expect(await getWebhook(services, OURS)).toEqual(webhook)
 })

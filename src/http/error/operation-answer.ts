@@ -10,6 +10,10 @@ import { LAST_KEY } from '../schema/key.ts'
 import { emptyList } from '../verify/list/emails.ts'
 import { ApiError } from './api-error.ts'
 
+/** What only the command line does. */
+const notOverHttp = () =>
+  new ApiError('server_error', 'Something inside the service failed: try again later')
+
 /** The answer of the API to each refusal of a use case. */
 const ANSWERS: OperationTexts<ApiError> = {
   webhook_not_found: () => new ApiError('not_found', 'There is no such webhook endpoint'),
@@ -70,7 +74,7 @@ const ANSWERS: OperationTexts<ApiError> = {
         ? 'The job was resumed meanwhile: ask how it stands'
         : `The job is ${state}: only one that is cancelled or failed can be resumed`,
     ),
-  job_in_use: () => new ApiError('not_found', 'There is no such job'),
+  job_in_use: notOverHttp,
   list_empty: () => emptyList('The list has no rows.'),
   credits_used_up: ({ limit, ...reset }) =>
     new ApiError(
@@ -102,16 +106,19 @@ const ANSWERS: OperationTexts<ApiError> = {
       `The account stores ${inDigits(storedRows)} rows of lists, this list has ${isMore ? 'more than ' : ''}${inDigits(rows)}, and the plan ${plan} allows ${inDigits(max)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
       { retryAfterS: HOUR / SECOND },
     ),
-  account_not_found: () => new ApiError('not_found', 'There is no such account'),
-  account_exists: ({ name }) =>
-    new ApiError('invalid_request', `There is an account “${cleanText(name)}” already`),
-  plan_unknown: ({ plan, plans }) =>
-    new ApiError(
-      'invalid_request',
-      `There is no plan “${cleanText(plan)}”; there are ${plans.join(', ')}`,
-    ),
-  email_invalid: ({ email, fault }) =>
-    new ApiError('invalid_request', `“${cleanText(email)}” cannot be written to. ${fault ?? ''}`),
+  address_invalid: notOverHttp,
+  address_in_use: notOverHttp,
+  database_absent: notOverHttp,
+  database_unusable: notOverHttp,
+  database_newer: notOverHttp,
+  data_dir_in_use: notOverHttp,
+  backup_of_itself: notOverHttp,
+  backup_exists: notOverHttp,
+  backup_failed: notOverHttp,
+  account_not_found: notOverHttp,
+  account_exists: notOverHttp,
+  plan_unknown: notOverHttp,
+  email_invalid: notOverHttp,
 }
 
 /** 50,000 */
