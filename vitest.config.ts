@@ -5,8 +5,10 @@ import { configDefaults, defineConfig } from 'vitest/config'
 const SLOW = 'test/**/*.slow.test.ts'
 /** Only ends what hangs: a crash test beside load on both cores takes minutes. */
 const SLOW_TIMEOUT_MS = 300_000
-/** Files whose tests need PostgreSQL. Those of test/store run on both databases. */
+/** Files whose tests need PostgreSQL. */
 const CLUSTER = 'test/cluster/**'
+/** Files that run on both databases: the store, and the use cases on it. */
+const STORED = 'test/{store,webhooks,accounts,jobs}/**/*.test.ts'
 
 /** Files with property tests: `npm test` runs a tenth of the cases, `test:rest` all. */
 const PROPERTIES = globSync('test/**/*.test.ts').filter(
@@ -59,7 +61,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'PostgreSQL',
-          include: ['test/store/**/*.test.ts', `${CLUSTER}/*.test.ts`],
+          include: [STORED, `${CLUSTER}/*.test.ts`],
           exclude: [...configDefaults.exclude, SLOW],
           globalSetup: setup('seed', 'sqlite', 'postgres'),
           env: { EV_TEST_DATABASE: 'postgres' },

@@ -1,3 +1,6 @@
+import { OperationError } from '../base/operation-error.ts'
+import { type Plan, periodEnd } from './plan.ts'
+
 /** Per cent of a plan's credits at which an account is told; at the last they are used up. */
 export const THRESHOLDS = [80, 95, 100] as const
 
@@ -9,3 +12,18 @@ export function thresholdsReached(o: {
 }): number[] {
   return THRESHOLDS.filter(percent => percent > o.warned && o.used * 100 >= o.limit * percent)
 }
+
+/** The refusal of an account that has no credit left today. */
+export const creditsUsedUp = (limit: number, now: number) =>
+  new OperationError('credits_used_up', { limit, now, resetAt: periodEnd(now) })
+
+/** The refusal of a list that needs more credits than are left today; null: it is not known how many. */
+export const creditsExceeded = (
+  { name, creditsPerDay }: Plan,
+  now: number,
+  { needed, left }: { readonly needed: number | null; readonly left: number | null },
+) =>
+  new OperationError('credits_exceeded', {
+    ...{ plan: name, creditsPerDay: creditsPerDay ?? 0, needed, left },
+    ...{ now, resetAt: periodEnd(now) },
+  })

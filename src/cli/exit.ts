@@ -1,6 +1,8 @@
 import { type ErrorCode, EvError, messageOf } from '../base/error.ts'
+import { OperationError } from '../base/operation-error.ts'
 import { isOutage } from '../store/postgres/faults.ts'
 import type { CliContext } from './context.ts'
+import { operationSentence } from './operation-sentence.ts'
 
 /** What ev exits with, after sysexits.h where that has a word for it. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
@@ -17,14 +19,19 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
 
 /** Says an error as a sentence on stderr and gives the code to exit with; the stack only when debugging. */
 export function reportError(context: CliContext, thrown: unknown, debug: boolean): number {
-  const error =
-    thrown instanceof EvError ? thrown : (databaseFault(thrown) ?? internalFault(thrown))
+  const error = toEvError(thrown)
   context.stderr.write(`ev: ${error.message}\n`)
   if (debug) {
     context.stderr.write(`${error.stack}\n`)
     if (error.cause !== undefined) context.stderr.write(`caused by: ${stackOf(error.cause)}\n`)
   }
   return EXIT_CODES[error.code]
+}
+
+function toEvError(thrown: unknown): EvError {
+  if (thrown instanceof EvError) return thrown
+  if (thrown instanceof OperationError) return operationSentence(thrown)
+  return databaseFault(thrown) ?? internalFault(thrown)
 }
 
 /** What befalls the database midway: a full disk, a damaged file, another writer that does not end. */

@@ -1,16 +1,14 @@
-import { EvError } from '../../base/error.ts'
-import { type Account, createAccount, listAccounts } from '../../store/account/accounts.ts'
+import { plansWith } from '../../account/plan.ts'
+import { createAccount, parseAccountInput } from '../../accounts/accounts.ts'
+import { type Account, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
-import { openDatabase, write } from '../../store/database.ts'
+import { openDatabase } from '../../store/database.ts'
 import type { CliContext } from '../context.ts'
 import { databaseUrl, openKept, placeName } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
 import { counted } from '../text/counted.ts'
 import { table } from '../text/table.ts'
-import { checkedEmail } from './email.ts'
-import { checkedName } from './name.ts'
-import { checkedPlan } from './plan.ts'
 import { accountObject, print } from './print.ts'
 
 export type AccountFlags = {
@@ -50,23 +48,17 @@ export async function listCommand(context: CliContext, flags: AccountFlags): Pro
 /** `ev accounts create`: gives the code to exit with. */
 export async function createCommand(context: CliContext, flags: AccountFlags): Promise<number> {
   const config = readConfig(context, flags)
-  const name = checkedName(flags.name ?? '', 'an account')
-  const plan = checkedPlan(flags.plan ?? config.plan, config)
-  const email = flags.email === undefined ? null : checkedEmail(flags.email)
+  const plans = plansWith(config.plans)
+  const given = { name: flags.name ?? '', plan: flags.plan ?? config.plan }
+  // Before a database is made for it.
+  const input = parseAccountInput({ ...given, email: flags.email ?? null }, plans)
   const database = await openDatabase(databaseUrl(config), context.clock)
   try {
-    const namesake = (await listAccounts(database)).find(account => account.name === name)
-    if (namesake !== undefined) {
-      throw new EvError(
-        'usage',
-        `There is an account “${name}” already: ${namesake.id}. Give another --name.`,
-      )
-    }
-    const id = `acc_${context.random.token(ID_LENGTH)}`
-    const now = context.clock.now()
-    const account = await write(database, trx => createAccount(trx, { id, name, plan, email, now }))
+    const { clock, random } = context
+    const account = await createAccount({ database, clock, random, plans }, input)
     if (flags.json) print(context, accountObject(account))
     else {
+      const { id, name, plan } = account
       context.stdout.write(
         `Made the account ${id} “${name}” with the plan ${plan}. “ev keys create --name NAME --account ${id}” makes a key for it.\n`,
       )
@@ -76,8 +68,6 @@ export async function createCommand(context: CliContext, flags: AccountFlags): P
     await database.close()
   }
 }
-
-const ID_LENGTH = 16
 
 const COLUMNS = [
   { title: 'ID' },

@@ -1,12 +1,12 @@
-import { type Account, setEmail, setOperator, setPlan } from '../../store/account/accounts.ts'
-import { write } from '../../store/database.ts'
+import { parseEmail } from '../../account/email.ts'
+import { plansWith } from '../../account/plan.ts'
+import { parsePlan, setAdmin, setEmail, setPlan } from '../../accounts/accounts.ts'
+import type { Account } from '../../store/account/accounts.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import type { AccountFlags } from './accounts.ts'
 import { chosenAccount, withAccounts } from './chosen.ts'
-import { emailOrNone } from './email.ts'
 import { onOrOff } from './on-or-off.ts'
-import { checkedPlan } from './plan.ts'
 import { accountObject, print } from './print.ts'
 
 /** `ev accounts set-plan`: gives the code to exit with. */
@@ -17,11 +17,12 @@ export function setPlanCommand(
   flags: AccountFlags,
 ): Promise<number> {
   const config = readConfig(context, flags)
-  checkedPlan(plan, config)
+  const plans = plansWith(config.plans)
+  parsePlan(plan, plans)
   return withAccounts(context, config, async (database, accounts) => {
     const account = chosenAccount(accounts, given)
-    await write(database, trx => setPlan(trx, account.id, plan))
-    if (flags.json) print(context, accountObject({ ...account, plan }))
+    const changed = await setPlan({ database, plans }, { accountId: account.id, plan })
+    if (flags.json) print(context, accountObject(changed))
     else {
       context.stdout.write(
         `The account ${account.id} “${account.name}” has the plan ${plan} now; it had ${account.plan}. A running “ev serve” goes by it within a second.\n`,
@@ -38,12 +39,12 @@ export function setEmailCommand(
   address: string,
   flags: AccountFlags,
 ): Promise<number> {
-  const email = emailOrNone(address)
+  const email = address === 'none' ? null : parseEmail(address)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const account = chosenAccount(accounts, given)
-    await write(database, trx => setEmail(trx, account.id, email))
-    if (flags.json) print(context, accountObject({ ...account, email }))
-    else context.stdout.write(`${whoIsTold({ ...account, email })}\n`)
+    const { id: accountId } = chosenAccount(accounts, given)
+    const account = await setEmail({ database }, { accountId, email })
+    if (flags.json) print(context, accountObject(account))
+    else context.stdout.write(`${whoIsTold(account)}\n`)
     return 0
   })
 }
@@ -60,13 +61,12 @@ export function setOperatorCommand(
   word: string,
   flags: AccountFlags,
 ): Promise<number> {
-  const operator = onOrOff(word)
+  const isAdmin = onOrOff(word)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const account = chosenAccount(accounts, given)
-    await write(database, trx => setOperator(trx, account.id, operator))
-    const changed = { ...account, operator: operator ? 1 : 0 }
-    if (flags.json) print(context, accountObject(changed))
-    else context.stdout.write(`${whatIsSeen(changed)}\n`)
+    const { id: accountId } = chosenAccount(accounts, given)
+    const account = await setAdmin({ database }, { accountId, isAdmin })
+    if (flags.json) print(context, accountObject(account))
+    else context.stdout.write(`${whatIsSeen(account)}\n`)
     return 0
   })
 }

@@ -1,19 +1,14 @@
-import type { Contents } from '../../store/care/backup.ts'
+import type { Backup } from '../../maintenance/backup.ts'
 import { counted } from '../text/counted.ts'
 
 /** A copy that was made. */
-export type Backup = {
-  readonly file: string
-  readonly bytes: number
-  readonly contents: Contents
-  /** Of what it is the copy. */
-  readonly database: string
+type ShownBackup = Backup & {
   /** Without which secrets in it cannot be read; null: there is none, or it was given elsewhere. */
   readonly secretFile: string | null
 }
 
 /** What is in a copy and what to do with it, for people. */
-export function backupText({ file, bytes, contents, database, secretFile }: Backup): string {
+export function backupText({ file, bytes, contents, database, secretFile }: ShownBackup): string {
   const { accounts, keys, webhooks, lists, rows, verifications, answers } = contents
   return `Copied the database to ${file}: ${(bytes / 1_000_000).toFixed(1)} MB, read once more and whole.
   ${counted(accounts, 'account')} with ${counted(keys, 'key')} and ${counted(webhooks, 'webhook')}
@@ -31,7 +26,7 @@ ${
 }
 
 /** The same, for programs. */
-export const backupObject = ({ file, bytes, contents, database, secretFile }: Backup) => ({
+export const backupObject = ({ file, bytes, contents, database, secretFile }: ShownBackup) => ({
   file,
   bytes,
   ...contents,

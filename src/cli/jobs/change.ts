@@ -1,10 +1,6 @@
-import { EvError } from '../../base/error.ts'
-import { deleteHistoryOf } from '../../store/account/history.ts'
-import { compact, type Database, secureDelete } from '../../store/database.ts'
-import { cancelJob } from '../../store/job/course.ts'
-import { type Job, readJob } from '../../store/job/jobs.ts'
-import { deleteJob } from '../../store/job/removal.ts'
-import { listLock, lockJob } from '../../store/lock.ts'
+import { OperationError } from '../../base/operation-error.ts'
+import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
+import type { Job } from '../../store/job/jobs.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { isAtWork, isOfService, standingOf, surroundingsOf, withJob } from './kept-job.ts'
@@ -35,12 +31,9 @@ export function cancelCommand(context: CliContext, id: string, flags: Flags): Pr
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
     const wasAtWork = isAtWork(standingOf(job, await surroundingsOf(database, config)))
-    if (!(await cancelJob(database, job.id))) {
-      const done = job.state === 'completed' ? 'is finished' : `is ${job.state} already`
-      throw new EvError(
-        'usage',
-        `Job ${job.id} ${done}: there is nothing to cancel. “ev jobs delete ${job.id}” removes it.`,
-      )
+    const { isChanged } = await cancelJob({ database }, job)
+    if (!isChanged) {
+      throw new OperationError('job_not_cancellable', { id: job.id, state: 'cancelled' })
     }
     await forgetStdin(database, config, job)
     context.stdout.write(
@@ -60,29 +53,9 @@ const noticedBy = (job: Job) =>
 export function deleteCommand(context: CliContext, id: string, flags: Flags): Promise<number> {
   const config = readConfig(context, flags)
   return withJob(context, config, id, async (database, job) => {
-    const lock = lockJob(config.dataDir, listLock(job.source_key))
-    if (lock === null) {
-      throw new EvError(
-        'io',
-        `An ev is at work on job ${job.id}. Stop it first, or cancel the job: “ev jobs cancel ${job.id}”.`,
-      )
-    }
-    try {
-      await secureDelete(database)
-      if (isOfService(job)) await forgetHistory(database, job)
-      await deleteJob(database, job.id)
-      await forgetStdin(database, config, job)
-    } finally {
-      lock.release()
-    }
-    await compact(database)
+    const onDeleted = () => forgetStdin(database, config, job)
+    await deleteJob({ database, settings: config }, job, { isErased: true, onDeleted })
     context.stdout.write(`Deleted ${job.id} with its ${job.total} rows.\n`)
     return 0
   })
-}
-
-/** Cancelled first, so that the service adds nothing to the history any more. */
-async function forgetHistory(database: Database, { id }: Job): Promise<void> {
-  await cancelJob(database, id)
-  await deleteHistoryOf(database, await readJob(database, id))
 }

@@ -1,17 +1,6 @@
-import { newSecret } from '../../account/key.ts'
-import { DAY } from '../../base/clock.ts'
-import { EvError } from '../../base/error.ts'
-import { cleanText } from '../../base/text.ts'
-import type { Account } from '../../store/account/accounts.ts'
-import {
-  type ApiKey,
-  findKey,
-  isLastKey,
-  listKeys,
-  revokeKey,
-  rotateKey,
-} from '../../store/account/keys.ts'
-import { type Database, write } from '../../store/database.ts'
+import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, revokeKey, rotateKey } from '../../accounts/keys.ts'
+import { HOUR } from '../../base/clock.ts'
+import { listKeys } from '../../store/account/keys.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
@@ -42,19 +31,16 @@ export function listCommand(context: CliContext, flags: KeyFlags): Promise<numbe
 
 /** `ev keys rotate`: gives the code to exit with. */
 export function rotateCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
-  const graceMs = graceOf(flags.grace ?? '24h', GRACE_MAX_MS)
+  const graceMs = graceOf(flags.grace ?? `${KEY_GRACE_MS / HOUR}h`, KEY_GRACE_MAX_MS)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const { account } = await keyOf(database, accounts, id)
-    const { text, ...secret } = newSecret(context.random, 'live')
-    const now = context.clock.now()
-    const key = await write(database, trx =>
-      rotateKey(trx, account.id, id, { secret, graceMs, now }),
-    )
-    if (key === null) throw noSuchKey(id)
+    const services = { database, clock: context.clock, random: context.random }
+    const input = { ...ofAdmin(id), graceMs }
+    const { key, text, previousExpiresAt } = await rotateKey(services, input)
     if (flags.json) context.stdout.write(newKeyObject(key, text))
     else {
       const end =
-        graceMs === 0 ? 'opens nothing any more' : `works until ${timeText(now + graceMs)}`
+        graceMs === 0 ? 'opens nothing any more' : `works until ${timeText(previousExpiresAt)}`
+      const account = chosenAccount(accounts, key.accountId)
       context.stdout.write(`${newKeyText(key, account, text)}The text that it had ${end}.\n`)
     }
     return 0
@@ -63,14 +49,9 @@ export function rotateCommand(context: CliContext, id: string, flags: KeyFlags):
 
 /** `ev keys revoke`: gives the code to exit with. */
 export function revokeCommand(context: CliContext, id: string, flags: KeyFlags): Promise<number> {
-  return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
-    const { account, key } = await keyOf(database, accounts, id)
-    const now = context.clock.now()
-    const isRevoked = await write(database, async trx => {
-      if (!flags.force && (await isLastKey(trx, account.id, id, now))) throw lastKey(account, id)
-      return revokeKey(trx, account.id, id, now)
-    })
-    if (!isRevoked) throw noSuchKey(id)
+  return withAccounts(context, readConfig(context, flags), async database => {
+    const services = { database, clock: context.clock }
+    const key = await revokeKey(services, { ...ofAdmin(id), isForced: flags.force === true })
     context.stdout.write(
       `Revoked ${id} “${key.name}”: it opens nothing any more; a running “ev serve” notices within a second.\n`,
     )
@@ -78,26 +59,4 @@ export function revokeCommand(context: CliContext, id: string, flags: KeyFlags):
   })
 }
 
-/** As over HTTP. */
-const GRACE_MAX_MS = 7 * DAY
-
-async function keyOf(
-  database: Database,
-  accounts: readonly Account[],
-  id: string,
-): Promise<{ account: Account; key: ApiKey }> {
-  for (const account of accounts) {
-    const key = await findKey(database.db, account.id, id)
-    if (key !== null) return { account, key }
-  }
-  throw noSuchKey(id)
-}
-
-const lastKey = ({ name }: Account, id: string) =>
-  new EvError(
-    'usage',
-    `${id} is the last key of the account ${cleanText(name)}: nothing and nobody can use the account without it. To revoke it all the same: ev keys revoke ${id} --force`,
-  )
-
-const noSuchKey = (id: string) =>
-  new EvError('no_input', `There is no key ${cleanText(id)}. “ev keys” lists those there are.`)
+const ofAdmin = (keyId: string) => ({ keyId, accountId: null, actor: null })

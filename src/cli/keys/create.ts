@@ -1,12 +1,10 @@
-import { newSecret } from '../../account/key.ts'
+import { parseName } from '../../account/name.ts'
 import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../account/restriction.ts'
 import { isScope, SCOPES, type Scope } from '../../account/scope.ts'
+import { createKey, KEY_RATE_MAX, type KeyInput } from '../../accounts/keys.ts'
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
-import { createKey, type NewKey } from '../../store/account/keys.ts'
-import { write } from '../../store/database.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
-import { checkedName } from '../accounts/name.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { newKeyObject, newKeyText } from './print.ts'
@@ -30,27 +28,17 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   const wish = wishOf(flags, now)
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const account = chosenAccount(accounts, flags.account)
-    const { text, ...secret } = newSecret(context.random, 'live')
-    const id = `key_${context.random.token(ID_LENGTH)}`
-    const key = await write(database, trx =>
-      createKey(trx, { ...wish, id, accountId: account.id, secret, now }),
-    )
+    const services = { database, clock: context.clock, random: context.random }
+    const { key, text } = await createKey(services, { ...wish, accountId: account.id, actor: null })
     context.stdout.write(flags.json ? newKeyObject(key, text) : newKeyText(key, account, text))
     return 0
   })
 }
 
-const ID_LENGTH = 16
-/** As over HTTP. */
-const RATE_MAX = 100_000
-
 /** What is asked for, checked before anything is opened. */
-function wishOf(
-  flags: CreateFlags,
-  now: number,
-): Omit<NewKey, 'id' | 'accountId' | 'secret' | 'now'> {
+function wishOf(flags: CreateFlags, now: number): Omit<KeyInput, 'accountId' | 'actor'> {
   return {
-    name: checkedName(flags.name, 'a key'),
+    name: parseName(flags.name, 'key'),
     scopes: scopesOf(flags.scopes ?? '*'),
     allowedIps: entriesOf(
       '--allow-ip',
@@ -100,9 +88,9 @@ function entriesOf(
 function rateOf(given: string | undefined): number | null {
   if (given === undefined) return null
   const rate = Number(given)
-  if (/^\d+$/.test(given) && rate >= 1 && rate <= RATE_MAX) return rate
+  if (/^\d+$/.test(given) && rate >= 1 && rate <= KEY_RATE_MAX) return rate
   throw new EvError(
     'usage',
-    `--rate-limit takes requests a minute, a whole number from 1 to ${RATE_MAX}, not “${cleanText(given)}”.`,
+    `--rate-limit takes requests a minute, a whole number from 1 to ${KEY_RATE_MAX}, not “${cleanText(given)}”.`,
   )
 }

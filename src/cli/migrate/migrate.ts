@@ -2,16 +2,14 @@ import { EvError } from '../../base/error.ts'
 import { shown } from '../../config/fields.ts'
 import type { Config } from '../../config/settings.ts'
 import { databaseUrl as checkUrl, Expected } from '../../config/values.ts'
-import { type Copied, copyDatabase } from '../../store/care/copy.ts'
-import { settleOn } from '../../store/cluster/settings.ts'
-import { type Database, isPostgresUrl, openDatabase } from '../../store/database.ts'
-import { markOf, needsSecret, readSecret } from '../../store/secret.ts'
+import { migrate } from '../../maintenance/migrate.ts'
+import { isPostgresUrl } from '../../store/database.ts'
+import { needsSecret } from '../../store/secret.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { fileOf, listsUrl } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
 import { copyProgress } from './progress.ts'
 import { migratedObject, migratedText, type Place } from './report.ts'
-import { lockSource } from './source.ts'
 
 export type MigrateFlags = {
   readonly from?: string
@@ -28,46 +26,17 @@ export async function migrateCommand(context: CliContext, flags: MigrateFlags): 
   const dataDir = flags.from === undefined ? set.dataDir : inCwd(context, flags.from)
   const config = { ...set, dataDir }
   const fromUrl = listsUrl(flags.from === undefined ? set : { dataDir, database: '' })
-  const locks = lockSource(dataDir, fromUrl)
-  try {
-    const copied = await copy(context, fromUrl, to, config)
-    const place: Place = { dataDir, file: fileOf(fromUrl), to, secret: secretOf(config) }
-    context.stdout.write(
-      flags.json
-        ? `${JSON.stringify(migratedObject(copied, place), null, 2)}\n`
-        : migratedText(copied, place),
-    )
-    return 0
-  } finally {
-    locks.release()
-  }
-}
-
-async function copy(
-  context: CliContext,
-  fromUrl: string,
-  to: string,
-  config: Config,
-): Promise<Copied> {
-  const opened: Database[] = []
-  const open = async (url: string) => {
-    const database = await openDatabase(url, context.clock)
-    opened.push(database)
-    return database
-  }
+  const { clock, random } = context
   const progress = copyProgress(context)
-  try {
-    const target = await open(to)
-    const copied = await copyDatabase(await open(fromUrl), target, progress.show)
-    // From now on a service with another secret is refused, as it could sign nothing.
-    if (!needsSecret(config)) {
-      await settleOn(target, 'secret-mark', markOf(readSecret(config, context.random)))
-    }
-    return copied
-  } finally {
-    progress.end()
-    await Promise.all(opened.map(database => database.close()))
-  }
+  const input = { from: fromUrl, to, place: config, onProgress: progress.show }
+  const copied = await migrate({ clock, random }, input).finally(progress.end)
+  const place: Place = { dataDir, file: fileOf(fromUrl), to, secret: secretOf(config) }
+  context.stdout.write(
+    flags.json
+      ? `${JSON.stringify(migratedObject(copied, place), null, 2)}\n`
+      : migratedText(copied, place),
+  )
+  return 0
 }
 
 /** Where the secret is that opens what was sealed; null: there is none, so nothing is sealed. */

@@ -1,4 +1,5 @@
 import { mkdirSync } from 'node:fs'
+import { createFirstAccount } from '../../accounts/first-account.ts'
 import { SECOND } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
 import { calmLog } from '../../base/log.ts'
@@ -21,7 +22,6 @@ import { version } from '../version.ts'
 import { warnOfConcerns } from './concerns.ts'
 import { baseUrlOf, type Door, doorOf, placeOf } from './door.ts'
 import { catchPrints, endAfter, endOnFault, untilTold } from './ending.ts'
-import { firstKey } from './first-key.ts'
 import { type ServeLog, serveLog } from './log.ts'
 import { type MailWay, mailWayOf, notifyBy } from './mail.ts'
 import { serverParts, startWatchServer } from './watch-server.ts'
@@ -112,9 +112,9 @@ async function serve(parts: Parts): Promise<void> {
     })
     const watch = await startWatchServer(deps, () => house?.watch ?? null)
     if (watch !== null) servers.push(watch)
-    const { database, settings } = house.service
     await warnOfConcerns(house.service)
-    const key = await firstKey(database, config.plan, settings.plans, context.random)
+    const { plans } = house.service.settings
+    const key = await createFirstAccount(house.service, { plan: config.plan, plans })
     if (door.files !== null && certificate !== null) {
       const own = { clock: context.clock, log }
       renewal = watchCertificate(door.files, certificate, own, one => server.renew(one))

@@ -1,12 +1,12 @@
 import { DAY } from '../../base/clock.ts'
-import { newSigningSecret, SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
-import { write } from '../../store/database.ts'
-import { deleteWebhook, rotateSecret, updateWebhook } from '../../store/event/webhooks.ts'
+import { SECRET_GRACE_MAX_MS, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
+import { deleteWebhook, rotateWebhookSecret, setWebhookActive } from '../../webhooks/endpoints.ts'
+import { withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { graceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
-import { noSuchWebhook, withWebhook } from './chosen.ts'
+import { withWebhook } from './chosen.ts'
 import { newSecretObject, newSecretText, printJson, urlText, webhookObject } from './print.ts'
 import { serviceSeal } from './service-seal.ts'
 
@@ -26,18 +26,16 @@ export function rotateCommand(
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, { accountId }) => {
     const seal = await serviceSeal(context, config, database)
-    const { text, hint } = newSigningSecret(context.random)
-    const now = context.clock.now()
-    const fields = { secret: seal.seal(text), secretHint: hint, graceMs, now }
-    const webhook = await write(database, trx => rotateSecret(trx, accountId, id, fields))
-    if (webhook === null) throw noSuchWebhook(id)
-    if (flags.json) printJson(context, newSecretObject(webhook, text))
+    const services = { database, clock: context.clock, random: context.random, seal }
+    const input = { webhookId: id, accountId, graceMs }
+    const { webhook, secret, previousExpiresAt } = await rotateWebhookSecret(services, input)
+    if (flags.json) printJson(context, newSecretObject(webhook, secret))
     else {
       const end =
         graceMs === 0
           ? 'is not used any more'
-          : `signs beside it in webhook-signature until ${timeText(now + graceMs)}; X-EV-Signature is of the new one from now on`
-      context.stdout.write(`${newSecretText(webhook, text)}The secret before it ${end}.\n`)
+          : `signs beside it in webhook-signature until ${timeText(previousExpiresAt)}; X-EV-Signature is of the new one from now on`
+      context.stdout.write(`${newSecretText(webhook, secret)}The secret before it ${end}.\n`)
     }
     return 0
   })
@@ -50,10 +48,9 @@ export function switchCommand(
   active: boolean,
   flags: ChangeFlags,
 ): Promise<number> {
-  return withWebhook(context, readConfig(context, flags), id, async (database, { accountId }) => {
-    const patch = { active, now: context.clock.now() }
-    const webhook = await write(database, trx => updateWebhook(trx, accountId, id, patch))
-    if (webhook === null) throw noSuchWebhook(id)
+  return withAccounts(context, readConfig(context, flags), async database => {
+    const services = { database, clock: context.clock }
+    const webhook = await setWebhookActive(services, { webhookId: id, accountId: null, active })
     if (flags.json) printJson(context, webhookObject(webhook))
     else {
       const follows = active
@@ -71,10 +68,9 @@ export function deleteCommand(
   id: string,
   flags: ChangeFlags,
 ): Promise<number> {
-  return withWebhook(context, readConfig(context, flags), id, async (database, webhook) => {
-    const now = context.clock.now()
-    const isGone = await write(database, trx => deleteWebhook(trx, webhook.accountId, id, now))
-    if (!isGone) throw noSuchWebhook(id)
+  return withAccounts(context, readConfig(context, flags), async database => {
+    const services = { database, clock: context.clock }
+    const webhook = await deleteWebhook(services, { webhookId: id, accountId: null })
     context.stdout.write(
       `Removed the webhook ${id} to ${urlText(webhook)}: nothing is sent to it any more.\n`,
     )

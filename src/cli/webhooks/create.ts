@@ -1,15 +1,12 @@
 import { EvError } from '../../base/error.ts'
 import { cleanText } from '../../base/text.ts'
-import type { Config } from '../../config/settings.ts'
-import { faultOfDestination } from '../../hook/destination.ts'
 import { DESCRIPTION_LENGTH_MAX } from '../../hook/endpoint.ts'
 import { EVENT_KINDS, type EventKind, isEventKind } from '../../hook/event.ts'
-import { addressJudge } from '../../smtp/public-address.ts'
+import { createWebhook } from '../../webhooks/endpoints.ts'
 import { wireResolver } from '../../wire.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
-import { enterWebhook } from './enter.ts'
 import { newSecretObject, newSecretText, printJson } from './print.ts'
 import { serviceSeal } from './service-seal.ts'
 
@@ -34,12 +31,18 @@ export function createCommand(context: CliContext, flags: CreateFlags): Promise<
   }
   return withAccounts(context, config, async (database, accounts) => {
     const { id: accountId } = chosenAccount(accounts, flags.account)
-    await checkUrl(context, config, wish.url)
     const seal = await serviceSeal(context, config, database)
-    const { webhook, secret } = await enterWebhook(context, database, seal, { ...wish, accountId })
-    if (flags.json) printJson(context, newSecretObject(webhook, secret))
-    else context.stdout.write(newSecretText(webhook, secret))
-    return 0
+    const { clock, random, doors } = context
+    const { resolver, close } = wireResolver(config, doors?.resolver, clock)
+    try {
+      const services = { database, clock, random, seal, resolver, settings: config }
+      const { webhook, secret } = await createWebhook(services, { ...wish, accountId })
+      if (flags.json) printJson(context, newSecretObject(webhook, secret))
+      else context.stdout.write(newSecretText(webhook, secret))
+      return 0
+    } finally {
+      close()
+    }
   })
 }
 
@@ -55,32 +58,10 @@ function eventsOf(given: string): EventKind[] {
 }
 
 function descriptionOf(given: string | undefined): string | null {
-  const description = given?.trim() ?? ''
-  if (description === '') return null
-  if (description.length <= DESCRIPTION_LENGTH_MAX) return description
+  const description = given?.trim() ?? null
+  if (description === null || description.length <= DESCRIPTION_LENGTH_MAX) return description
   throw new EvError(
     'usage',
     `--description takes up to ${DESCRIPTION_LENGTH_MAX} characters, not ${description.length}.`,
   )
-}
-
-/** As over HTTP; who sends judges again by the settings of “ev serve”. */
-async function checkUrl(context: CliContext, config: Config, url: string): Promise<void> {
-  const { resolver, close } = wireResolver(config, context.doors?.resolver, context.clock)
-  try {
-    const judge = (mayDial: (ip: string) => boolean) =>
-      faultOfDestination(url, { resolver, mayDial })
-    const fault = await judge(addressJudge(config.webhookAllowRanges))
-    if (fault === null) return
-    const isInside = (await judge(() => true)) === null
-    const remedy = isInside
-      ? ' Where it is meant so, allow its range with --webhook-allow-ranges, here and at “ev serve”.'
-      : ''
-    throw new EvError(
-      'usage',
-      `--url is “${cleanText(url, 100)}”, which cannot be used. ${fault}${remedy}`,
-    )
-  } finally {
-    close()
-  }
 }

@@ -4,11 +4,13 @@ import { SENT_KINDS } from '../../hook/event.ts'
 import { presentDelivery, presentDetail } from '../../http/webhooks/delivery/present.ts'
 import { deliveryPage } from '../../store/event/delivery-log.ts'
 import type { DeliveryState } from '../../store/schema.ts'
+import { getDelivery } from '../../webhooks/deliveries.ts'
+import { withAccounts } from '../accounts/chosen.ts'
 import { isServed } from '../cluster/at-work.ts'
 import type { CliContext } from '../context.ts'
 import { placeName } from '../database.ts'
 import { readConfig } from '../settings/settings.ts'
-import { isDeliveryId, withDelivery, withWebhook } from './chosen.ts'
+import { isDeliveryId, withWebhook } from './chosen.ts'
 import { deliveriesText, deliveryText } from './delivery-text.ts'
 import { logNotes } from './log-notes.ts'
 import { printJson } from './print.ts'
@@ -28,8 +30,9 @@ export function deliveriesCommand(
   delivery: string | undefined,
   flags: DeliveriesFlags,
 ): Promise<number> {
-  if (delivery !== undefined) return showDelivery(context, { webhook: id, delivery }, flags)
-  if (isDeliveryId(id)) return showDelivery(context, { webhook: undefined, delivery: id }, flags)
+  if (delivery !== undefined)
+    return showDelivery(context, { webhookId: id, deliveryId: delivery }, flags)
+  if (isDeliveryId(id)) return showDelivery(context, { webhookId: null, deliveryId: id }, flags)
   return listDeliveries(context, id, flags)
 }
 
@@ -64,20 +67,16 @@ function listDeliveries(context: CliContext, id: string, flags: DeliveriesFlags)
 
 function showDelivery(
   context: CliContext,
-  given: { webhook: string | undefined; delivery: string },
+  given: { webhookId: string | null; deliveryId: string },
   flags: DeliveriesFlags,
 ): Promise<number> {
-  return withDelivery(
-    context,
-    readConfig(context, flags),
-    given,
-    async (_, { webhook, logged }) => {
-      const detail = presentDetail(logged, webhook)
-      if (flags.json) printJson(context, detail)
-      else context.stdout.write(deliveryText(detail, webhook))
-      return 0
-    },
-  )
+  return withAccounts(context, readConfig(context, flags), async database => {
+    const { webhook, logged } = await getDelivery({ database }, { ...given, accountId: null })
+    const detail = presentDetail(logged, webhook)
+    if (flags.json) printJson(context, detail)
+    else context.stdout.write(deliveryText(detail, webhook))
+    return 0
+  })
 }
 
 const LIMIT = 20

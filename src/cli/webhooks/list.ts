@@ -1,7 +1,8 @@
+import { listWebhooks } from '../../store/event/webhooks.ts'
 import { chosenAccount, withAccounts } from '../accounts/chosen.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
-import { allWebhooks, withWebhook } from './chosen.ts'
+import { withWebhook } from './chosen.ts'
 import { printJson, webhookObject, webhooksText, webhookText } from './print.ts'
 
 export type WebhookFlags = {
@@ -14,7 +15,7 @@ export type WebhookFlags = {
 export function listCommand(context: CliContext, flags: WebhookFlags): Promise<number> {
   return withAccounts(context, readConfig(context, flags), async (database, accounts) => {
     const asked = flags.account === undefined ? accounts : [chosenAccount(accounts, flags.account)]
-    const webhooks = await allWebhooks(database, asked)
+    const webhooks = (await Promise.all(asked.map(({ id }) => listWebhooks(database, id)))).flat()
     if (flags.json) printJson(context, webhooks.map(webhookObject))
     else if (webhooks.length === 0) {
       context.stdout.write(

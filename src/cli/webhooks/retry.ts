@@ -1,16 +1,16 @@
 import { EvError } from '../../base/error.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentDelivery } from '../../http/webhooks/delivery/present.ts'
-import { type Database, write, writeBeside } from '../../store/database.ts'
-import { recoverDeliveries, retryDelivery } from '../../store/event/deliveries.ts'
-import type { Webhook } from '../../store/event/webhooks.ts'
+import type { Database } from '../../store/database.ts'
+import { retryDelivery, retryFailedDeliveries } from '../../webhooks/deliveries.ts'
+import { withAccounts } from '../accounts/chosen.ts'
 import { isServed } from '../cluster/at-work.ts'
 import type { CliContext } from '../context.ts'
 import { placeName } from '../database.ts'
 import { sinceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
 import { counted } from '../text/counted.ts'
-import { isDeliveryId, noSuchDelivery, withDelivery, withWebhook } from './chosen.ts'
+import { isDeliveryId } from './chosen.ts'
 import { printJson, urlText } from './print.ts'
 
 export type RetryFlags = {
@@ -34,9 +34,9 @@ export async function retryCommand(
       `--since sends all once more that failed at a webhook: name the webhook alone, as in “ev webhooks retry --since 2d wh_…”, or one delivery without --since.`,
     )
   }
-  if (delivery !== undefined) return retryOne(context, { webhook: target, delivery }, flags)
-  if (isDeliveryId(target))
-    return retryOne(context, { webhook: undefined, delivery: target }, flags)
+  if (delivery !== undefined)
+    return retryOne(context, { webhookId: target, deliveryId: delivery }, flags)
+  if (isDeliveryId(target)) return retryOne(context, { webhookId: null, deliveryId: target }, flags)
   throw new EvError(
     'usage',
     `Say what is to be sent once more: the ID of a delivery (dlv_…), or all of a webhook that failed since a time, as in “ev webhooks retry --since 2d wh_…”.`,
@@ -52,9 +52,10 @@ export function recoverCommand(
   const now = context.clock.now()
   const since = sinceOf(flags.since ?? '', now)
   const config = readConfig(context, flags)
-  return withWebhook(context, config, id, async (database, webhook) => {
-    refuseOff(webhook)
-    const recovered = await writeBeside(database, trx => recoverDeliveries(trx, id, { since, now }))
+  return withAccounts(context, config, async database => {
+    const services = { database, clock: context.clock }
+    const input = { webhookId: id, accountId: null, since }
+    const { webhook, recovered } = await retryFailedDeliveries(services, input)
     if (flags.json) printJson(context, { recovered })
     else if (recovered === 0) context.stdout.write(`Nothing to ${id} failed since then.\n`)
     else {
@@ -67,31 +68,21 @@ export function recoverCommand(
 
 function retryOne(
   context: CliContext,
-  given: { webhook: string | undefined; delivery: string },
+  given: { webhookId: string | null; deliveryId: string },
   flags: RetryFlags,
 ): Promise<number> {
   const config = readConfig(context, flags)
-  return withDelivery(context, config, given, async (database, { webhook, logged }) => {
-    refuseOff(webhook)
-    const { id } = logged.delivery
-    const now = context.clock.now()
-    const row = await write(database, trx => retryDelivery(trx, webhook.id, id, now))
-    if (row === null) throw noSuchDelivery(id, webhook)
-    if (flags.json) printJson(context, presentDelivery(row, webhook))
+  return withAccounts(context, config, async database => {
+    const services = { database, clock: context.clock }
+    const target = { ...given, accountId: null }
+    const { webhook, delivery } = await retryDelivery(services, target)
+    if (flags.json) printJson(context, presentDelivery(delivery, webhook))
     else {
-      const what = `${id} (${row.kind}) to ${urlText(webhook)}`
+      const what = `${delivery.id} (${delivery.kind}) to ${urlText(webhook)}`
       context.stdout.write(`${what} will be sent once more${await whenSent(database, config)}\n`)
     }
     return 0
   })
-}
-
-function refuseOff({ id, active }: Webhook): void {
-  if (active) return
-  throw new EvError(
-    'usage',
-    `The webhook ${id} is switched off, so nothing is sent to it. Switch it on first: “ev webhooks enable ${id}”.`,
-  )
 }
 
 /** Deliveries are carried by the service alone. */

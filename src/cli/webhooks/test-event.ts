@@ -2,10 +2,13 @@ import { cleanText } from '../../base/text.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentTest } from '../../http/webhooks/delivery/present.ts'
 import type { Database } from '../../store/database.ts'
-import type { Webhook } from '../../store/event/webhooks.ts'
+import {
+  createTestEventLimit,
+  sendTestEvent,
+  type TestOutcome,
+} from '../../webhooks/send-test-event.ts'
 import { wireResolver } from '../../wire.ts'
 import { readAuthority, wirePost } from '../../wire-post.ts'
-import { sendTest, type TestOutcome } from '../../work/deliver/test-event.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { version } from '../version.ts'
@@ -19,9 +22,9 @@ export type TestFlags = { readonly json?: boolean; readonly [setting: string]: u
 export function testCommand(context: CliContext, id: string, flags: TestFlags): Promise<number> {
   const config = readConfig(context, flags)
   return withWebhook(context, config, id, async (database, webhook) => {
-    const outcome = await send(context, config, database, webhook)
+    const outcome = await send(context, config, database, webhook.id)
     if (flags.json) printJson(context, presentTest(outcome))
-    else context.stdout.write(outcomeText(outcome, webhook))
+    else context.stdout.write(outcomeText(outcome))
     return outcome.state === 'delivered' ? 0 : NOT_DELIVERED
   })
 }
@@ -34,7 +37,7 @@ async function send(
   context: CliContext,
   config: Config,
   database: Database,
-  webhook: Webhook,
+  webhookId: string,
 ): Promise<TestOutcome> {
   const [clock, random] = [context.clock, context.random]
   const ca = readAuthority(config)
@@ -42,8 +45,9 @@ async function send(
   const { resolver, close } = wireResolver(config, context.doors?.resolver, clock)
   const post = context.doors?.post ?? wirePost(config, { clock, resolver, ca })
   try {
-    const parts = { database, post, seal, clock, random, version: version() }
-    return await sendTest(parts, webhook, { sandbox: false })
+    const testLimit = createTestEventLimit()
+    const services = { database, post, seal, clock, random, version: version(), testLimit }
+    return await sendTestEvent(services, { webhookId, accountId: null, sandbox: false })
   } finally {
     await post.close()
     close()
@@ -53,8 +57,8 @@ async function send(
 const NOT_THE_SERVICE =
   'It was sent from this process, by its own settings: “ev serve” may reach it by others, such as --webhook-allow-ranges, --webhook-ca-file and --dns.\n'
 
-function outcomeText(outcome: TestOutcome, webhook: Webhook): string {
-  const { state, statusCode, durationMs, excerpt, error } = outcome
+function outcomeText(outcome: TestOutcome): string {
+  const { webhook, state, statusCode, durationMs, excerpt, error } = outcome
   const answer = statusCode === null ? 'did not answer' : `answered ${statusCode}`
   const result = state === 'delivered' ? 'Delivered' : 'Not delivered'
   return [

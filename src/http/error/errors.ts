@@ -3,10 +3,12 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { EvError, messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { OperationError } from '../../base/operation-error.ts'
 import { isOfStorage } from '../../store/database.ts'
 import { isOutage } from '../../store/postgres/faults.ts'
 import type { Env } from '../context.ts'
 import { type ApiCode, ApiError, STATUS } from './api-error.ts'
+import { operationAnswer } from './operation-answer.ts'
 
 /** The body of every error (section 7 of the interface), with its code and the id of its request. */
 export const errorBody = (code: ApiCode, message: string, requestId: string) => ({
@@ -19,6 +21,7 @@ export const errorBody = (code: ApiCode, message: string, requestId: string) => 
 /** Anything thrown, as what the caller is told; what is a fault of ours does not say how it came about. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
+  if (thrown instanceof OperationError) return operationAnswer(thrown)
   if (thrown instanceof HTTPException) return ofHono(thrown)
   const cause = { cause: thrown }
   if (isOfStorage(thrown)) {

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { type Trx, write } from '../../store/database.ts'
+import { type BeforeCommit, writeWith } from '../../store/before-commit.ts'
+import type { Trx } from '../../store/database.ts'
 import { keepReplay, REPLAY_MS } from '../../store/replays.ts'
 import type { Env } from '../context.ts'
 import { ApiError } from '../error/api-error.ts'
@@ -14,24 +15,37 @@ export type Answer = {
 }
 
 /**
- * Runs `work` in one write transaction and answers with what it gives. Under an Idempotency-Key the answer is kept
- * in the same transaction: a commit that failed may have come about all the same, and then the retry is told so.
- * `how`: for what takes long, and locks its rows itself, `writeBeside`.
+ * Runs a use case and answers with its result. Under an Idempotency-Key the answer is kept in the transaction of the use
+ * case: a commit that failed may have come about all the same, and then the retry is told so.
  */
-export async function commit(
+export async function answerWith<Result>(
+  c: Context<Env>,
+  service: Service,
+  useCase: (beforeCommit: BeforeCommit<Result>) => Promise<unknown>,
+  present: (result: Result) => Answer,
+): Promise<Response> {
+  let answer: { readonly status: number; readonly kept: Kept } | undefined
+  await useCase(async (trx, result) => {
+    const { status, body, headers = {} } = present(result)
+    answer = { status, kept: { text: JSON.stringify(body), headers } }
+    await keep(trx, c, service, answer)
+  })
+  if (answer === undefined) throw new Error('the use case ended without a commit')
+  return sendKept(c, answer.kept, answer.status)
+}
+
+/** The same for `work` that is no use case, in a write transaction of its own. */
+export const commit = (
   c: Context<Env>,
   service: Service,
   work: (trx: Trx) => Promise<Answer>,
-  how: typeof write = write,
-): Promise<Response> {
-  const answer = await how(service.database, async trx => {
-    const { status, body, headers = {} } = await work(trx)
-    const kept = { text: JSON.stringify(body), headers }
-    await keep(trx, c, service, { status, kept })
-    return { status, kept }
-  })
-  return sendKept(c, answer.kept, answer.status)
-}
+): Promise<Response> =>
+  answerWith<Answer>(
+    c,
+    service,
+    beforeCommit => writeWith(service.database, work, beforeCommit),
+    answer => answer,
+  )
 
 /** An answer in the bytes that it has each time. */
 export type Kept = { readonly text: string; readonly headers: Readonly<Record<string, string>> }

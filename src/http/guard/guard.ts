@@ -3,6 +3,7 @@ import { domainAllowed, ipAllowed } from '../../account/restriction.ts'
 import { permits, type Scope } from '../../account/scope.ts'
 import type { Caller, Env } from '../context.ts'
 import { type ApiCode, ApiError } from '../error/api-error.ts'
+import { toApiError } from '../error/errors.ts'
 import { type Admitted, admit, outOfCredits } from '../limit/admit.ts'
 import type { Counts } from '../limit/buckets.ts'
 import type { Service } from '../service.ts'
@@ -82,7 +83,8 @@ function checkPermission(c: Context<Env>, { key }: Caller, scope: Scope): void {
 const mayBeFree = ({ req }: Context<Env>, { freeBodyMax }: GuardRule) =>
   freeBodyMax !== undefined && Number(req.header('Content-Length') ?? 0) <= freeBodyMax
 
-const isCode = (error: unknown, code: ApiCode) => error instanceof ApiError && error.code === code
+const isCode = (error: unknown, code: ApiCode) =>
+  error !== undefined && toApiError(error).code === code
 
 type Reading = {
   readonly rule: GuardRule
@@ -105,7 +107,7 @@ async function readAdmitted(
       throw error
     }
     admitted.uncount()
-    throw outOfCredits(service, noCredits)
+    throw outOfCredits(service, noCredits.limit)
   }
 }
 

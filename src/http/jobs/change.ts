@@ -1,11 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import type { Context } from 'hono'
-import { deleteHistoryOf } from '../../store/account/history.ts'
-import { cancelJob } from '../../store/job/course.ts'
-import type { Job } from '../../store/job/jobs.ts'
-import { deleteJob } from '../../store/job/removal.ts'
-import type { Env } from '../context.ts'
-import { ApiError } from '../error/api-error.ts'
+import { cancelJob, deleteJob } from '../../jobs/change-job.ts'
 import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -48,17 +42,11 @@ export function jobChangeRoutes(service: Service) {
   } as const)
   return newRouter()
     .openapi(cancel, async c => {
-      const { id } = c.req.valid('param')
-      const job = await foundJob(c, service, id)
-      if (job.state === 'cancelled') return c.json(presentJob(service, job), 200)
-      if (!(await end(service, job))) throw await notCancellable(c, service, id)
-      return c.json(presentJob(service, await foundJob(c, service, id)), 200)
+      const { job } = await cancelJob(service, await foundJob(c, service, c.req.valid('param').id))
+      return c.json(presentJob(service, job), 200)
     })
     .openapi(remove, async c => {
-      const job = await foundJob(c, service, c.req.valid('param').id)
-      await end(service, job)
-      await deleteHistoryOf(service.database, await foundJob(c, service, job.id))
-      await deleteJob(service.database, job.id)
+      await deleteJob(service, await foundJob(c, service, c.req.valid('param').id))
       return c.body(null, 204)
     })
 }
@@ -67,15 +55,3 @@ export function jobChangeRoutes(service: Service) {
 const BODY_MAX = 1_024
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'job_xyz789' }) })
-
-/** False: it was finished already. */
-async function end({ database, worker }: Service, { id }: Job): Promise<boolean> {
-  const isEnded = await cancelJob(database, id)
-  if (isEnded) worker.drop(id)
-  return isEnded
-}
-
-async function notCancellable(c: Context<Env>, service: Service, id: string): Promise<ApiError> {
-  const { state } = await foundJob(c, service, id)
-  return new ApiError('job_not_cancellable', `The job is ${state} already`)
-}

@@ -1,15 +1,21 @@
 import type { Context } from 'hono'
-import { accountJob } from '../../store/job/account-jobs.ts'
+import { OperationError } from '../../base/operation-error.ts'
+import { getJob } from '../../jobs/change-job.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../error/api-error.ts'
 import type { Service } from '../service.ts'
+import { stateOf } from '../state.ts'
 
 /** The job of a path; whoever asks for another account's hears that there is none. */
-export async function foundJob(c: Context<Env>, { database }: Service, id: string): Promise<Job> {
-  return (await accountJob(database, c.get('caller').account.id, id)) ?? noSuchJob()
+export const foundJob = (c: Context<Env>, service: Service, id: string): Promise<Job> =>
+  getJob(service, { jobId: id, accountId: c.get('caller').account.id })
+
+export function noSuchJob(id: string): never {
+  throw new OperationError('job_not_found', { id })
 }
 
-export function noSuchJob(): never {
-  throw new ApiError('not_found', 'There is no such job')
-}
+/** What use cases of jobs work with: refusals by the plan are counted. */
+export const jobServices = (service: Service) => ({
+  ...service,
+  metrics: stateOf(service).metrics,
+})

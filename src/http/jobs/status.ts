@@ -90,7 +90,7 @@ async function jobNow(
   const job = await foundJob(c, service, id)
   if (wait === 0) return job
   const client = c.req.raw.signal
-  return (await waitForChange(service, job, { waitS: wait, client })) ?? noSuchJob()
+  return (await waitForChange(service, job, { waitS: wait, client })) ?? noSuchJob(id)
 }
 
 type Body = { readonly data: object }

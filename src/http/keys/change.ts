@@ -1,21 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { newSecret } from '../../account/key.ts'
-import { SECOND } from '../../base/clock.ts'
-import { isoTime } from '../../engine/result/present.ts'
 import {
-  type ApiKey,
-  findKey,
-  isLastKey,
-  type KeyPatch,
+  getKey,
+  KEY_GRACE_MS,
+  type KeyTarget,
+  type RotatedKey as RotatedKeyText,
   revokeKey,
   rotateKey,
   updateKey,
-} from '../../store/account/keys.ts'
-import { type Trx, write } from '../../store/database.ts'
+} from '../../accounts/keys.ts'
+import { SECOND } from '../../base/clock.ts'
+import { isoTime } from '../../engine/result/present.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../error/api-error.ts'
-import { commit } from '../guard/commit.ts'
+import { answerWith } from '../guard/commit.ts'
 import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
@@ -23,21 +20,18 @@ import { json } from '../schema/answers.ts'
 import { BODY_FAULTS, errorResponses, SECURITY } from '../schema/error.ts'
 import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import {
-  GRACE_S_USUAL,
   KEY_EXAMPLE,
   KeyAnswer,
   KeyDeletionQuery,
   KeyPatchRequest,
-  LAST_KEY,
   ROTATED_KEY_EXAMPLE,
   RotatedKey,
   RotateRequest,
 } from '../schema/key.ts'
 import type { Service } from '../service.ts'
-import { KEY_BODY_MAX } from './create.ts'
-import { refuseBeyond } from './permission.ts'
+import { KEY_BODY_MAX, toKeyPatch } from './create.ts'
+import { ownRights } from './permission.ts'
 import { presentKey } from './present.ts'
-import { timeAhead } from './time-ahead.ts'
 
 /** One key: showing it, changing it, giving it another text, and ending it. */
 export function keyChangeRoutes(service: Service) {
@@ -102,47 +96,46 @@ export function keyChangeRoutes(service: Service) {
   })
   return newRouter()
     .openapi(get, async c => {
-      const { account } = c.get('caller')
-      const key = await findKey(service.database.reader, account.id, c.req.valid('param').id)
-      return c.json({ success: true as const, data: presentKey(key ?? noSuchKey()) }, 200)
+      const { actor: _, ...target } = keyTarget(c, c.req.valid('param'))
+      const key = await getKey(service, target)
+      return c.json({ success: true as const, data: presentKey(key) }, 200)
     })
     .openapi(change, async c => {
-      const patch = patchOf(c.req.valid('json'), service.clock.now())
-      const key = await write(service.database, async trx => {
-        const { accountId, id, ...key } = await manageable(c, trx, c.req.valid('param').id)
-        refuseBeyond(c.get('caller'), { ...key, ...patch })
-        return updateKey(trx, accountId, id, patch)
-      })
-      return c.json({ success: true as const, data: presentKey(key ?? noSuchKey()) }, 200)
+      const target = keyTarget(c, c.req.valid('param'))
+      const key = await updateKey(service, { ...target, patch: toKeyPatch(c.req.valid('json')) })
+      return c.json({ success: true as const, data: presentKey(key) }, 200)
     })
     .openapi(rotate, async c => {
-      const graceS = c.req.valid('json').grace_period_seconds ?? GRACE_S_USUAL
-      const secret = newSecret(service.random, 'live')
-      const [now, graceMs] = [service.clock.now(), graceS * SECOND]
-      const rotation = { secret, graceMs, now, keepSession: c.env?.session?.sessionId ?? null }
-      return (await commit(c, service, async trx => {
-        const { accountId, id } = await manageable(c, trx, c.req.valid('param').id)
-        const key = await rotateKey(trx, accountId, id, rotation)
-        const data = presentKey(key ?? noSuchKey(), secret.text)
-        const previous_key_expires_at = isoTime(now + graceMs)
-        return { status: 200, body: { success: true, data: { ...data, previous_key_expires_at } } }
-      })) as never
+      // Without a body no default of its schema is there.
+      const graceS = c.req.valid('json').grace_period_seconds ?? KEY_GRACE_MS / SECOND
+      const keepSession = c.env?.session?.sessionId ?? null
+      const target = keyTarget(c, c.req.valid('param'))
+      const input = { ...target, graceMs: graceS * SECOND, keepSession }
+      return (await answerWith<RotatedKeyText>(
+        c,
+        service,
+        beforeCommit => rotateKey(service, input, beforeCommit),
+        ({ key, text, previousExpiresAt }) => {
+          const previous_key_expires_at = isoTime(previousExpiresAt)
+          const data = { ...presentKey(key, text), previous_key_expires_at }
+          return { status: 200, body: { success: true, data } }
+        },
+      )) as never
     })
     .openapi(remove, async c => {
-      await write(service.database, async trx => {
-        const { accountId, id } = await manageable(c, trx, c.req.valid('param').id)
-        const now = service.clock.now()
-        const isForced = c.req.valid('query').force === 'true'
-        if (!isForced && (await isLastKey(trx, accountId, id, now))) {
-          throw new ApiError('last_key', LAST_KEY)
-        }
-        await revokeKey(trx, accountId, id, now)
-      })
+      const isForced = c.req.valid('query').force === 'true'
+      await revokeKey(service, { ...keyTarget(c, c.req.valid('param')), isForced })
       return c.body(null, 204)
     })
 }
 
 const params = z.object({ id: z.string().max(100).openapi({ example: 'key_01' }) })
+
+/** The key of a path, which must be one of the caller's account. */
+function keyTarget(c: Context<Env>, { id }: z.output<typeof params>): KeyTarget {
+  const caller = c.get('caller')
+  return { keyId: id, accountId: caller.account.id, actor: ownRights(caller) }
+}
 
 const PATCH_EXAMPLE = { name: 'CI of the shop', rate_limit_per_minute: 600 }
 const ROTATION_EXAMPLE = { grace_period_seconds: 3_600 }
@@ -151,27 +144,3 @@ const bodyOf = <Schema extends z.ZodType>(
   schema: Schema,
   { example, required }: { example: z.input<Schema>; required: boolean },
 ) => ({ content: { 'application/json': { schema, example } }, required })
-
-/** The key of a path, if it has no right that the key of this request lacks. */
-async function manageable(c: Context<Env>, trx: Trx, id: string): Promise<ApiKey> {
-  const caller = c.get('caller')
-  const key = (await findKey(trx, caller.account.id, id)) ?? noSuchKey()
-  refuseBeyond(caller, key)
-  return key
-}
-
-function noSuchKey(): never {
-  throw new ApiError('not_found', 'There is no such key')
-}
-
-function patchOf(body: z.output<typeof KeyPatchRequest>, now: number): KeyPatch {
-  const { name, scopes, allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(scopes === undefined ? {} : { scopes }),
-    ...(allowed_ips === undefined ? {} : { allowedIps: allowed_ips }),
-    ...(allowed_domains === undefined ? {} : { allowedDomains: allowed_domains }),
-    ...(rate_limit_per_minute === undefined ? {} : { rateLimitPerMinute: rate_limit_per_minute }),
-    ...(expires_at === undefined ? {} : { expiresAt: timeAhead('expires_at', expires_at, now) }),
-  }
-}

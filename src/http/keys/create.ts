@@ -1,8 +1,7 @@
-import { createRoute } from '@hono/zod-openapi'
-import { newSecret } from '../../account/key.ts'
-import { createKey, listKeys } from '../../store/account/keys.ts'
-import { ApiError } from '../error/api-error.ts'
-import { commit } from '../guard/commit.ts'
+import { createRoute, type z } from '@hono/zod-openapi'
+import { createKey, type KeyWithText } from '../../accounts/keys.ts'
+import { type KeyPatch, listKeys } from '../../store/account/keys.ts'
+import { answerWith } from '../guard/commit.ts'
 import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
@@ -14,13 +13,13 @@ import {
   CreatedKey,
   KEY_LIST_EXAMPLE,
   KeyList,
+  type KeyPatchRequest,
   NEW_KEY_EXAMPLE,
   NewKeyRequest,
 } from '../schema/key.ts'
 import type { Service } from '../service.ts'
-import { ownRights, refuseBeyond } from './permission.ts'
+import { ownRights } from './permission.ts'
 import { presentKey } from './present.ts'
-import { timeAhead } from './time-ahead.ts'
 
 /** Listing keys, and making one. */
 export function keyCreateRoutes(service: Service) {
@@ -69,46 +68,36 @@ export function keyCreateRoutes(service: Service) {
       return c.json({ success: true as const, data }, 200)
     })
     .openapi(create, async c => {
-      const body = c.req.valid('json')
+      const { name, scopes, ...restrictions } = c.req.valid('json')
       const caller = c.get('caller')
-      const own = ownRights(caller)
-      const { clock, random, database } = service
-      const now = clock.now()
-      const { allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
-      const rights = {
-        scopes: body.scopes,
-        allowedIps: allowed_ips ?? own.allowedIps,
-        allowedDomains: allowed_domains ?? own.allowedDomains,
-        rateLimitPerMinute:
-          rate_limit_per_minute === undefined ? own.rateLimitPerMinute : rate_limit_per_minute,
-        expiresAt:
-          expires_at === undefined ? own.expiresAt : timeAhead('expires_at', expires_at, now),
-      }
-      refuseBeyond(caller, rights)
-      refuseTooMany((await listKeys(database, caller.account.id)).length)
-      const secret = newSecret(random, 'live')
-      return (await commit(c, service, async trx => {
-        const key = await createKey(trx, {
-          ...{ id: `key_${random.token(ID_LENGTH)}`, accountId: caller.account.id, secret, now },
-          ...{ name: body.name, ...rights },
-        })
-        const data = presentKey(key, secret.text)
-        const headers = { Location: `/v1/keys/${key.id}` }
-        return { status: 201, body: { success: true, data }, headers }
-      })) as never
+      const owner = { accountId: caller.account.id, actor: ownRights(caller) }
+      const input = { ...owner, name, scopes, ...toKeyPatch(restrictions) }
+      return (await answerWith<KeyWithText>(
+        c,
+        service,
+        beforeCommit => createKey(service, input, beforeCommit),
+        ({ key, text }) => ({
+          ...{ status: 201, body: { success: true, data: presentKey(key, text) } },
+          headers: { Location: `/v1/keys/${key.id}` },
+        }),
+      )) as never
     })
 }
 
+/** What a body changes of a key, by our names. */
+export function toKeyPatch(body: z.output<typeof KeyPatchRequest>): KeyPatch {
+  const { name, scopes, allowed_ips, allowed_domains, rate_limit_per_minute, expires_at } = body
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(allowed_ips === undefined ? {} : { allowedIps: allowed_ips }),
+    ...(allowed_domains === undefined ? {} : { allowedDomains: allowed_domains }),
+    ...(rate_limit_per_minute === undefined ? {} : { rateLimitPerMinute: rate_limit_per_minute }),
+    ...(expires_at === undefined ? {} : { expiresAt: toTime(expires_at) }),
+  }
+}
+
+const toTime = (text: string | null) => (text === null ? null : Date.parse(text))
+
 /** A hundred restrictions of each kind, and some room. */
 export const KEY_BODY_MAX = 64 * 1024
-const ID_LENGTH = 16
-/** One for each thing that asks; more are made by a loop that went wrong. */
-const KEYS_MAX = 500
-
-function refuseTooMany(count: number): void {
-  if (count < KEYS_MAX) return
-  throw new ApiError(
-    'invalid_request',
-    `The account has ${count} keys, which is the most it may have. Delete those that nobody uses.`,
-  )
-}

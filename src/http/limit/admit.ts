@@ -1,6 +1,8 @@
 import type { Context } from 'hono'
 import { periodEnd, periodStart } from '../../account/plan.ts'
+import { creditsUsedUp } from '../../account/quota.ts'
 import { MINUTE } from '../../base/clock.ts'
+import type { OperationError } from '../../base/operation-error.ts'
 import { creditsLeft } from '../../store/account/credits.ts'
 import type { BucketState } from '../../store/limit/limits.ts'
 import type { Caller, Env } from '../context.ts'
@@ -36,7 +38,7 @@ export async function admit(
   if (noCredits !== null && !mayBeFree) {
     showLimit(c, noCredits)
     await service.books.refused(caller.account.id, caller.plan)
-    throw outOfCredits(service, noCredits)
+    throw outOfCredits(service, noCredits.limit)
   }
   const buckets = bucketsOf(caller, { ...askingOf(c, service), counts })
   const { refusedBy, states, giveBack } = settings.limits
@@ -101,10 +103,9 @@ export async function creditState(
 }
 
 /** The refusal of an account that has no credit left. */
-export function outOfCredits(service: Service, { limit, resetAt }: BucketState): ApiError {
+export function outOfCredits(service: Service, limit: number): OperationError {
   stateOf(service).metrics.refused('credits')
-  const sentence = `All ${limit} verifications of the day are used up. The next ones can be had at midnight UTC.`
-  return new ApiError('quota_exceeded', sentence, { retryAfterS: secondsTo(service, resetAt) })
+  return creditsUsedUp(limit, service.clock.now())
 }
 
 function refuse(service: Service, bucket: KindBucket, { resetAt }: BucketState): never {

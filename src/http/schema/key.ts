@@ -1,7 +1,9 @@
 import { z } from '@hono/zod-openapi'
+import { NAME_LENGTH_MAX } from '../../account/name.ts'
 import { RESTRICTIONS_MAX, readAllowedDomain, readAllowedIp } from '../../account/restriction.ts'
 import { SCOPES } from '../../account/scope.ts'
-import { DAY, SECOND } from '../../base/clock.ts'
+import { KEY_GRACE_MAX_MS, KEY_GRACE_MS, KEY_RATE_MAX } from '../../accounts/keys.ts'
+import { SECOND } from '../../base/clock.ts'
 
 // Keys as they are asked for and shown.
 
@@ -54,11 +56,11 @@ const allowed_domains = entries(
 )
 
 const settings = {
-  name: z.string().trim().min(1).max(100).openapi({ description: 'For people.' }),
+  name: z.string().trim().min(1).max(NAME_LENGTH_MAX).openapi({ description: 'For people.' }),
   scopes,
   allowed_ips,
   allowed_domains,
-  rate_limit_per_minute: z.int().min(1).max(100_000).nullable().openapi({
+  rate_limit_per_minute: z.int().min(1).max(KEY_RATE_MAX).nullable().openapi({
     description: 'A limit of its own, beside the one of the plan; null: none.',
   }),
   expires_at: z.iso.datetime({ offset: true }).nullable().openapi({
@@ -79,9 +81,8 @@ export const NewKeyRequest = z
 
 export const KeyPatchRequest = z.strictObject(settings).partial().openapi('KeyPatch')
 
-/** A week is enough to bring a new key everywhere. */
-const GRACE_S_MAX = (7 * DAY) / SECOND
-export const GRACE_S_USUAL = DAY / SECOND
+const GRACE_S_MAX = KEY_GRACE_MAX_MS / SECOND
+const GRACE_S_USUAL = KEY_GRACE_MS / SECOND
 
 export const RotateRequest = z
   .strictObject({
@@ -91,7 +92,7 @@ export const RotateRequest = z
   })
   .openapi('KeyRotation')
 
-/** The refusal to delete it; the CLI and the dashboard say so in their own words. */
+/** Why it is not deleted. */
 export const LAST_KEY =
   'This is the last key of the account that is in use: delete it with force=true, or create another key first'
 

@@ -1,10 +1,7 @@
 import type { Context } from 'hono'
-import { type Plan, periodEnd } from '../../account/plan.ts'
-import { SECOND } from '../../base/clock.ts'
-import { isoTime } from '../../engine/result/present.ts'
+import { creditsExceeded } from '../../account/quota.ts'
 import type { Hold } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
-import { ApiError } from '../error/api-error.ts'
 import { creditState, outOfCredits } from '../limit/admit.ts'
 import type { Service } from '../service.ts'
 
@@ -29,25 +26,6 @@ export async function holdOrRecall<Known>(
   const known = await recall()
   if (known !== null) return { hold: null, known }
   const credits = await creditState(service, c.get('caller'))
-  if (credits?.remaining === 0) throw outOfCredits(service, credits)
-  throw quotaExceeded(plan, service.clock.now(), { needed: amount, left: null })
-}
-
-/** Says what the plan gives, what there is left of it, and when there is more; null: not known. */
-export function quotaExceeded(
-  { name, creditsPerDay }: Plan,
-  now: number,
-  { needed, left }: { readonly needed: number | null; readonly left: number | null },
-): ApiError {
-  const resetAt = periodEnd(now)
-  const wanted = needed === null ? 'more than that' : needed.toLocaleString('en')
-  const rest =
-    left === null
-      ? 'not enough are left'
-      : `${left.toLocaleString('en')} are left, and this list needs ${wanted}`
-  return new ApiError(
-    'quota_exceeded',
-    `The plan ${name} gives ${creditsPerDay} verifications a day; ${rest}. They are given anew at ${isoTime(resetAt)}.`,
-    { retryAfterS: Math.ceil((resetAt - now) / SECOND) },
-  )
+  if (credits?.remaining === 0) throw outOfCredits(service, credits.limit)
+  throw creditsExceeded(plan, service.clock.now(), { needed: amount, left: null })
 }

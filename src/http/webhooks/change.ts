@@ -1,11 +1,6 @@
 import { createRoute, type z } from '@hono/zod-openapi'
-import { write } from '../../store/database.ts'
-import {
-  deleteWebhook,
-  updateWebhook,
-  type Webhook,
-  type WebhookPatch,
-} from '../../store/event/webhooks.ts'
+import type { Webhook } from '../../store/event/webhooks.ts'
+import { deleteWebhook, getWebhook, updateWebhook } from '../../webhooks/endpoints.ts'
 import { guard } from '../guard/guard.ts'
 import { newRouter } from '../router.ts'
 import { json } from '../schema/answers.ts'
@@ -19,9 +14,8 @@ import {
 } from '../schema/webhook.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
-import { foundWebhook, noSuchWebhook, webhookParams as params } from './found-webhook.ts'
 import { presentWebhook } from './present.ts'
-import { checkUrl } from './url.ts'
+import { webhookParams as params, webhookTarget } from './target.ts'
 
 /** One endpoint: looking at it, changing it, and removing it. */
 export function webhookChangeRoutes(service: Service) {
@@ -71,21 +65,18 @@ export function webhookChangeRoutes(service: Service) {
   })
   return newRouter()
     .openapi(read, async c =>
-      c.json(answer(await foundWebhook(c, service, c.req.valid('param').id)), 200),
+      c.json(answer(await getWebhook(service, webhookTarget(c, c.req.valid('param')))), 200),
     )
     .openapi(change, async c => {
-      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
-      return c.json(answer(await changed(service, webhook, c.req.valid('json'))), 200)
+      const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+      return c.json(answer(await updateWebhook(service, input)), 200)
     })
     .openapi(replace, async c => {
-      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
-      return c.json(answer(await changed(service, webhook, c.req.valid('json'))), 200)
+      const input = { ...webhookTarget(c, c.req.valid('param')), change: c.req.valid('json') }
+      return c.json(answer(await updateWebhook(service, input)), 200)
     })
     .openapi(remove, async c => {
-      const [{ account }, now] = [c.get('caller'), service.clock.now()]
-      const { id } = c.req.valid('param')
-      const isGone = await write(service.database, trx => deleteWebhook(trx, account.id, id, now))
-      if (!isGone) noSuchWebhook()
+      await deleteWebhook(service, webhookTarget(c, c.req.valid('param')))
       return c.body(null, 204)
     })
 }
@@ -101,18 +92,3 @@ const bodyOf = <Schema extends z.ZodType>(schema: Schema, example: z.input<Schem
 })
 
 const answer = (webhook: Webhook) => ({ success: true as const, data: presentWebhook(webhook) })
-
-async function changed(
-  service: Service,
-  { id, accountId, url }: Webhook,
-  patch: Omit<WebhookPatch, 'now'>,
-): Promise<Webhook> {
-  // One that is written again as it was is not asked for anew: its name may be unknown just now.
-  if (patch.url !== undefined && patch.url !== url) await checkUrl(service, patch.url)
-  const { url: to, events, active, description } = patch
-  const fields = { url: to, events, active, description, now: service.clock.now() }
-  const webhook = await write(service.database, trx => updateWebhook(trx, accountId, id, fields))
-  // What waited while it was off goes on.
-  if (active === true) service.deliveries.wake()
-  return webhook ?? noSuchWebhook()
-}

@@ -1,8 +1,7 @@
 import { createRoute } from '@hono/zod-openapi'
-import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from '../../hook/endpoint.ts'
-import { countWebhooks, createWebhook, listWebhooks } from '../../store/event/webhooks.ts'
-import { ApiError } from '../error/api-error.ts'
-import { commit } from '../guard/commit.ts'
+import { listWebhooks } from '../../store/event/webhooks.ts'
+import { createWebhook, type WebhookWithSecret } from '../../webhooks/endpoints.ts'
+import { answerWith } from '../guard/commit.ts'
 import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
@@ -19,7 +18,6 @@ import {
 } from '../schema/webhook.ts'
 import type { Service } from '../service.ts'
 import { presentWebhook, presentWithSecret } from './present.ts'
-import { checkUrl } from './url.ts'
 
 /** Listing the endpoints, and registering one. */
 export function webhookCreateRoutes(service: Service) {
@@ -65,22 +63,16 @@ export function webhookCreateRoutes(service: Service) {
       return c.json({ success: true as const, data }, 200)
     })
     .openapi(create, async c => {
-      const body = c.req.valid('json')
-      await checkUrl(service, body.url)
-      const { random, clock, seal } = service
-      const accountId = c.get('caller').account.id
-      const secret = newSigningSecret(random)
-      return (await commit(c, service, async trx => {
-        refuseTooMany(await countWebhooks(trx, accountId))
-        const webhook = await createWebhook(trx, {
-          ...{ id: newWebhookId(random), accountId, ...body },
-          ...{ secret: seal.seal(secret.text), secretHint: secret.hint },
-          createdAt: clock.now(),
-        })
-        const data = presentWithSecret(webhook, secret.text)
-        const headers = { Location: `/v1/webhooks/${webhook.id}` }
-        return { status: 201, body: { success: true, data }, headers }
-      })) as never
+      const input = { ...c.req.valid('json'), accountId: c.get('caller').account.id }
+      return (await answerWith<WebhookWithSecret>(
+        c,
+        service,
+        beforeCommit => createWebhook(service, input, beforeCommit),
+        ({ webhook, secret }) => ({
+          ...{ status: 201, body: { success: true, data: presentWithSecret(webhook, secret) } },
+          headers: { Location: `/v1/webhooks/${webhook.id}` },
+        }),
+      )) as never
     })
 }
 
@@ -92,11 +84,3 @@ const CREATION_FAULTS = [
 
 /** The longest URL, a description and all events, with room. */
 export const WEBHOOK_BODY_MAX = 16 * 1024
-
-function refuseTooMany(count: number): void {
-  if (count < WEBHOOKS_MAX) return
-  throw new ApiError(
-    'invalid_request',
-    `The account has ${count} webhook endpoints, which is the most it may have. Delete one first.`,
-  )
-}

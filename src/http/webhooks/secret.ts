@@ -1,9 +1,9 @@
 import { createRoute } from '@hono/zod-openapi'
 import { SECOND } from '../../base/clock.ts'
 import { isoTime } from '../../engine/result/present.ts'
-import { newSigningSecret, SECRET_GRACE_MS } from '../../hook/endpoint.ts'
-import { rotateSecret } from '../../store/event/webhooks.ts'
-import { commit } from '../guard/commit.ts'
+import { SECRET_GRACE_MS } from '../../hook/endpoint.ts'
+import { type RotatedSecret, rotateWebhookSecret } from '../../webhooks/endpoints.ts'
+import { answerWith } from '../guard/commit.ts'
 import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
 import { newRouter } from '../router.ts'
@@ -18,8 +18,8 @@ import {
 } from '../schema/webhook.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
-import { noSuchWebhook, webhookParams } from './found-webhook.ts'
 import { presentWithSecret } from './present.ts'
+import { webhookParams, webhookTarget } from './target.ts'
 
 /** Giving an endpoint another secret. */
 export function webhookSecretRoutes(service: Service) {
@@ -48,18 +48,18 @@ export function webhookSecretRoutes(service: Service) {
     },
   } as const)
   return newRouter().openapi(rotate, async c => {
-    const [{ account }, { id }] = [c.get('caller'), c.req.valid('param')]
-    const secret = newSigningSecret(service.random)
-    const now = service.clock.now()
     // Without a body no default of its schema is there.
     const graceS = c.req.valid('json').grace_period_seconds ?? SECRET_GRACE_MS / SECOND
-    const graceMs = graceS * SECOND
-    const sealed = { secret: service.seal.seal(secret.text), secretHint: secret.hint }
-    return (await commit(c, service, async trx => {
-      const webhook = await rotateSecret(trx, account.id, id, { ...sealed, graceMs, now })
-      const data = presentWithSecret(webhook ?? noSuchWebhook(), secret.text)
-      const previous_secret_expires_at = isoTime(now + graceMs)
-      return { status: 200, body: { success: true, data: { ...data, previous_secret_expires_at } } }
-    })) as never
+    const input = { ...webhookTarget(c, c.req.valid('param')), graceMs: graceS * SECOND }
+    return (await answerWith<RotatedSecret>(
+      c,
+      service,
+      beforeCommit => rotateWebhookSecret(service, input, beforeCommit),
+      ({ webhook, secret, previousExpiresAt }) => {
+        const previous_secret_expires_at = isoTime(previousExpiresAt)
+        const data = { ...presentWithSecret(webhook, secret), previous_secret_expires_at }
+        return { status: 200, body: { success: true, data } }
+      },
+    )) as never
   })
 }

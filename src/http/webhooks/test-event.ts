@@ -1,6 +1,5 @@
 import { createRoute } from '@hono/zod-openapi'
-import { sendTest } from '../../work/deliver/test-event.ts'
-import { ApiError } from '../error/api-error.ts'
+import { createTestEventLimit, sendTestEvent } from '../../webhooks/send-test-event.ts'
 import { commit } from '../guard/commit.ts'
 import { guard } from '../guard/guard.ts'
 import { idempotent } from '../guard/idempotent.ts'
@@ -12,11 +11,12 @@ import { IDEMPOTENCY_KEY } from '../schema/headers.ts'
 import type { Service } from '../service.ts'
 import { WEBHOOK_BODY_MAX } from './create.ts'
 import { presentTest } from './delivery/present.ts'
-import { foundWebhook, webhookParams } from './found-webhook.ts'
+import { webhookParams, webhookTarget } from './target.ts'
 
 /** Trying an endpoint out. */
 export function webhookTestRoutes(service: Service) {
-  const take = placesByAccount()
+  const testLimit = createTestEventLimit()
+  const services = { ...service, version: service.settings.version, testLimit }
   const rule = { scope: 'webhooks:write', counts: null, bodyMax: WEBHOOK_BODY_MAX } as const
   const send = createRoute({
     ...{ method: 'post', path: '/v1/webhooks/{id}/test', operationId: 'testWebhook' },
@@ -34,39 +34,9 @@ export function webhookTestRoutes(service: Service) {
     },
   } as const)
   return newRouter().openapi(send, async c => {
-    const webhook = await foundWebhook(c, service, c.req.valid('param').id)
-    const leave = take(webhook.accountId)
-    try {
-      const parts = { ...service, version: service.settings.version }
-      const outcome = await sendTest(parts, webhook, { sandbox: c.get('sandbox') })
-      const body = { success: true, data: presentTest(outcome) }
-      return (await commit(c, service, async () => ({ status: 200, body }))) as never
-    } finally {
-      leave()
-    }
+    const input = { ...webhookTarget(c, c.req.valid('param')), sandbox: c.get('sandbox') }
+    const outcome = await sendTestEvent(services, input)
+    const body = { success: true, data: presentTest(outcome) }
+    return (await commit(c, service, async () => ({ status: 200, body }))) as never
   })
-}
-
-/** Each may take half a minute and holds a connection meanwhile: nobody tries out more by hand. */
-export const TESTS_AT_ONCE_MAX = 4
-const RETRY_AFTER_S = 5
-
-/** Places for tests under way, by account: takes one, or refuses; the returned function gives it back. */
-function placesByAccount(): (accountId: string) => () => void {
-  const taken = new Map<string, number>()
-  return accountId => {
-    const before = taken.get(accountId) ?? 0
-    if (before >= TESTS_AT_ONCE_MAX) throw tooMany()
-    taken.set(accountId, before + 1)
-    return () => {
-      const left = (taken.get(accountId) ?? 1) - 1
-      if (left === 0) taken.delete(accountId)
-      else taken.set(accountId, left)
-    }
-  }
-}
-
-function tooMany(): ApiError {
-  const sentence = `${TESTS_AT_ONCE_MAX} test events of this account are under way: wait until one has been answered.`
-  return new ApiError('rate_limit', sentence, { retryAfterS: RETRY_AFTER_S })
 }

@@ -35,46 +35,24 @@ export function listAccounts({ db }: Database): Promise<Account[]> {
   return db.selectFrom('account').selectAll().orderBy('created_at').orderBy('id').execute()
 }
 
-/** False when there is no such account. */
-export async function setPlan(
+export type AccountPatch = Partial<Pick<Account, 'plan' | 'email' | 'operator'>>
+
+/** Changes what is given; null when there is no such account. */
+export async function updateAccount(
   trx: Transaction<Schema>,
   id: string,
-  plan: string,
-): Promise<boolean> {
-  const { numUpdatedRows } = await trx
-    .updateTable('account')
-    .set({ plan })
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows === 1n
+  patch: AccountPatch,
+): Promise<Account | null> {
+  const query = trx.updateTable('account').set(patch).where('id', '=', id)
+  return (await query.returningAll().executeTakeFirst()) ?? null
 }
 
-/** Who is written to from now on; false when there is no such account. */
-export async function setEmail(
+export async function findAccountByName(
   trx: Transaction<Schema>,
-  id: string,
-  email: string | null,
-): Promise<boolean> {
-  const { numUpdatedRows } = await trx
-    .updateTable('account')
-    .set({ email })
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows === 1n
-}
-
-/** Whether it is that of whoever runs the service; false when there is no such account. */
-export async function setOperator(
-  trx: Transaction<Schema>,
-  id: string,
-  operator: boolean,
-): Promise<boolean> {
-  const { numUpdatedRows } = await trx
-    .updateTable('account')
-    .set({ operator: operator ? 1 : 0 })
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows === 1n
+  name: string,
+): Promise<Account | null> {
+  const query = trx.selectFrom('account').selectAll().where('name', '=', name).orderBy('created_at')
+  return (await query.executeTakeFirst()) ?? null
 }
 
 /** For use inside a transaction too, as `{ db: trx }`. */

@@ -101,20 +101,35 @@ export async function findKeyById({ reader }: Database, id: string): Promise<Fou
 
 /** The keys of an account that are not revoked, the oldest first. */
 export async function listKeys({ db }: Database, accountId: string): Promise<ApiKey[]> {
-  const rows = await keysIn(db, accountId)
+  const rows = await openKeys(db)
+    .where('api_key.account_id', '=', accountId)
     .orderBy('api_key.created_at')
     .orderBy('api_key.id')
     .execute()
   return rows.map(toKey)
 }
 
-/** Null for another account's, and for a revoked one. */
+/** How many they are. */
+export async function countKeys(db: Kysely<Schema>, accountId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('api_key')
+    .select(eb => eb.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Null for another account's, and for a revoked one; `accountId` null: of any account. */
 export async function findKey(
   db: Kysely<Schema>,
-  accountId: string,
+  accountId: string | null,
   id: string,
 ): Promise<ApiKey | null> {
-  const row = await keysIn(db, accountId).where('api_key.id', '=', id).executeTakeFirst()
+  const row = await openKeys(db)
+    .where('api_key.id', '=', id)
+    .$if(accountId !== null, query => query.where('api_key.account_id', '=', accountId))
+    .executeTakeFirst()
   return row === undefined ? null : toKey(row)
 }
 
@@ -277,9 +292,6 @@ function addSecret(
   const row = { hash, key_id, prefix, hint, created_at, expires_at: null }
   return trx.insertInto('key_secret').values(row).execute()
 }
-
-const keysIn = (db: Kysely<Schema>, accountId: string) =>
-  openKeys(db).where('api_key.account_id', '=', accountId)
 
 /** Each with its newest text, the one that is not in its grace. */
 const openKeys = (db: Kysely<Schema>) =>

@@ -56,3 +56,16 @@ export async function findDelivery(
   const { body, ...delivery } = row
   return { delivery, body, attempts }
 }
+
+/** The ID of the webhook that a delivery goes to; null: there is no such delivery. */
+export async function findWebhookOfDelivery(
+  { reader }: Database,
+  deliveryId: string,
+): Promise<string | null> {
+  const row = await reader
+    .selectFrom('delivery')
+    .select('webhook_id')
+    .where('id', '=', deliveryId)
+    .executeTakeFirst()
+  return row?.webhook_id ?? null
+}

@@ -82,17 +82,17 @@ export async function countWebhooks(db: Kysely<Schema>, accountId: string): Prom
   return Number(count)
 }
 
-/** Null for one that is another account's, as for one that is not there. */
+/** Null for one that is another account's, as for one that is not there; `accountId` null: of any account. */
 export async function findWebhook(
   { db }: Database,
-  accountId: string,
+  accountId: string | null,
   id: string,
 ): Promise<Webhook | null> {
   const row = await db
     .selectFrom('webhook')
     .selectAll()
     .where('id', '=', id)
-    .where('account_id', '=', accountId)
+    .$if(accountId !== null, query => query.where('account_id', '=', accountId))
     .where('deleted_at', 'is', null)
     .executeTakeFirst()
   return row === undefined ? null : toWebhook(row)

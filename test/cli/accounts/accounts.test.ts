@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { checkedEmail, emailOrNone } from '../../../src/cli/accounts/email.ts'
 import { emptyFolder, runEv } from '../../support/cli.ts'
 
 const ev = (home: string, ...args: string[]) =>
@@ -86,36 +85,5 @@ describe.concurrent('ev accounts', { timeout: 60_000 }, () => {
     expect(stderr).toContain(
       'There is no “ev accounts set-mail”; there are list, create, set-plan, set-email, set-operator.',
     )
-  })
-})
-
-describe('whom to write to', () => {
-  test.each([
-    ['owner@shop.example', 'owner@shop.example'],
-    [' owner@shop.example\n', 'owner@shop.example'],
-    ["o'neil+ev@SHOP.example", "o'neil+ev@shop.example"],
-    ['owner@bücher.example', 'owner@xn--bcher-kva.example'],
-  ])('%j is written to', (given, email) => {
-    expect(checkedEmail(given)).toBe(email)
-    expect(emailOrNone(given)).toBe(email)
-  })
-
-  test.each([
-    ['', 'no address'],
-    ['owner@', 'no address'],
-    ['a@shop.example,b@shop.example', 'no address'],
-    ['Owner <owner@shop.example>', 'no address'],
-    ['owner@shop.example\r\nBcc: eve@evil.example', 'no address'],
-    ['owner@localhost', 'no address'], // The log takes what stays on this machine.
-    ['"a b"@shop.example', 'many mail servers do not take'],
-    ['üser@shop.example', 'many mail servers do not take'],
-    ['owner@[192.0.2.1]', 'many mail servers do not take'],
-  ])('%j is not', (given, why) => {
-    expect(() => checkedEmail(given)).toThrow(why)
-  })
-
-  test('none is nobody, and no address of its own', () => {
-    expect(emailOrNone('none')).toBeNull()
-    expect(() => checkedEmail('none')).toThrow('no address')
   })
 })

@@ -4,13 +4,13 @@ import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { systemRandom } from '../../../src/base/random.ts'
 import { createSeal } from '../../../src/base/seal.ts'
-import { enterWebhook } from '../../../src/cli/webhooks/enter.ts'
 import { createAccount, listAccounts } from '../../../src/store/account/accounts.ts'
 import { agreedOn } from '../../../src/store/cluster/settings.ts'
 import { openDatabase, write } from '../../../src/store/database.ts'
 import { listWebhooks } from '../../../src/store/event/webhooks.ts'
 import { listLock, lockJob, SERVE_LOCK } from '../../../src/store/lock.ts'
 import { markOf, readSecret } from '../../../src/store/secret.ts'
+import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { CANARY, type Cluster, cluster, fileOf } from '../../support/cluster-cli.ts'
 
 const TIMEOUT = { timeout: 120_000 }
@@ -23,10 +23,9 @@ async function filled(at: Cluster): Promise<{ dataDir: string; secret: string }>
   const account = { id: 'acc_a', name: 'Shop', plan: 'free', now: systemClock.now() }
   await write(file, trx => createAccount(trx, account))
   const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
-  await enterWebhook({ random: systemRandom }, file, createSeal(secret, systemRandom), {
-    ...wish,
-    accountId: 'acc_a',
-  })
+  const seal = createSeal(secret, systemRandom)
+  const services = { database: file, clock: systemClock, random: systemRandom, seal }
+  await createUncheckedWebhook(services, { ...wish, accountId: 'acc_a' })
   await file.close()
   return { dataDir, secret }
 }

@@ -6,13 +6,13 @@ import { type Log, silentLog } from '../../../src/base/log.ts'
 import { systemRandom } from '../../../src/base/random.ts'
 import { createSeal } from '../../../src/base/seal.ts'
 import { agreeOnSecret, compareSecret } from '../../../src/cli/cluster/secret.ts'
-import { enterWebhook } from '../../../src/cli/webhooks/enter.ts'
 import { createAccount } from '../../../src/store/account/accounts.ts'
 import { joinCluster, leaveCluster } from '../../../src/store/cluster/members.ts'
 import { serverNow } from '../../../src/store/cluster/server-time.ts'
 import { agreedOn, settleOn } from '../../../src/store/cluster/settings.ts'
 import { type Database, write } from '../../../src/store/database.ts'
 import { markOf } from '../../../src/store/secret.ts'
+import { createUncheckedWebhook } from '../../../src/webhooks/endpoints.ts'
 import { tempDatabase, tempFolder } from '../../support/database.ts'
 
 const place = (secret: string | null = null) => ({
@@ -109,10 +109,13 @@ test('one that a webhook needs, or somebody at work, or who has just begun, is n
   await write(database, trx => createAccount(trx, account))
   const wish = { url: 'https://hook.example/', events: [], active: true, description: null }
   const seal = createSeal(OURS, systemRandom)
-  const { webhook } = await enterWebhook({ random: systemRandom }, database, seal, {
-    ...wish,
-    accountId: 'acc_a',
-  })
+  const { webhook } = await createUncheckedWebhook(
+    { database, clock: database.clock, random: systemRandom, seal },
+    {
+      ...wish,
+      accountId: 'acc_a',
+    },
+  )
   await refused()
   await database.db.deleteFrom('webhook').where('id', '=', webhook.id).execute()
 

@@ -4,7 +4,7 @@ import { MINUTE } from '../../../src/base/clock.ts'
 import type { Examination, HealthSource } from '../../../src/dashboard/health/source.ts'
 import type { Check } from '../../../src/doctor/doctor.ts'
 import type { RefusedWhy } from '../../../src/smtp/answer.ts'
-import { setOperator } from '../../../src/store/account/accounts.ts'
+import { updateAccount } from '../../../src/store/account/accounts.ts'
 import { write } from '../../../src/store/database.ts'
 import { createTestDashboard } from '../../support/dashboard.ts'
 import { operatorStatus, operatorsOf, refusalWith } from './status.ts'
@@ -20,7 +20,7 @@ const FOUND: Examination = {
 /** The dashboard, signed in to the account of whoever runs the service. */
 async function operatorHouse(health: Partial<HealthSource> = {}) {
   const house = await createTestDashboard({ health })
-  await write(house.database, trx => setOperator(trx, 'acc_1', true))
+  await write(house.database, trx => updateAccount(trx, 'acc_1', { operator: 1 }))
   return house
 }
 

@@ -6,8 +6,7 @@ import {
   countAccounts,
   findAccount,
   listAccounts,
-  setEmail,
-  setPlan,
+  updateAccount,
 } from '../../../src/store/account/accounts.ts'
 import { recallKey } from '../../../src/store/account/key-cache.ts'
 import {
@@ -53,9 +52,13 @@ describe('accounts', () => {
     expect(await listAccounts(database)).toEqual([first, second])
     expect(await findAccount(database, 'acc_a')).toEqual(second)
     expect(await findAccount(database, 'acc_b')).toBeNull()
-    expect(await write(database, trx => setPlan(trx, 'acc_z', 'enterprise'))).toBe(true)
+    expect(
+      await write(database, trx => updateAccount(trx, 'acc_z', { plan: 'enterprise' })),
+    ).toEqual({ ...first, plan: 'enterprise' })
     expect(await findAccount(database, 'acc_z')).toMatchObject({ plan: 'enterprise' })
-    expect(await write(database, trx => setPlan(trx, 'acc_b', 'enterprise'))).toBe(false)
+    expect(
+      await write(database, trx => updateAccount(trx, 'acc_b', { plan: 'enterprise' })),
+    ).toBeNull()
   })
 
   test('have an address to write to from when it is said until it is taken back', async () => {
@@ -63,16 +66,16 @@ describe('accounts', () => {
     await addAccount(database, 'acc_a')
     await addAccount(database, 'acc_b')
     const set = (id: string, email: string | null) =>
-      write(database, trx => setEmail(trx, id, email))
+      write(database, trx => updateAccount(trx, id, { email }))
     expect(await findAccount(database, 'acc_a')).toMatchObject({ email: null })
-    expect(await set('acc_a', 'ann@owner.example')).toBe(true)
+    expect(await set('acc_a', 'ann@owner.example')).toMatchObject({ email: 'ann@owner.example' })
     expect((await listAccounts(database)).map(({ email }) => email)).toEqual([
       'ann@owner.example',
       null,
     ])
-    expect(await set('acc_a', null)).toBe(true)
+    expect(await set('acc_a', null)).toMatchObject({ email: null })
     expect(await findAccount(database, 'acc_a')).toMatchObject({ email: null })
-    expect(await set('acc_x', 'ann@owner.example')).toBe(false)
+    expect(await set('acc_x', 'ann@owner.example')).toBeNull()
   })
 })
 

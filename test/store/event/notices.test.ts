@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HOUR } from '../../../src/base/clock.ts'
-import { setEmail } from '../../../src/store/account/accounts.ts'
+import { updateAccount } from '../../../src/store/account/accounts.ts'
 import { type Database, write, writeBeside } from '../../../src/store/database.ts'
 import {
   countNotices,
@@ -48,7 +48,7 @@ const postpone = (database: Database, seen: Partial<NoticeAt>, until: number) =>
 describe('a notice', () => {
   test('is due at once, and tells whom, which webhook, and what', async () => {
     const database = await house()
-    await write(database, trx => setEmail(trx, 'acc_a', 'ann@owner.example'))
+    await write(database, trx => updateAccount(trx, 'acc_a', { email: 'ann@owner.example' }))
     await fail(database, 10, 2, 'It answered 500.')
     expect(await dueNotices(database, 9)).toEqual([])
     expect(await dueNotices(database, 10)).toEqual([

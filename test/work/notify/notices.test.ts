@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/base/clock.ts'
 import { type Log, type LogFields, silentLog } from '../../../src/base/log.ts'
-import { setEmail } from '../../../src/store/account/accounts.ts'
+import { updateAccount } from '../../../src/store/account/accounts.ts'
 import { write } from '../../../src/store/database.ts'
 import { enterDisabled, enterFailure } from '../../../src/store/event/notices.ts'
 import { createWebhook, deleteWebhook } from '../../../src/store/event/webhooks.ts'
@@ -27,7 +27,7 @@ async function house(o: { notifyTo?: string | null; email?: string | null } = {}
   const clock = fakeClock()
   const database = await tempDatabase({ clock })
   await addAccount(database)
-  await write(database, trx => setEmail(trx, 'acc_a', email))
+  await write(database, trx => updateAccount(trx, 'acc_a', { email }))
   const notify = fakeNotify()
   const lines: Line[] = []
   const keep = (message: string, fields: LogFields = {}) => void lines.push({ message, fields })

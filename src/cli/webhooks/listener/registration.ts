@@ -1,11 +1,12 @@
+import { isRefusal } from '../../../base/operation-error.ts'
 import type { Config } from '../../../config/settings.ts'
 import { EVENT_KINDS } from '../../../hook/event.ts'
 import type { Account } from '../../../store/account/accounts.ts'
-import { type Database, write } from '../../../store/database.ts'
-import { deleteWebhook, listWebhooks } from '../../../store/event/webhooks.ts'
+import type { Database } from '../../../store/database.ts'
+import { listWebhooks } from '../../../store/event/webhooks.ts'
+import { createUncheckedWebhook, deleteWebhook } from '../../../webhooks/endpoints.ts'
 import { chosenAccount, withAccounts } from '../../accounts/chosen.ts'
 import type { CliContext } from '../../context.ts'
-import { enterWebhook } from '../enter.ts'
 import { serviceSeal } from '../service-seal.ts'
 
 /** The webhook of a listener, while it listens. */
@@ -25,7 +26,8 @@ export function register(
     const chosen = chosenAccount(accounts, account)
     await clear(context, database, chosen.id, url)
     const seal = await serviceSeal(context, config, database)
-    const { webhook, secret } = await enterWebhook(context, database, seal, {
+    const services = { database, clock: context.clock, random: context.random, seal }
+    const { webhook, secret } = await createUncheckedWebhook(services, {
       ...{ accountId: chosen.id, url, description: DESCRIPTION },
       ...{ events: [...EVENT_KINDS], active: true },
     })
@@ -59,5 +61,10 @@ async function clear(
   for (const { id } of left) await remove(context, database, accountId, id)
 }
 
-const remove = (context: CliContext, database: Database, accountId: string, id: string) =>
-  write(database, trx => deleteWebhook(trx, accountId, id, context.clock.now()))
+async function remove({ clock }: CliContext, database: Database, accountId: string, id: string) {
+  try {
+    await deleteWebhook({ database, clock }, { webhookId: id, accountId })
+  } catch (error) {
+    if (!isRefusal(error, 'webhook_not_found')) throw error
+  }
+}

@@ -5,6 +5,7 @@ import { limited } from '../../../engine/limit.ts'
 import { resultOfNoTime } from '../../../engine/result/conclude.ts'
 import { sandboxResult } from '../../../engine/sandbox.ts'
 import { type Entry, isAddress, toEntry } from '../../../job/submission.ts'
+import { checkPlanLimits } from '../../../jobs/plan-limits.ts'
 import type { Trx } from '../../../store/database.ts'
 import { insertFinishedJob } from '../../../store/job/loading.ts'
 import type { JobOptions } from '../../../store/job/options.ts'
@@ -14,12 +15,12 @@ import { newId, toJob } from '../../../work/submit.ts'
 import type { Env } from '../../context.ts'
 import { clientGone } from '../../guard/client-gone.ts'
 import { commit } from '../../guard/commit.ts'
+import { jobServices } from '../../jobs/found-job.ts'
 import type { Service } from '../../service.ts'
 import { stateOf } from '../../state.ts'
 import { orGiveBack } from '../ask.ts'
 import { holdOrRecall } from '../credits.ts'
 import { presentItem } from './item.ts'
-import { checkRoom } from './room.ts'
 
 /** For all addresses together, so that the answer comes before proxies give it up. */
 const BUDGET_MS = 10 * SECOND
@@ -32,7 +33,7 @@ export async function answerInstant(
   options: JobOptions,
 ): Promise<Response> {
   const entries = emails.map(toEntry)
-  await checkRoom(c, service, { openLists: 0, rows: entries.length })
+  await checkPlanLimits(jobServices(service), ownerOf(c), { openLists: 0, rows: entries.length })
   const asked = [...new Map(entries.map(entry => [entry.dedupeKey, entry])).values()]
   const addresses = asked.filter(isAddress).length
   const isFree = c.get('sandbox') || addresses === 0
@@ -45,6 +46,11 @@ export async function answerInstant(
     const anew = [...found.values()]
     return store(c, service, { entries, results, hold, anew, settling })
   })
+}
+
+const ownerOf = (c: Context<Env>) => {
+  const { account, plan } = c.get('caller')
+  return { accountId: account.id, plan }
 }
 
 /** The results of a list whose addresses are all remembered, which costs no credit; null: at least one is not. */
@@ -134,7 +140,8 @@ function store(
   return commit(c, service, async trx => {
     await settling(trx)
     await insertFinishedJob(trx, toJob(jobId, listed), items, service.clock.now())
-    await checkRoom(c, service, { openLists: 0, rows: items.length }, trx)
+    const added = { openLists: 0, rows: items.length } as const
+    await checkPlanLimits(jobServices(service), ownerOf(c), added, trx)
     await service.books.record(trx, {
       ...owner,
       ...{ source: 'bulk', jobId, period: hold?.period ?? null, released: hold?.amount ?? 0 },

@@ -1,78 +1,44 @@
 import type { Context } from 'hono'
 import { downloadUrl } from '../../../hook/event-data.ts'
+import { type JobInput, submitJob } from '../../../jobs/submit-job.ts'
 import type { Job } from '../../../store/job/jobs.ts'
-import { type JobOptions, toSourceFields } from '../../../store/job/options.ts'
-import {
-  dropLoading,
-  type Loaded,
-  loadJob,
-  queueLoaded,
-  type Row,
-  type Submission,
-} from '../../../work/submit.ts'
+import type { JobOptions } from '../../../store/job/options.ts'
+import type { Row } from '../../../work/submit.ts'
 import type { Env } from '../../context.ts'
-import { ApiError } from '../../error/api-error.ts'
-import { commit } from '../../guard/commit.ts'
-import { creditState, outOfCredits } from '../../limit/admit.ts'
+import { answerWith } from '../../guard/commit.ts'
+import { jobServices } from '../../jobs/found-job.ts'
 import type { Service } from '../../service.ts'
-import { quotaExceeded } from '../credits.ts'
 import { estimatedTime } from '../estimate.ts'
-import { emptyList } from './emails.ts'
-import { type Added, checkRoom, rowsThatFit } from './room.ts'
 
 /** What a path knows of the list that it was given. */
-export type Listed = Pick<Submission, 'type' | 'name' | 'deduplicate'> & {
-  /** Left out: nothing need be known of how its rows were written. */
-  readonly source?: object
-  readonly options: JobOptions
-  /** Left out: that is known when they were read. */
-  readonly rowCount?: number
-  readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
-}
+export type Listed = Pick<
+  JobInput,
+  'type' | 'name' | 'deduplicate' | 'source' | 'options' | 'rowCount' | 'rows'
+>
 
 /** Makes a job of a list: it is durable, with its credits and its answer, before that answer is sent. */
-export async function queueList(
+export function queueList(
   c: Context<Env>,
   service: Service,
-  { rows, rowCount, source: written = {}, options, ...listed }: Listed,
+  listed: Listed,
   present: (job: Job, estimated: string) => object,
 ): Promise<Response> {
-  const { account, key } = c.get('caller')
-  const owner = { accountId: account.id, keyId: key.id, sandbox: c.get('sandbox') }
-  const source = JSON.stringify({ ...written, ...toSourceFields(options) })
-  // A list that needs more is refused before all of it is stored.
-  const credits = owner.sandbox ? null : await creditState(service, c.get('caller'))
-  if (credits?.remaining === 0) {
-    await tellRefused(c, service)
-    throw outOfCredits(service, credits)
+  const { account, key, plan } = c.get('caller')
+  const sandbox = c.get('sandbox')
+  const { checkSmtp } = listed.options
+  let estimated = ''
+  const input: JobInput = {
+    ...{ ...listed, accountId: account.id, keyId: key.id, plan, sandbox },
+    async afterLoad({ jobId, domains }) {
+      estimated = await estimatedTime(service, { jobId, domains, sandbox, checkSmtp })
+    },
   }
-  const openLists = listed.type === 'single' ? 0 : 1
-  const rowsMax = await checkRoom(c, service, { openLists, rows: rowCount ?? 1 })
-  const fitting = rowCount === undefined ? rowsThatFit(c, service, rows, rowsMax) : rows
-  const askedMax = credits?.remaining ?? null
-  const loaded = await loadJob(service, { ...listed, ...owner, source }, fitting, askedMax)
-  if (loaded === null) {
-    await tellRefused(c, service)
-    throw notEnough(c, service, { left: askedMax ?? 0, needed: null })
-  }
-  try {
-    if (loaded.total === 0) throw emptyList('The list has no rows.')
-    const { jobId, domains } = loaded
-    const estimated = await estimatedTime(service, {
-      ...{ jobId, domains, sandbox: owner.sandbox, checkSmtp: options.checkSmtp },
-    })
-    const response = await commit(c, service, async trx => ({
-      status: 200,
-      body: present(await queueIn(c, service, trx, { loaded, openLists }), estimated),
-    }))
-    service.worker.take(loaded.jobId)
-    return response
-  } catch (error) {
-    await dropLoading(service.database, loaded.jobId)
-    // What is told of it would be undone with the transaction that it ended.
-    if (error instanceof ApiError && error.code === 'quota_exceeded') await tellRefused(c, service)
-    throw error
-  }
+  return answerWith<Job>(
+    c,
+    service,
+    beforeCommit => submitJob(jobServices(service), input, beforeCommit),
+    job => ({ status: 200, body: present(job, estimated) }),
+  )
 }
 
 /** One address that nobody waits for, strictly as it is written: a job of one row. */
@@ -125,29 +91,3 @@ export const linksOf = ({ settings: { baseUrl } }: Service, { id }: Job) => ({
   status_url: `${baseUrl}/v1/jobs/${id}`,
   download_url: downloadUrl(baseUrl, id),
 })
-
-async function queueIn(
-  c: Context<Env>,
-  service: Service,
-  trx: Parameters<typeof queueLoaded>[0],
-  { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
-): Promise<Job> {
-  const { creditsPerDay } = c.get('caller').plan
-  const queued = await queueLoaded(trx, loaded, { now: service.clock.now(), creditsPerDay })
-  if ('job' in queued) {
-    await checkRoom(c, service, { openLists, rows: loaded.total }, trx)
-    return queued.job
-  }
-  throw notEnough(c, service, { left: queued.creditsLeft, needed: loaded.asked })
-}
-
-const notEnough = (
-  c: Context<Env>,
-  { clock }: Service,
-  o: { readonly left: number; readonly needed: number | null },
-) => quotaExceeded(c.get('caller').plan, clock.now(), o)
-
-function tellRefused(c: Context<Env>, { books }: Service): Promise<void> {
-  const { account, plan } = c.get('caller')
-  return books.refused(account.id, plan)
-}

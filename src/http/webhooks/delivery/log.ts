@@ -1,7 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { deliveryPage, findDelivery } from '../../../store/event/delivery-log.ts'
+import { deliveryPage } from '../../../store/event/delivery-log.ts'
+import { getDelivery } from '../../../webhooks/deliveries.ts'
+import { getWebhook } from '../../../webhooks/endpoints.ts'
 import { pageOf, pageQuery, placeOf } from '../../cursor.ts'
-import { ApiError } from '../../error/api-error.ts'
 import { guard } from '../../guard/guard.ts'
 import { newRouter } from '../../router.ts'
 import { json } from '../../schema/answers.ts'
@@ -14,7 +15,7 @@ import {
 } from '../../schema/delivery.ts'
 import { errorResponses, SECURITY } from '../../schema/error.ts'
 import type { Service } from '../../service.ts'
-import { foundWebhook, webhookParams } from '../found-webhook.ts'
+import { deliveryParams, deliveryTarget, webhookParams, webhookTarget } from '../target.ts'
 import { presentDelivery, presentDetail } from './present.ts'
 
 /** What was sent to an endpoint, and what came of it. */
@@ -48,7 +49,7 @@ export function deliveryLogRoutes(service: Service) {
   return newRouter()
     .openapi(list, async c => {
       const { limit, cursor, status, event } = c.req.valid('query')
-      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
+      const webhook = await getWebhook(service, webhookTarget(c, c.req.valid('param')))
       const found = await deliveryPage(service.database, {
         ...{ webhookId: webhook.id, before: placeOf(cursor), max: limit + 1 },
         ...(status === undefined ? {} : { status }),
@@ -60,19 +61,9 @@ export function deliveryLogRoutes(service: Service) {
       return c.json({ success: true as const, data }, 200)
     })
     .openapi(read, async c => {
-      const { id, delivery_id } = c.req.valid('param')
-      const webhook = await foundWebhook(c, service, id)
-      const found = await findDelivery(service.database, webhook.id, delivery_id)
-      const data = presentDetail(found ?? noSuchDelivery(), webhook)
+      const target = deliveryTarget(c, c.req.valid('param'))
+      const { webhook, logged } = await getDelivery(service, target)
+      const data = presentDetail(logged, webhook)
       return c.json({ success: true as const, data }, 200)
     })
-}
-
-/** What the path of a delivery names. */
-export const deliveryParams = webhookParams.extend({
-  delivery_id: z.string().max(100).openapi({ example: 'dlv_01' }),
-})
-
-export function noSuchDelivery(): never {
-  throw new ApiError('not_found', 'There is no such delivery to this webhook endpoint')
 }

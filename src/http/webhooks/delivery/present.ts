@@ -4,7 +4,7 @@ import { type SentKind, TEST_KIND } from '../../../hook/event.ts'
 import type { LoggedDelivery } from '../../../store/event/delivery-log.ts'
 import type { Webhook } from '../../../store/event/webhooks.ts'
 import type { AttemptTable, DeliveryTable } from '../../../store/schema.ts'
-import type { TestOutcome } from '../../../work/deliver/test-event.ts'
+import type { TestOutcome } from '../../../webhooks/send-test-event.ts'
 
 /** A delivery as a row of the log. */
 export const presentDelivery = (row: DeliveryTable, { active }: Webhook) => ({

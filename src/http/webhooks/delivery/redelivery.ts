@@ -1,7 +1,11 @@
 import { createRoute } from '@hono/zod-openapi'
-import { type Trx, writeBeside } from '../../../store/database.ts'
-import { recoverDeliveries, retryDelivery } from '../../../store/event/deliveries.ts'
-import { commit } from '../../guard/commit.ts'
+import {
+  type Recovered as RecoveredDeliveries,
+  type RetriedDelivery,
+  retryDelivery,
+  retryFailedDeliveries,
+} from '../../../webhooks/deliveries.ts'
+import { answerWith } from '../../guard/commit.ts'
 import { guard } from '../../guard/guard.ts'
 import { idempotent } from '../../guard/idempotent.ts'
 import { newRouter } from '../../router.ts'
@@ -18,8 +22,7 @@ import { BODY_FAULTS, errorResponses, REPLAY_FAULTS, SECURITY } from '../../sche
 import { IDEMPOTENCY_KEY } from '../../schema/headers.ts'
 import type { Service } from '../../service.ts'
 import { WEBHOOK_BODY_MAX } from '../create.ts'
-import { foundWebhook, refuseOff, webhookParams } from '../found-webhook.ts'
-import { deliveryParams, noSuchDelivery } from './log.ts'
+import { deliveryParams, deliveryTarget, webhookParams, webhookTarget } from '../target.ts'
 import { presentDelivery } from './present.ts'
 
 /** Sending once more what was sent, or was given up. */
@@ -58,29 +61,25 @@ export function redeliveryRoutes(service: Service) {
   })
   return newRouter()
     .openapi(retry, async c => {
-      const { id, delivery_id } = c.req.valid('param')
-      const webhook = await foundWebhook(c, service, id)
-      refuseOff(webhook)
-      const now = service.clock.now()
-      const answer = await commit(c, service, async trx => {
-        const row = await retryDelivery(trx, webhook.id, delivery_id, now)
-        const data = presentDelivery(row ?? noSuchDelivery(), webhook)
-        return { status: 200, body: { success: true, data } }
-      })
-      service.deliveries.wake()
-      return answer as never
+      const target = deliveryTarget(c, c.req.valid('param'))
+      return (await answerWith<RetriedDelivery>(
+        c,
+        service,
+        beforeCommit => retryDelivery(service, target, beforeCommit),
+        ({ webhook, delivery }) => ({
+          status: 200,
+          body: { success: true, data: presentDelivery(delivery, webhook) },
+        }),
+      )) as never
     })
     .openapi(recover, async c => {
-      const webhook = await foundWebhook(c, service, c.req.valid('param').id)
-      refuseOff(webhook)
       const { since } = c.req.valid('json')
-      const now = service.clock.now()
-      const recover = async (trx: Trx) => {
-        const recovered = await recoverDeliveries(trx, webhook.id, { since, now })
-        return { status: 200, body: { success: true, data: { recovered } } } as const
-      }
-      const answer = await commit(c, service, recover, writeBeside)
-      service.deliveries.wake()
-      return answer as never
+      const input = { ...webhookTarget(c, c.req.valid('param')), since }
+      return (await answerWith<RecoveredDeliveries>(
+        c,
+        service,
+        beforeCommit => retryFailedDeliveries(service, input, beforeCommit),
+        ({ recovered }) => ({ status: 200, body: { success: true, data: { recovered } } }),
+      )) as never
     })
 }

@@ -1,15 +1,15 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
-import { DAY } from '../../../src/base/clock.ts'
-import { systemRandom } from '../../../src/base/random.ts'
-import { write } from '../../../src/store/database.ts'
-import { listWebhooks, updateWebhook } from '../../../src/store/event/webhooks.ts'
-import { sendTest } from '../../../src/work/deliver/test-event.ts'
-import type { Letter } from '../../../src/work/post/post.ts'
-import { fakeClock } from '../../support/clock.ts'
-import { drainEventLoop } from '../../support/wait.ts'
-import { createTestDelivery, SECRET, type TestDelivery } from '../../support/webhook-delivery.ts'
-import { answered } from '../../support/webhook-transport.ts'
+import { DAY } from '../../src/base/clock.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { write } from '../../src/store/database.ts'
+import { listWebhooks, updateWebhook } from '../../src/store/event/webhooks.ts'
+import { createTestEventLimit, sendTestEvent } from '../../src/webhooks/send-test-event.ts'
+import type { Letter } from '../../src/work/post/post.ts'
+import { fakeClock } from '../support/clock.ts'
+import { drainEventLoop } from '../support/wait.ts'
+import { createTestDelivery, SECRET, type TestDelivery } from '../support/webhook-delivery.ts'
+import { answered } from '../support/webhook-transport.ts'
 
 describe('a test event', () => {
   test('is sent at once, signed as all others are, and says what came of it', async () => {
@@ -23,6 +23,7 @@ describe('a test event', () => {
       data: { webhook_id: 'wh_a', message: 'Test event' },
     })
     expect(outcome).toEqual({
+      webhook: expect.objectContaining({ id: 'wh_a' }),
       ...{ deliveryId: expect.stringMatching(/^dlv_/), eventId: expect.stringMatching(/^evt_/) },
       ...{ state: 'delivered', statusCode: 200, durationMs: 84, excerpt: 'ok', error: null },
       errorCode: null,
@@ -90,5 +91,7 @@ describe('a test event', () => {
 async function send(h: TestDelivery, sandbox = false) {
   const [webhook] = await listWebhooks(h.database, 'acc_1')
   if (webhook === undefined) throw new Error('there is no webhook')
-  return sendTest({ ...h, random: systemRandom, version: '1.2.3' }, webhook, { sandbox })
+  const testLimit = createTestEventLimit()
+  const services = { ...h, random: systemRandom, version: '1.2.3', testLimit }
+  return sendTestEvent(services, { webhookId: webhook.id, accountId: null, sandbox })
 }

@@ -1,0 +1,94 @@
+import { parseEmail } from '../account/email.ts'
+import { parseName } from '../account/name.ts'
+import type { Plan } from '../account/plan.ts'
+import type { Clock } from '../base/clock.ts'
+import { OperationError } from '../base/operation-error.ts'
+import type { Random } from '../base/random.ts'
+import {
+  type Account,
+  type AccountPatch,
+  findAccountByName,
+  createAccount as insertRow,
+  updateAccount,
+} from '../store/account/accounts.ts'
+import { type Database, write } from '../store/database.ts'
+
+export type AccountServices = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export type AccountInput = {
+  readonly name: string
+  readonly plan: string
+  /** Where alerts about its webhooks go; null: nowhere of its own. */
+  readonly email: string | null
+}
+
+type Plans = ReadonlyMap<string, Plan>
+
+/** Checks what needs no database. Throws `name_invalid`, `plan_unknown` and `email_invalid`. */
+export function parseAccountInput({ name, plan, email }: AccountInput, plans: Plans): AccountInput {
+  return {
+    name: parseName(name, 'account'),
+    plan: parsePlan(plan, plans),
+    email: email === null ? null : parseEmail(email),
+  }
+}
+
+/** Throws `plan_unknown`. */
+export function parsePlan(plan: string, plans: Plans): string {
+  if (plans.has(plan)) return plan
+  throw new OperationError('plan_unknown', { plan, plans: [...plans.keys()] })
+}
+
+/** Creates an account without keys. Throws as `parseAccountInput` does, and `account_exists`. */
+export function createAccount(
+  { database, clock, random, plans }: AccountServices & { readonly plans: Plans },
+  input: AccountInput,
+): Promise<Account> {
+  const fields = parseAccountInput(input, plans)
+  const id = newAccountId(random)
+  return write(database, async trx => {
+    const namesake = await findAccountByName(trx, fields.name)
+    if (namesake !== null) {
+      throw new OperationError('account_exists', { id: namesake.id, name: namesake.name })
+    }
+    return insertRow(trx, { ...fields, id, now: clock.now() })
+  })
+}
+
+export const newAccountId = (random: Random) => `acc_${random.token(ID_LENGTH)}`
+
+const ID_LENGTH = 16
+
+/** Throws `plan_unknown` and `account_not_found`. */
+export async function setPlan(
+  { database, plans }: { readonly database: Database; readonly plans: Plans },
+  { accountId, plan }: { readonly accountId: string; readonly plan: string },
+): Promise<Account> {
+  return change(database, accountId, { plan: parsePlan(plan, plans) })
+}
+
+/** Sets where alerts about an account's webhooks go. Throws `email_invalid` and `account_not_found`. */
+export async function setEmail(
+  { database }: { readonly database: Database },
+  { accountId, email }: { readonly accountId: string; readonly email: string | null },
+): Promise<Account> {
+  return change(database, accountId, { email: email === null ? null : parseEmail(email) })
+}
+
+/** Grants or revokes access to the page Health. Throws `account_not_found`. */
+export async function setAdmin(
+  { database }: { readonly database: Database },
+  { accountId, isAdmin }: { readonly accountId: string; readonly isAdmin: boolean },
+): Promise<Account> {
+  return change(database, accountId, { operator: isAdmin ? 1 : 0 })
+}
+
+async function change(database: Database, id: string, patch: AccountPatch): Promise<Account> {
+  const account = await write(database, trx => updateAccount(trx, id, patch))
+  if (account === null) throw new OperationError('account_not_found', { id })
+  return account
+}

@@ -1,0 +1,40 @@
+import { newSecret } from '../account/key.ts'
+import type { Plan } from '../account/plan.ts'
+import { EvError } from '../base/error.ts'
+import { countAccounts, createAccount } from '../store/account/accounts.ts'
+import { createKey } from '../store/account/keys.ts'
+import { write } from '../store/database.ts'
+import { type AccountServices, newAccountId } from './accounts.ts'
+import { newKeyId } from './keys.ts'
+
+/**
+ * Creates the first account, which is the admin's, with a key that may do everything, and returns the key's text; null:
+ * there are accounts. Of several services that start at once one does.
+ */
+export async function createFirstAccount(
+  { database, clock, random }: AccountServices,
+  { plan, plans }: { readonly plan: string; readonly plans: ReadonlyMap<string, Plan> },
+): Promise<string | null> {
+  if ((await countAccounts(database)) > 0) return null
+  if (!plans.has(plan)) throw noSuchPlan(plan, plans)
+  const secret = newSecret(random, 'live')
+  const accountId = newAccountId(random)
+  const now = clock.now()
+  return write(database, async trx => {
+    // Another service may have started on the same database just now.
+    if ((await countAccounts({ db: trx })) > 0) return null
+    await createAccount(trx, { id: accountId, name: 'default', plan, operator: true, now })
+    await createKey(trx, {
+      ...{ id: newKeyId(random), accountId, name: 'first', secret, now },
+      ...{ scopes: ['*'], allowedIps: [], allowedDomains: [] },
+      ...{ rateLimitPerMinute: null, expiresAt: null },
+    })
+    return secret.text
+  })
+}
+
+const noSuchPlan = (plan: string, plans: ReadonlyMap<string, Plan>) =>
+  new EvError(
+    'bad_config',
+    `There is no plan “${plan}” for the first account; there are ${[...plans.keys()].join(', ')}. Name one with --plan, or add it to "plans" in the config file.`,
+  )

@@ -1,0 +1,191 @@
+import { newSecret } from '../account/key.ts'
+import { type KeyRights, rightsBeyond } from '../account/key-rights.ts'
+import { parseName } from '../account/name.ts'
+import { permits } from '../account/scope.ts'
+import { type Clock, DAY } from '../base/clock.ts'
+import { OperationError } from '../base/operation-error.ts'
+import type { Random } from '../base/random.ts'
+import { accountIn } from '../store/account/accounts.ts'
+import {
+  type ApiKey,
+  countKeys,
+  findKey,
+  createKey as insertRow,
+  isLastKey,
+  type KeyPatch,
+  revokeKey as revokeRow,
+  rotateKey as rotateRow,
+  updateKey as updateRow,
+} from '../store/account/keys.ts'
+import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
+import { type Database, type Trx, write } from '../store/database.ts'
+
+/** Keys of an account: one for each thing that asks; more are made by a loop that went wrong. */
+export const KEYS_MAX = 500
+/** Requests a minute that a key's own limit may allow: more than any plan does. */
+export const KEY_RATE_MAX = 100_000
+/** A week is enough to bring a new text everywhere. */
+export const KEY_GRACE_MAX_MS = 7 * DAY
+export const KEY_GRACE_MS = DAY
+
+export type KeyServices = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+}
+
+/** The rights of the key that asks, beyond which it creates and changes none. Null: the admin, who has all. */
+export type Actor = KeyRights | null
+
+export type KeyTarget = {
+  readonly keyId: string
+  /** Null: of any account, as for the admin. */
+  readonly accountId: string | null
+  readonly actor: Actor
+}
+
+export type KeyInput = Pick<ApiKey, 'accountId' | 'name' | 'scopes'> &
+  Omit<KeyPatch, 'name' | 'scopes'> & { readonly actor: Actor }
+
+export type KeyWithText = {
+  readonly key: ApiKey
+  /** Only the caller has it: the database has its hash. */
+  readonly text: string
+}
+
+/** Throws `key_not_found`, also for a key of another account or a revoked one. */
+export async function getKey(
+  { database }: Pick<KeyServices, 'database'>,
+  target: Pick<KeyTarget, 'keyId' | 'accountId'>,
+): Promise<ApiKey> {
+  return (await findKey(database.reader, target.accountId, target.keyId)) ?? keyNotFound(target)
+}
+
+/**
+ * Creates a key. A restriction that is left out is that of the actor. Throws `name_invalid`, `expiry_past`,
+ * `rights_exceeded` and `key_limit_reached`.
+ */
+export async function createKey(
+  { database, clock, random }: KeyServices,
+  { accountId, actor, name, ...given }: KeyInput,
+  beforeCommit?: BeforeCommit<KeyWithText>,
+): Promise<KeyWithText> {
+  const now = clock.now()
+  requireFuture(given.expiresAt, now)
+  const rights = { ...(actor ?? UNRESTRICTED), ...given }
+  requireWithin(actor, rights)
+  const { text, ...secret } = newSecret(random, 'live')
+  const fields = { name: parseName(name, 'key'), ...rightsOf(rights) }
+  const row = { ...fields, id: newKeyId(random), accountId, secret, now }
+  const insert = async (trx: Trx) => {
+    const count = await countKeys(trx, accountId)
+    if (count >= KEYS_MAX) throw new OperationError('key_limit_reached', { count })
+    return { key: await insertRow(trx, row), text }
+  }
+  return writeWith(database, insert, beforeCommit)
+}
+
+export const newKeyId = (random: Random) => `key_${random.token(ID_LENGTH)}`
+
+const ID_LENGTH = 16
+
+/** Changes the fields that `patch` has. Throws `key_not_found`, `name_invalid`, `expiry_past` and `rights_exceeded`. */
+export async function updateKey(
+  { database, clock }: Pick<KeyServices, 'database' | 'clock'>,
+  { patch: given, ...target }: KeyTarget & { readonly patch: KeyPatch },
+): Promise<ApiKey> {
+  requireFuture(given.expiresAt, clock.now())
+  const { name } = given
+  const patch = { ...given, ...(name === undefined ? {} : { name: parseName(name, 'key') }) }
+  return write(database, async trx => {
+    const key = await manageableKey(trx, target)
+    requireWithin(target.actor, { ...key, ...patch })
+    return (await updateRow(trx, key.accountId, key.id, patch)) ?? keyNotFound(target)
+  })
+}
+
+export type RotatedKey = KeyWithText & {
+  /** Until then the text before works too, epoch ms. */
+  readonly previousExpiresAt: number
+}
+
+export type Rotation = {
+  /** At most `KEY_GRACE_MAX_MS`. */
+  readonly graceMs: number
+  /** The dashboard session that asks; all others of the key are signed out. */
+  readonly keepSession?: string | null
+}
+
+/** Replaces the text of a key; the one before works for `graceMs`. Throws `key_not_found` and `rights_exceeded`. */
+export async function rotateKey(
+  { database, clock, random }: KeyServices,
+  { graceMs, keepSession = null, ...target }: KeyTarget & Rotation,
+  beforeCommit?: BeforeCommit<RotatedKey>,
+): Promise<RotatedKey> {
+  const { text, ...secret } = newSecret(random, 'live')
+  const now = clock.now()
+  const rotate = async (trx: Trx) => {
+    const { accountId, id } = await manageableKey(trx, target)
+    const key = await rotateRow(trx, accountId, id, { secret, graceMs, now, keepSession })
+    return { key: key ?? keyNotFound(target), text, previousExpiresAt: now + graceMs }
+  }
+  return writeWith(database, rotate, beforeCommit)
+}
+
+/**
+ * Revokes a key and returns it as it was. Throws `key_not_found`, `rights_exceeded` and, unless `isForced`, `last_key`
+ * for the last key of its account that is in use.
+ */
+export async function revokeKey(
+  { database, clock }: Pick<KeyServices, 'database' | 'clock'>,
+  { isForced, ...target }: KeyTarget & { readonly isForced: boolean },
+): Promise<ApiKey> {
+  return write(database, async trx => {
+    const key = await manageableKey(trx, target)
+    const { accountId, id } = key
+    const now = clock.now()
+    if (!isForced && (await isLastKey(trx, accountId, id, now))) {
+      const account = await accountIn(trx, accountId)
+      throw new OperationError('last_key', { id, accountName: account?.name ?? accountId })
+    }
+    await revokeRow(trx, accountId, id, now)
+    return key
+  })
+}
+
+async function manageableKey(trx: Trx, target: KeyTarget): Promise<ApiKey> {
+  const key = (await findKey(trx, target.accountId, target.keyId)) ?? keyNotFound(target)
+  requireWithin(target.actor, key)
+  return key
+}
+
+/**
+ * A key creates, changes, rotates and revokes only keys that have no right beyond its own, itself included: else it
+ * could give itself more than it has.
+ */
+function requireWithin(actor: Actor, key: KeyRights): void {
+  if (actor === null) return
+  const rights = rightsBeyond(key, actor)
+  if (rights.length === 0) return
+  const scopes = key.scopes.filter(scope => !permits(actor.scopes, scope))
+  throw new OperationError('rights_exceeded', { rights, scopes })
+}
+
+function requireFuture(expiresAt: number | null | undefined, now: number): void {
+  if (expiresAt === undefined || expiresAt === null || expiresAt > now) return
+  throw new OperationError('expiry_past', { expiresAt })
+}
+
+function keyNotFound({ keyId: id }: Pick<KeyTarget, 'keyId'>): never {
+  throw new OperationError('key_not_found', { id })
+}
+
+const UNRESTRICTED: Omit<KeyRights, 'scopes'> = {
+  ...{ allowedIps: [], allowedDomains: [], rateLimitPerMinute: null, expiresAt: null },
+}
+
+/** An actor may be a whole key. */
+const rightsOf = (given: KeyRights): KeyRights => ({
+  ...{ scopes: given.scopes, allowedIps: given.allowedIps, allowedDomains: given.allowedDomains },
+  ...{ rateLimitPerMinute: given.rateLimitPerMinute, expiresAt: given.expiresAt },
+})

@@ -1,0 +1,58 @@
+import type { Plan } from '../account/plan.ts'
+import { creditsExceeded } from '../account/quota.ts'
+import { isRefusal, OperationError } from '../base/operation-error.ts'
+import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
+import type { Trx } from '../store/database.ts'
+import { findJob, type Job } from '../store/job/jobs.ts'
+import { creditsToResume, isResumable, resumeJob as reopen } from '../work/resume.ts'
+import { checkPlanLimits } from './plan-limits.ts'
+import type { JobServices } from './submit-job.ts'
+
+export type ResumeInput = {
+  /** A job of an account. */
+  readonly job: Job
+  /** Of its account. */
+  readonly plan: Plan
+}
+
+/**
+ * Resumes a job that was cancelled or failed, with credits for its rest set aside. Throws `job_not_resumable`,
+ * `job_not_found`, `credits_exceeded` and `concurrent_jobs_exceeded`; then it stays as it is.
+ */
+export async function resumeJob(
+  services: Pick<JobServices, 'database' | 'clock' | 'books' | 'worker' | 'metrics'>,
+  { job, plan }: ResumeInput,
+  beforeCommit?: BeforeCommit<Job>,
+): Promise<Job> {
+  const { database, clock, books, worker } = services
+  if (!isResumable(job)) throw notResumable(job)
+  const accountId = job.account_id ?? ''
+  const { creditsPerDay } = plan
+  const needed = await creditsToResume(database, job, creditsPerDay)
+  const resume = async (trx: Trx) => {
+    const now = clock.now()
+    const resumed = await reopen(trx, job, { now, needed, creditsPerDay })
+    if (resumed === null) throw await changedMeanwhile(trx, job)
+    if (!('job' in resumed)) throw creditsExceeded(plan, now, { needed, left: resumed.creditsLeft })
+    // Its rows are stored already.
+    const openLists = job.type === 'single' ? 0 : 1
+    await checkPlanLimits(services, { accountId, plan }, { openLists, rows: 0 }, trx)
+    return resumed.job
+  }
+  try {
+    const resumed = await writeWith(database, resume, beforeCommit)
+    worker?.take(job.id)
+    return resumed
+  } catch (error) {
+    // An event written in the transaction that failed would be undone with it.
+    if (isRefusal(error, 'credits_exceeded')) await books.refused(accountId, plan)
+    throw error
+  }
+}
+
+async function changedMeanwhile(trx: Trx, { id }: Job): Promise<OperationError> {
+  const job = await findJob({ db: trx }, id)
+  return job === null ? new OperationError('job_not_found', { id }) : notResumable(job)
+}
+
+const notResumable = ({ id, state }: Job) => new OperationError('job_not_resumable', { id, state })

@@ -1,0 +1,120 @@
+import { periodStart } from '../account/plan.ts'
+import { creditsExceeded, creditsUsedUp } from '../account/quota.ts'
+import type { Clock } from '../base/clock.ts'
+import { isRefusal, OperationError } from '../base/operation-error.ts'
+import { creditsLeft } from '../store/account/credits.ts'
+import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
+import type { Trx } from '../store/database.ts'
+import type { Job } from '../store/job/jobs.ts'
+import { type JobOptions, toSourceFields } from '../store/job/options.ts'
+import type { Books } from '../work/books/books.ts'
+import {
+  dropLoading,
+  type Loaded,
+  loadJob,
+  queueLoaded,
+  type Row,
+  type Submission,
+} from '../work/submit.ts'
+import type { JobWorker } from '../work/worker.ts'
+import {
+  type Added,
+  checkPlanLimits,
+  type LimitServices,
+  type Owner,
+  rowsThatFit,
+} from './plan-limits.ts'
+
+export type JobServices = LimitServices &
+  Parameters<typeof loadJob>[0] & {
+    readonly clock: Clock
+    readonly books: Pick<Books, 'refused'>
+    /** Left out: another process works on jobs, and notices within seconds. */
+    readonly worker?: Pick<JobWorker, 'take' | 'drop'>
+  }
+
+export type JobInput = Owner &
+  Pick<Submission, 'keyId' | 'type' | 'name' | 'sandbox' | 'deduplicate'> & {
+    /** Left out: nothing need be known of how its rows were written. */
+    readonly source?: object
+    readonly options: JobOptions
+    /** Left out: it is known when they were read. */
+    readonly rowCount?: number
+    readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>
+    /** Runs when the rows are stored, and before the job is queued. */
+    readonly afterLoad?: (loaded: Loaded) => Promise<void>
+  }
+
+/**
+ * Stores a list as a job and queues it, with its credits set aside. Throws `credits_used_up`, `credits_exceeded`,
+ * `concurrent_jobs_exceeded`, `stored_rows_exceeded` and `list_empty`; then nothing of it is left.
+ */
+export async function submitJob(
+  services: JobServices,
+  input: JobInput,
+  beforeCommit?: BeforeCommit<Job>,
+): Promise<Job> {
+  const { database, books, worker } = services
+  const { accountId, plan, type } = input
+  // A list that needs more is refused before all of it is stored.
+  const creditsMax = await creditsAvailable(services, input)
+  const openLists = type === 'single' ? 0 : 1
+  const rowsMax = await checkPlanLimits(services, input, { openLists, rows: input.rowCount ?? 1 })
+  const isCounted = input.rowCount !== undefined
+  const rows = isCounted ? input.rows : rowsThatFit(services, input, input.rows, rowsMax)
+  const loaded = await loadJob(services, toSubmission(input), rows, creditsMax)
+  if (loaded === null) {
+    await books.refused(accountId, plan)
+    throw creditsExceeded(plan, services.clock.now(), { left: creditsMax ?? 0, needed: null })
+  }
+  try {
+    if (loaded.total === 0) throw new OperationError('list_empty', {})
+    await input.afterLoad?.(loaded)
+    const queue = (trx: Trx) => queueIn(services, trx, input, { loaded, openLists })
+    const job = await writeWith(database, queue, beforeCommit)
+    worker?.take(job.id)
+    return job
+  } catch (error) {
+    await dropLoading(database, loaded.jobId)
+    // An event written in the transaction that failed would be undone with it.
+    if (isRefusal(error, 'credits_exceeded')) await books.refused(accountId, plan)
+    throw error
+  }
+}
+
+/** What is left for the day; null: no limit holds. Throws `credits_used_up`. */
+async function creditsAvailable(
+  { database, clock, books, metrics }: JobServices,
+  { accountId, plan, sandbox }: JobInput,
+): Promise<number | null> {
+  const limit = plan.creditsPerDay
+  if (sandbox || limit === null) return null
+  const now = clock.now()
+  const left = await creditsLeft(database, { accountId, period: periodStart(now), limit })
+  if (left > 0) return left
+  await books.refused(accountId, plan)
+  metrics?.refused('credits')
+  throw creditsUsedUp(limit, now)
+}
+
+const toSubmission = ({ source, options, ...input }: JobInput): Submission => ({
+  ...{ accountId: input.accountId, keyId: input.keyId, type: input.type, name: input.name },
+  ...{ sandbox: input.sandbox, deduplicate: input.deduplicate },
+  source: JSON.stringify({ ...source, ...toSourceFields(options) }),
+})
+
+async function queueIn(
+  services: JobServices,
+  trx: Trx,
+  owner: Owner,
+  { loaded, openLists }: Pick<Added, 'openLists'> & { readonly loaded: Loaded },
+): Promise<Job> {
+  const { plan } = owner
+  const now = services.clock.now()
+  const queued = await queueLoaded(trx, loaded, { now, creditsPerDay: plan.creditsPerDay })
+  if ('job' in queued) {
+    await checkPlanLimits(services, owner, { openLists, rows: loaded.total }, trx)
+    return queued.job
+  }
+  throw creditsExceeded(plan, now, { left: queued.creditsLeft, needed: loaded.asked })
+}

@@ -1,0 +1,88 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { OperationError } from '../base/operation-error.ts'
+import type { Random } from '../base/random.ts'
+import { type Copied, type CopyProgress, copyDatabase } from '../store/care/copy.ts'
+import { lookAtDatabase } from '../store/care/look.ts'
+import { settleOn } from '../store/cluster/settings.ts'
+import { type Database, openDatabase } from '../store/database.ts'
+import { isLocked, type Lock, lockJob, SERVE_LOCK } from '../store/lock.ts'
+import { markOf, needsSecret, readSecret, type SecretPlace } from '../store/secret.ts'
+
+export type MigrateInput = {
+  /** `sqlite:FILE` of the service. */
+  readonly from: string
+  /** URL of an empty PostgreSQL database. */
+  readonly to: string
+  /** Of the service; its secret is the one of the copy, too. */
+  readonly place: SecretPlace
+  readonly onProgress: (progress: CopyProgress) => void
+}
+
+/**
+ * Copies the database of a service to PostgreSQL, all or nothing, while neither `ev serve` nor `ev bulk` is at work on
+ * it. Throws `database_absent`, `database_unusable`, `database_newer` and `data_dir_in_use`.
+ */
+export async function migrate(
+  services: { readonly clock: Clock; readonly random: Random },
+  input: MigrateInput,
+): Promise<Copied> {
+  const { dataDir } = input.place
+  requireUsable(input.from)
+  const lock = lockDataDir(dataDir)
+  try {
+    return await copy(services, input)
+  } finally {
+    lock.release()
+  }
+}
+
+async function copy(
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { from, to, place, onProgress }: MigrateInput,
+): Promise<Copied> {
+  const opened: Database[] = []
+  const open = async (url: string) => {
+    const database = await openDatabase(url, clock)
+    opened.push(database)
+    return database
+  }
+  try {
+    const target = await open(to)
+    const copied = await copyDatabase(await open(from), target, onProgress)
+    // From now on a service with another secret is refused, as it could sign nothing.
+    if (!needsSecret(place))
+      await settleOn(target, 'secret-mark', markOf(readSecret(place, random)))
+    return copied
+  } finally {
+    await Promise.all(opened.map(database => database.close()))
+  }
+}
+
+function requireUsable(url: string): void {
+  const look = lookAtDatabase(url)
+  const { file } = look
+  if (look.kind === 'absent') throw new OperationError('database_absent', { file, task: 'migrate' })
+  if (look.kind === 'newer') throw new OperationError('database_newer', { file })
+  if (look.kind === 'unusable') {
+    throw new OperationError('database_unusable', { file, why: look.why })
+  }
+}
+
+/** Keeps services off a data directory. */
+function lockDataDir(dataDir: string): Lock {
+  const lock = lockJob(dataDir, SERVE_LOCK)
+  if (lock === null) throw new OperationError('data_dir_in_use', { dataDir, command: 'serve' })
+  if (!listsAtWork(dataDir)) return lock
+  lock.release()
+  throw new OperationError('data_dir_in_use', { dataDir, command: 'bulk' })
+}
+
+function listsAtWork(dataDir: string): boolean {
+  const locks = join(dataDir, 'locks')
+  const names = existsSync(locks) ? readdirSync(locks) : []
+  return names
+    .filter(name => /^list_.+\.lock$/.test(name))
+    .some(name => isLocked(dataDir, name.replace(/\.lock$/, '')))
+}

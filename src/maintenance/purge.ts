@@ -1,0 +1,152 @@
+import type { Clock } from '../base/clock.ts'
+import { forgetAnswers } from '../store/answers.ts'
+import {
+  countAnswersUntil,
+  countBefore,
+  countSpentDeliveries,
+  eraseTraces,
+  type Traces,
+} from '../store/care/purge.ts'
+import { compact, type Database, secureDelete, write } from '../store/database.ts'
+import type { Job } from '../store/job/jobs.ts'
+import { deleteJobsBefore, jobsFinishedBefore } from '../store/job/removal.ts'
+import { isLocked, listLock } from '../store/lock.ts'
+import { expire, type Retention, retentions } from '../work/retention.ts'
+import { findTraces, sumOfTraces } from './erase-address.ts'
+
+export type PurgeServices = {
+  readonly databases: readonly Database[]
+  readonly clock: Clock
+  readonly settings: {
+    readonly dataDir: string
+    readonly keepResultsMs: number
+    readonly keepHistoryMs: number
+  }
+}
+
+export type PurgeInput = {
+  /** Counts what would go, and deletes nothing. */
+  readonly isDryRun: boolean
+  /** However young it is; lists that are not finished stay. */
+  readonly isAll: boolean
+  /** Erases this address alone, wherever it stands; null: deletes what is old. */
+  readonly address: string | null
+}
+
+/** What was deleted, or would be. */
+export type Purged = {
+  readonly jobs: readonly Job[]
+  readonly answers: number
+  readonly service: ServiceRows
+  /** Of the address that was to be erased; null: none was. */
+  readonly traces: Traces | null
+  /** False: what was deleted may stand in the journal until other processes end. */
+  readonly isGone: boolean
+}
+
+/** What the service keeps beside lists. */
+export type ServiceRows = {
+  readonly history: number
+  /** Of events to webhooks; an event goes with the last of its own. */
+  readonly deliveries: number
+  readonly replays: number
+}
+
+/**
+ * Deletes what is kept for longer than the settings say, or erases an address, and gives the room back to the disk.
+ * Throws as `findTraces` does; then nothing is changed.
+ */
+export async function purge(services: PurgeServices, input: PurgeInput): Promise<Purged> {
+  const { databases } = services
+  // Of all of them first: what is refused for one is erased in none.
+  const traces = input.address === null ? null : await findTraces(databases, input.address)
+  const gone: Gone[] = []
+  for (const [n, database] of databases.entries()) {
+    gone.push(await purgeDatabase(services, database, input, traces?.[n] ?? null))
+  }
+  return { ...sumOf(gone), traces: traces === null ? null : sumOfTraces(traces) }
+}
+
+type Gone = Omit<Purged, 'traces'>
+const NOTHING: Gone = {
+  ...{ jobs: [], answers: 0, service: { history: 0, deliveries: 0, replays: 0 }, isGone: true },
+}
+
+const sumOf = (all: readonly Gone[]): Gone =>
+  all.reduce(
+    (sum, { jobs, answers, service, isGone }) => ({
+      jobs: [...sum.jobs, ...jobs],
+      answers: sum.answers + answers,
+      service: {
+        history: sum.service.history + service.history,
+        deliveries: sum.service.deliveries + service.deliveries,
+        replays: sum.service.replays + service.replays,
+      },
+      isGone: sum.isGone && isGone,
+    }),
+    NOTHING,
+  )
+
+async function purgeDatabase(
+  services: PurgeServices,
+  database: Database,
+  input: PurgeInput,
+  traces: Traces | null,
+): Promise<Gone> {
+  if (!input.isDryRun) await secureDelete(database)
+  const gone = traces === null ? await purgeOld(services, database, input) : NOTHING
+  if (input.isDryRun) return { ...gone, isGone: true }
+  if (traces !== null) await eraseTraces(database, traces)
+  return { ...gone, isGone: await compact(database) }
+}
+
+/** Later than anything. */
+const EVER = Number.MAX_SAFE_INTEGER
+
+async function purgeOld(
+  { clock, settings: { dataDir, keepResultsMs, keepHistoryMs } }: PurgeServices,
+  database: Database,
+  { isDryRun, isAll }: PurgeInput,
+): Promise<Omit<Gone, 'isGone'>> {
+  const now = clock.now()
+  const finishedBefore = isAll ? EVER : now - keepResultsMs
+  const keptUntil = isAll ? EVER : now
+  const answers = await countAnswersUntil(database, keptUntil)
+  const retained = retentions(now, isAll ? now - EVER : keepHistoryMs)
+  const service = await purgeService(database, retained, isDryRun)
+  if (isDryRun) {
+    const old = await jobsFinishedBefore(database, finishedBefore)
+    const jobs = old.filter(job => !isLocked(dataDir, listLock(job.source_key)))
+    return { jobs, answers, service }
+  }
+  const jobs = await deleteJobsBefore(database, dataDir, finishedBefore)
+  await write(database, trx => forgetAnswers(trx, keptUntil))
+  return { jobs, answers, service }
+}
+
+async function purgeService(
+  database: Database,
+  retained: readonly Retention[],
+  isDryRun: boolean,
+): Promise<ServiceRows> {
+  const named = (name: Retention['name']) => retained.find(one => one.name === name) as Retention
+  const [history, replays] = [named('history'), named('replays')]
+  const [deliveries, stranded] = [named('deliveries'), named('stranded')]
+  if (isDryRun) {
+    const bounds = { expiredBy: deliveries.before, dueBy: stranded.before }
+    return {
+      history: await countBefore(database, 'verification', history.before),
+      deliveries: await countSpentDeliveries(database, bounds),
+      replays: await countBefore(database, 'replay', replays.before),
+    }
+  }
+  await expire(database, named('events'))
+  return {
+    history: await expire(database, history),
+    deliveries:
+      (await expire(database, deliveries)) +
+      (await expire(database, stranded)) +
+      (await expire(database, named('webhooks'))),
+    replays: await expire(database, replays),
+  }
+}

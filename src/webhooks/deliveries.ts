@@ -1,0 +1,90 @@
+import { OperationError } from '../base/operation-error.ts'
+import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
+import { type Database, type Trx, writeBeside } from '../store/database.ts'
+import {
+  type DeliveryRow,
+  recoverDeliveries,
+  retryDelivery as retryRow,
+} from '../store/event/deliveries.ts'
+import {
+  findDelivery,
+  findWebhookOfDelivery,
+  type LoggedDelivery,
+} from '../store/event/delivery-log.ts'
+import { findWebhook, type Webhook } from '../store/event/webhooks.ts'
+import { type ChangeServices, getWebhook, requireActive, type WebhookTarget } from './endpoints.ts'
+
+export type DeliveryTarget = {
+  readonly deliveryId: string
+  /** Null: whichever it was sent to. */
+  readonly webhookId: string | null
+  /** Null: of any account, as for the admin. */
+  readonly accountId: string | null
+}
+
+export type WebhookDelivery = { readonly webhook: Webhook; readonly logged: LoggedDelivery }
+
+/** One delivery with its attempts. Throws `delivery_not_found`, and `webhook_not_found` where one is named. */
+export async function getDelivery(
+  services: { readonly database: Database },
+  target: DeliveryTarget,
+): Promise<WebhookDelivery> {
+  const webhook = await webhookOf(services, target)
+  const logged = await findDelivery(services.database, webhook.id, target.deliveryId)
+  return { webhook, logged: logged ?? deliveryNotFound(target) }
+}
+
+export type RetriedDelivery = { readonly webhook: Webhook; readonly delivery: DeliveryRow }
+
+/** Sends an event once more, at once. Throws `delivery_not_found`, `webhook_not_found` and `webhook_disabled`. */
+export async function retryDelivery(
+  services: ChangeServices,
+  target: DeliveryTarget,
+  beforeCommit?: BeforeCommit<RetriedDelivery>,
+): Promise<RetriedDelivery> {
+  const webhook = await webhookOf(services, target)
+  requireActive(webhook)
+  const now = services.clock.now()
+  const retry = async (trx: Trx) => {
+    const row = await retryRow(trx, webhook.id, target.deliveryId, now)
+    return { webhook, delivery: row ?? deliveryNotFound(target) }
+  }
+  const retried = await writeWith(services.database, retry, beforeCommit)
+  services.deliveries?.wake()
+  return retried
+}
+
+export type Recovered = { readonly webhook: Webhook; readonly recovered: number }
+
+/** Sends all once more that failed since a time, epoch ms. Throws `webhook_not_found` and `webhook_disabled`. */
+export async function retryFailedDeliveries(
+  services: ChangeServices,
+  { since, ...target }: WebhookTarget & { readonly since: number },
+  beforeCommit?: BeforeCommit<Recovered>,
+): Promise<Recovered> {
+  const webhook = await getWebhook(services, target)
+  requireActive(webhook)
+  const now = services.clock.now()
+  const recover = async (trx: Trx) => ({
+    webhook,
+    recovered: await recoverDeliveries(trx, webhook.id, { since, now }),
+  })
+  const result = await writeWith(services.database, recover, beforeCommit, writeBeside)
+  services.deliveries?.wake()
+  return result
+}
+
+async function webhookOf(
+  services: { readonly database: Database },
+  target: DeliveryTarget,
+): Promise<Webhook> {
+  const { webhookId, accountId, deliveryId } = target
+  if (webhookId !== null) return getWebhook(services, { webhookId, accountId })
+  const id = await findWebhookOfDelivery(services.database, deliveryId)
+  const webhook = id === null ? null : await findWebhook(services.database, accountId, id)
+  return webhook ?? deliveryNotFound(target)
+}
+
+function deliveryNotFound({ deliveryId: id, webhookId }: DeliveryTarget): never {
+  throw new OperationError('delivery_not_found', { id, webhookId })
+}

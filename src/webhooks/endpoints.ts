@@ -1,0 +1,188 @@
+import type { Clock } from '../base/clock.ts'
+import { OperationError } from '../base/operation-error.ts'
+import type { Random } from '../base/random.ts'
+import type { Seal } from '../base/seal.ts'
+import type { Resolver } from '../dns/resolver.ts'
+import { faultOfDestination } from '../hook/destination.ts'
+import { newSigningSecret, newWebhookId, WEBHOOKS_MAX } from '../hook/endpoint.ts'
+import { addressJudge } from '../smtp/public-address.ts'
+import { type BeforeCommit, writeWith } from '../store/before-commit.ts'
+import { type Database, write } from '../store/database.ts'
+import {
+  countWebhooks,
+  deleteWebhook as deleteRow,
+  findWebhook,
+  createWebhook as insertRow,
+  type NewWebhook,
+  rotateSecret,
+  updateWebhook as updateRow,
+  type Webhook,
+  type WebhookPatch,
+} from '../store/event/webhooks.ts'
+
+/** What decides where events may be sent. */
+export type UrlServices = {
+  readonly resolver: Resolver
+  readonly settings: { readonly webhookAllowRanges: readonly string[] }
+}
+
+export type SecretServices = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  /** Seals signing secrets; it must be that of the service that sends. */
+  readonly seal: Seal
+}
+
+export type ChangeServices = {
+  readonly database: Database
+  readonly clock: Clock
+  /** Told where something became due; without it the service notices within half a second. */
+  readonly deliveries?: { wake(): void }
+}
+
+export type WebhookTarget = {
+  readonly webhookId: string
+  /** Null: of any account, as for the admin. */
+  readonly accountId: string | null
+}
+
+/** Throws `webhook_not_found`, also for a webhook of another account. */
+export async function getWebhook(
+  { database }: { readonly database: Database },
+  { accountId, webhookId: id }: WebhookTarget,
+): Promise<Webhook> {
+  return (await findWebhook(database, accountId, id)) ?? webhookNotFound(id)
+}
+
+export type WebhookInput = Pick<
+  NewWebhook,
+  'accountId' | 'url' | 'events' | 'active' | 'description'
+>
+
+export type WebhookWithSecret = {
+  readonly webhook: Webhook
+  /** Its text, which only the caller has: the database has it sealed. */
+  readonly secret: string
+}
+
+/** Creates an endpoint with a new secret. Throws `webhook_url_rejected` and `webhook_limit_reached`. */
+export async function createWebhook(
+  services: SecretServices & UrlServices,
+  input: WebhookInput,
+  beforeCommit?: BeforeCommit<WebhookWithSecret>,
+): Promise<WebhookWithSecret> {
+  await checkUrl(services, input.url)
+  return createUncheckedWebhook(services, input, beforeCommit)
+}
+
+/** The same for a URL of our own, such as that of `ev webhooks listen`: it is not checked. */
+export function createUncheckedWebhook(
+  { database, clock, random, seal }: SecretServices,
+  input: WebhookInput,
+  beforeCommit?: BeforeCommit<WebhookWithSecret>,
+): Promise<WebhookWithSecret> {
+  const { text: secret, hint } = newSigningSecret(random)
+  const row = {
+    ...{ ...input, id: newWebhookId(random), description: withoutBlank(input.description) },
+    ...{ secret: seal.seal(secret), secretHint: hint, createdAt: clock.now() },
+  }
+  const insert = async (trx: Parameters<typeof insertRow>[0]) => {
+    const count = await countWebhooks(trx, input.accountId)
+    if (count >= WEBHOOKS_MAX) throw new OperationError('webhook_limit_reached', { count })
+    return { webhook: await insertRow(trx, row), secret }
+  }
+  return writeWith(database, insert, beforeCommit)
+}
+
+export type WebhookChange = Omit<WebhookPatch, 'now'>
+
+/** Changes the fields that `change` has. A new URL is checked; the same one is not, as its name may be unknown just now. */
+export async function updateWebhook(
+  services: ChangeServices & UrlServices,
+  { change, ...target }: WebhookTarget & { readonly change: WebhookChange },
+): Promise<Webhook> {
+  const webhook = await getWebhook(services, target)
+  if (change.url !== undefined && change.url !== webhook.url) await checkUrl(services, change.url)
+  return applyChange(services, webhook, change)
+}
+
+/** Switches an endpoint on or off. */
+export async function setWebhookActive(
+  services: ChangeServices,
+  { active, ...target }: WebhookTarget & { readonly active: boolean },
+): Promise<Webhook> {
+  return applyChange(services, await getWebhook(services, target), { active })
+}
+
+export type RotatedSecret = WebhookWithSecret & {
+  /** Until then the secret before signs too, epoch ms. */
+  readonly previousExpiresAt: number
+}
+
+/** Replaces the signing secret; the one before signs too for `graceMs`, at most `SECRET_GRACE_MAX_MS`. */
+export async function rotateWebhookSecret(
+  services: SecretServices,
+  { graceMs, ...target }: WebhookTarget & { readonly graceMs: number },
+  beforeCommit?: BeforeCommit<RotatedSecret>,
+): Promise<RotatedSecret> {
+  const { database, random, seal } = services
+  const { id, accountId } = await getWebhook(services, target)
+  const { text, hint } = newSigningSecret(random)
+  const now = services.clock.now()
+  const sealed = { secret: seal.seal(text), secretHint: hint, graceMs, now }
+  const rotate = async (trx: Parameters<typeof rotateSecret>[0]) => {
+    const webhook = (await rotateSecret(trx, accountId, id, sealed)) ?? webhookNotFound(id)
+    return { webhook, secret: text, previousExpiresAt: now + graceMs }
+  }
+  return writeWith(database, rotate, beforeCommit)
+}
+
+/** Deletes an endpoint; nothing more is sent to it. Returns it as it was. */
+export async function deleteWebhook(
+  services: Pick<ChangeServices, 'database' | 'clock'>,
+  target: WebhookTarget,
+): Promise<Webhook> {
+  const webhook = await getWebhook(services, target)
+  const { id, accountId } = webhook
+  const now = services.clock.now()
+  const isGone = await write(services.database, trx => deleteRow(trx, accountId, id, now))
+  return isGone ? webhook : webhookNotFound(id)
+}
+
+/** Throws `webhook_disabled`: what is sent again would wait, and look as if it were sent. */
+export function requireActive({ id, active }: Webhook): void {
+  if (!active) throw new OperationError('webhook_disabled', { id })
+}
+
+async function applyChange(
+  { database, clock, deliveries }: ChangeServices,
+  { id, accountId }: Webhook,
+  { url, events, active, description }: WebhookChange,
+): Promise<Webhook> {
+  const patch = {
+    ...{ url, events, active, now: clock.now() },
+    description: description === undefined ? undefined : withoutBlank(description),
+  }
+  const webhook = await write(database, trx => updateRow(trx, accountId, id, patch))
+  // What waited while it was off goes on.
+  if (active === true) deliveries?.wake()
+  return webhook ?? webhookNotFound(id)
+}
+
+/** A description without text is none. */
+const withoutBlank = (description: string | null) => description?.trim() || null
+
+function webhookNotFound(id: string): never {
+  throw new OperationError('webhook_not_found', { id })
+}
+
+/** The service checks the URL once more when it sends, by its own settings. */
+async function checkUrl({ resolver, settings }: UrlServices, url: string): Promise<void> {
+  const findFault = (mayDial: (ip: string) => boolean) =>
+    faultOfDestination(url, { resolver, mayDial })
+  const fault = await findFault(addressJudge(settings.webhookAllowRanges))
+  if (fault === null) return
+  const isPrivate = (await findFault(() => true)) === null
+  throw new OperationError('webhook_url_rejected', { url, fault, isPrivate })
+}

@@ -1,0 +1,89 @@
+import { OperationError } from '../base/operation-error.ts'
+import type { Random } from '../base/random.ts'
+import { eventBody, newDeliveryId, newEventId, TEST_KIND } from '../hook/event.ts'
+import { type Database, write } from '../store/database.ts'
+import { recordTest } from '../store/event/deliveries.ts'
+import type { Webhook } from '../store/event/webhooks.ts'
+import { type Attempt, type AttemptParts, makeAttempt } from '../work/deliver/attempt.ts'
+import { getWebhook, type WebhookTarget } from './endpoints.ts'
+
+export type TestEventServices = AttemptParts & {
+  readonly database: Database
+  readonly random: Random
+  readonly testLimit: TestEventLimit
+}
+
+export type TestOutcome = Pick<
+  Attempt,
+  'statusCode' | 'durationMs' | 'excerpt' | 'error' | 'errorCode'
+> & {
+  readonly webhook: Webhook
+  readonly deliveryId: string
+  readonly eventId: string
+  readonly state: 'delivered' | 'failed'
+}
+
+/**
+ * Sends a test event to an endpoint once, whether it is on or off, and logs the attempt. Throws `webhook_not_found` and
+ * `webhook_test_limit_reached`.
+ */
+export async function sendTestEvent(
+  services: TestEventServices,
+  { sandbox, ...target }: WebhookTarget & { readonly sandbox: boolean },
+): Promise<TestOutcome> {
+  const webhook = await getWebhook(services, target)
+  const release = services.testLimit.acquire(webhook.accountId)
+  try {
+    return await send(services, webhook, sandbox)
+  } finally {
+    release()
+  }
+}
+
+async function send(
+  services: TestEventServices,
+  webhook: Webhook,
+  sandbox: boolean,
+): Promise<TestOutcome> {
+  const { database, clock, random } = services
+  const [at, eventId, deliveryId] = [clock.now(), newEventId(random), newDeliveryId(random)]
+  const data = { webhook_id: webhook.id, message: 'Test event' }
+  const body = eventBody({ id: eventId, kind: TEST_KIND, at, data, sandbox })
+  const sent = { eventId, body, trigger: 'test', attempt: 0, webhook } as const
+  const attempt = await makeAttempt(services, sent)
+  const event = { id: eventId, body }
+  const of = { accountId: webhook.accountId, webhookId: webhook.id, event, deliveryId }
+  await write(database, trx => recordTest(trx, { ...attempt, ...of, now: clock.now() }))
+  const { statusCode, durationMs, excerpt, error, errorCode } = attempt
+  return {
+    ...{ webhook, deliveryId, eventId, statusCode, durationMs, excerpt, error, errorCode },
+    state: attempt.next.state === 'delivered' ? 'delivered' : 'failed',
+  }
+}
+
+/** Each may take half a minute and holds a connection meanwhile: nobody tries out more by hand. */
+export const TESTS_AT_ONCE_MAX = 4
+
+export type TestEventLimit = {
+  /** Takes one of an account's places; the returned function gives it back. Throws `webhook_test_limit_reached`. */
+  acquire(accountId: string): () => void
+}
+
+/** Limits the test events that a process sends at the same time for one account. */
+export function createTestEventLimit(): TestEventLimit {
+  const running = new Map<string, number>()
+  return {
+    acquire(accountId) {
+      const count = running.get(accountId) ?? 0
+      if (count >= TESTS_AT_ONCE_MAX) {
+        throw new OperationError('webhook_test_limit_reached', { count })
+      }
+      running.set(accountId, count + 1)
+      return () => {
+        const left = (running.get(accountId) ?? 1) - 1
+        if (left === 0) running.delete(accountId)
+        else running.set(accountId, left)
+      }
+    },
+  }
+}

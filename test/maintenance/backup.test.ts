@@ -1,0 +1,66 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { backup } from '../../src/maintenance/backup.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { addAccount } from '../support/account-rows.ts'
+import { tempFolder } from '../support/database.ts'
+
+async function withDatabase() {
+  const folder = tempFolder()
+  const database = join(folder, 'ev.sqlite')
+  const opened = await openDatabase(`sqlite:${database}`, systemClock)
+  await addAccount(opened)
+  await opened.close()
+  mkdirSync(join(folder, 'copies'))
+  const file = join(folder, 'copies/copy')
+  const copies = () => readdirSync(join(folder, 'copies'))
+  return { folder, database, file, copies, input: { databaseUrl: `sqlite:${database}`, file } }
+}
+
+const refused = (code: string, facts: object) => expect.objectContaining({ code, facts })
+
+test('a copy says what is in it, and is for nobody else to read', async () => {
+  const { input, file, database, copies } = await withDatabase()
+  expect(backup({ ...input, force: false })).toMatchObject({
+    ...{ file, database, contents: { accounts: 1, keys: 0 }, bytes: statSync(file).size },
+  })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(copies()).toEqual(['copy'])
+})
+
+test('a file that is there is replaced only where that is forced', async () => {
+  const { input, file, copies } = await withDatabase()
+  writeFileSync(file, 'mine')
+  expect(() => backup({ ...input, force: false })).toThrow(refused('backup_exists', { file }))
+  expect(readFileSync(file, 'utf8')).toBe('mine')
+  backup({ ...input, force: true })
+  expect(readFileSync(file, 'latin1').startsWith('SQLite format 3')).toBe(true)
+  expect(copies()).toEqual(['copy'])
+})
+
+test('a database is not copied onto itself, however that is forced', async () => {
+  const { input, database } = await withDatabase()
+  expect(() => backup({ ...input, file: database, force: true })).toThrow(
+    refused('backup_of_itself', { file: database }),
+  )
+})
+
+test('what is not there, is no database or has no room leaves no copy', async () => {
+  const { folder, input, copies } = await withDatabase()
+  const absent = join(folder, 'none.sqlite')
+  expect(() => backup({ ...input, databaseUrl: `sqlite:${absent}`, force: false })).toThrow(
+    refused('database_absent', { file: absent, task: 'backup' }),
+  )
+  const broken = join(folder, 'broken.sqlite')
+  writeFileSync(broken, 'no database at all'.repeat(100))
+  expect(() => backup({ ...input, databaseUrl: `sqlite:${broken}`, force: false })).toThrow(
+    refused('database_unusable', { file: broken, why: expect.any(String) }),
+  )
+  const file = join(folder, 'nowhere/copy')
+  expect(() => backup({ ...input, file, force: false })).toThrow(
+    refused('backup_failed', { file, why: expect.stringContaining('ENOENT') }),
+  )
+  expect(copies()).toEqual([])
+})

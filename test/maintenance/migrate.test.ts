@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { migrate } from '../../src/maintenance/migrate.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { listLock, lockJob, SERVE_LOCK } from '../../src/store/lock.ts'
+import { tempFolder } from '../support/database.ts'
+
+/** Nobody answers there: what is refused is refused before it is asked. */
+const TO = 'postgres://ev@127.0.0.1:1/ev'
+
+function migrateFrom(dataDir: string) {
+  const place = { secret: null, secretFile: null, dataDir }
+  const from = `sqlite:${join(dataDir, 'ev.sqlite')}`
+  const input = { from, to: TO, place, onProgress: () => {} }
+  return migrate({ clock: systemClock, random: systemRandom }, input)
+}
+
+test('there is nothing to migrate where there is no database', async () => {
+  const dataDir = tempFolder()
+  const facts = { file: join(dataDir, 'ev.sqlite'), task: 'migrate' }
+  await expect(migrateFrom(dataDir)).rejects.toThrow(
+    expect.objectContaining({ code: 'database_absent', facts }),
+  )
+})
+
+test.each([
+  ['serve', SERVE_LOCK],
+  ['bulk', listLock('a list')],
+] as const)(
+  'nothing is copied while ev %s is at work, and the lock is given back',
+  async (command, name) => {
+    const dataDir = tempFolder()
+    const database = await openDatabase(`sqlite:${join(dataDir, 'ev.sqlite')}`, systemClock)
+    await database.close()
+    const atWork = lockJob(dataDir, name)
+    await expect(migrateFrom(dataDir)).rejects.toThrow(
+      expect.objectContaining({ code: 'data_dir_in_use', facts: { dataDir, command } }),
+    )
+    atWork?.release()
+    const free = lockJob(dataDir, SERVE_LOCK)
+    expect(free).not.toBeNull()
+    free?.release()
+  },
+)

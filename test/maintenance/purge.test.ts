@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { DAY } from '../../src/base/clock.ts'
+import { type PurgeInput, purge } from '../../src/maintenance/purge.ts'
+import type { Database } from '../../src/store/database.ts'
+import { findJob } from '../../src/store/job/jobs.ts'
+import { addAccount } from '../support/account-rows.ts'
+import { fakeClock } from '../support/clock.ts'
+import { tempDatabase, tempFolder } from '../support/database.ts'
+import { seedJob } from '../support/job-rows.ts'
+
+const OLD: PurgeInput = { isDryRun: false, isAll: false, address: null }
+const ANN = 'ann@x.example'
+
+/** Two databases, each with a list that is finished. */
+async function createServices() {
+  const clock = fakeClock()
+  const databases = [await tempDatabase({ clock }), await tempDatabase({ clock })] as const
+  for (const [n, database] of databases.entries()) {
+    await addAccount(database, 'acc_1')
+    await seedJob(database, { id: `job_${n}`, texts: [ANN, 'bob@x.example'] })
+  }
+  const settings = { dataDir: tempFolder(), keepResultsMs: 7 * DAY, keepHistoryMs: 7 * DAY }
+  return { clock, databases, settings }
+}
+
+const texts = ({ db }: Database) =>
+  db.selectFrom('item').select('text').orderBy('position').execute()
+
+test('what is old enough is deleted in each database, and what is not stays', async () => {
+  const services = await createServices()
+  const { databases, clock } = services
+  expect(await purge(services, OLD)).toMatchObject({ jobs: [], traces: null, isGone: true })
+  await clock.advance(8 * DAY)
+  await seedJob(databases[0], { id: 'job_new', texts: [ANN] })
+  const dry = await purge(services, { ...OLD, isDryRun: true })
+  expect(dry.jobs.map(({ id }) => id)).toEqual(['job_0', 'job_1'])
+  expect(await findJob(databases[1], 'job_1')).not.toBeNull()
+  expect((await purge(services, OLD)).jobs.map(({ id }) => id)).toEqual(['job_0', 'job_1'])
+  expect(await findJob(databases[1], 'job_1')).toBeNull()
+  const all = await purge(services, { ...OLD, isAll: true })
+  expect(all.jobs.map(({ id }) => id)).toEqual(['job_new'])
+})
+
+test('an address is erased in all databases, and nothing else is deleted', async () => {
+  const services = await createServices()
+  const { databases, clock } = services
+  await clock.advance(8 * DAY)
+  const purged = await purge(services, { ...OLD, address: ` ${ANN.toUpperCase()}` })
+  expect(purged).toMatchObject({ jobs: [], traces: { items: [{}, {}] } })
+  for (const database of databases) {
+    expect(await texts(database)).toEqual([{ text: '' }, { text: 'bob@x.example' }])
+  }
+})
+
+test('an address in a list that is not finished is erased in none of them', async () => {
+  const services = await createServices()
+  const { databases } = services
+  await seedJob(databases[1], { id: 'job_open', texts: [ANN], done: 0 })
+  const facts = { address: ANN, jobId: 'job_open', isOfAccount: true, otherJobs: 0 }
+  await expect(purge(services, { ...OLD, address: ANN })).rejects.toThrow(
+    expect.objectContaining({ code: 'address_in_use', facts }),
+  )
+  expect(await texts(databases[0])).toEqual([{ text: ANN }, { text: 'bob@x.example' }])
+  await expect(purge(services, { ...OLD, address: 'ann' })).rejects.toMatchObject({
+    ...{ code: 'address_invalid', facts: { address: 'ann' } },
+  })
+})
