@@ -97,9 +97,8 @@ export class Batcher<T, R = undefined> {
     }
     const size = this.#options.sizeOf?.(item) ?? 1
     const entry = { item, size, key, ...Promise.withResolvers<R>() }
-    entry.promise.catch(() => {})
     this.#push(entry)
-    if (this.#isUnawaited) entry.reject(this.#fault)
+    if (this.#isUnawaited) reject(entry, this.#fault)
     this.#schedule()
     return entry.promise
   }
@@ -222,10 +221,11 @@ export class Batcher<T, R = undefined> {
     this.#fault = null
     this.#isUnawaited = false
     this.#closeFailures = 0
-    for (const [n, { resolve, reject }] of entries.entries()) {
-      const result = results?.[n]
-      if (result instanceof Error) reject(result)
-      else resolve(result as R)
+    let n = 0
+    for (const entry of entries) {
+      const result = results?.[n++]
+      if (result instanceof Error) reject(entry, result)
+      else entry.resolve(result as R)
     }
     this.#finish(entries)
   }
@@ -242,7 +242,7 @@ export class Batcher<T, R = undefined> {
       this.#again.unshift(...entries.map(one => ({ entries: [one], attempts })))
     else this.#drop(entries, error)
     if (next === 'reject-all') this.#drop(this.#takeAll(), error)
-    if (this.#isUnawaited) for (const { reject } of [...entries, ...this.#waiting]) reject(error)
+    if (this.#isUnawaited) for (const entry of [...entries, ...this.#waiting]) reject(entry, error)
     if (isRetry) this.#retryLater(error)
   }
 
@@ -272,15 +272,22 @@ export class Batcher<T, R = undefined> {
   }
 
   #drop(entries: readonly Entry<T, R>[], error: unknown) {
-    for (const { reject } of entries) reject(error)
+    for (const entry of entries) reject(entry, error)
     this.#finish(entries)
   }
 
   #finish(entries: readonly Entry<T, R>[]) {
     this.#done += entries.length
     for (const { size } of entries) this.#sizePending -= size
+    if (this.#flushes.length === 0) return
     const isOver = ({ upTo }: Flush) => upTo <= this.#done
     for (const { resolve } of this.#flushes.filter(isOver)) resolve()
     this.#flushes = this.#flushes.filter(flush => !isOver(flush))
   }
+}
+
+/** A caller need not wait: an error that nobody waits for does not end the process. */
+function reject<T, R>(entry: Entry<T, R>, error: unknown) {
+  entry.promise.catch(() => {})
+  entry.reject(error)
 }

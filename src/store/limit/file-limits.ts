@@ -21,32 +21,41 @@ function fileWindows(file: string, { clock, log }: LimiterDoors): WindowStore {
   const save = (changed: Iterable<string>) => {
     const offsetMs = clock.now() - clock.ticks()
     const rows = [...changed].map(key => {
-      const window = windows.get(key) as Window
-      return { key, ...window, endsAt: offsetMs + window.endsAt }
+      const { used, perMs, endsAt } = windows.get(key) as Window
+      return { key, used, perMs, endsAt: offsetMs + endsAt }
     })
     ledger.save(rows)
   }
-  const current = ({ key, perMs }: Pick<Bucket, 'key' | 'perMs'>, now: number) =>
-    windowAt(windows.get(key), perMs, now)
+  const current = (key: string, now: number) => {
+    const window = windows.get(key)
+    return window === undefined || window.endsAt <= now ? null : window
+  }
+  const currentOrNew = ({ key, perMs }: Bucket, now: number) =>
+    current(key, now) ?? windowAt(undefined, perMs, now)
   return {
-    stored: { windows, now: startedAt },
+    known(key) {
+      const now = clock.ticks()
+      const window = current(key, now)
+      return window && standingOf(window, now)
+    },
     async count(wishes) {
       const now = clock.ticks()
       const locked = new Map<string, Window>()
-      for (const bucket of wishes.flatMap(({ buckets }) => buckets)) {
-        if (!locked.has(bucket.key)) locked.set(bucket.key, current(bucket, now))
-      }
-      for (const { key } of wishes.flatMap(({ back }) => back ?? [])) {
-        if (!locked.has(key)) locked.set(key, current({ key, perMs: 0 }, now))
+      for (const { buckets, back } of wishes) {
+        for (const bucket of buckets) {
+          if (!locked.has(bucket.key)) locked.set(bucket.key, currentOrNew(bucket, now))
+        }
+        const window = back && current(back.key, now)
+        if (back !== null && window !== null) locked.set(back.key, window)
       }
       const { outcomes, changed } = settle(wishes, { windows: locked, now })
       for (const key of changed) windows.set(key, locked.get(key) as Window)
       if (changed.size > 0) save(changed)
-      return { outcomes, windows: locked, now }
+      return outcomes
     },
     async look(buckets) {
       const now = clock.ticks()
-      return buckets.map(bucket => standingOf(current(bucket, now), now))
+      return buckets.map(bucket => standingOf(currentOrNew(bucket, now), now))
     },
     async sweep() {
       const now = clock.ticks()

@@ -2,9 +2,8 @@ import { Batcher } from '../../base/batcher.ts'
 import { type Clock, MINUTE } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
-import { TtlMap } from '../../base/ttl-map.ts'
 import type { Bucket, BucketState, LimitStore, Taken } from './limits.ts'
-import type { Outcome, Standing, WindowStore, Windows, Wish } from './windows.ts'
+import type { Outcome, Standing, WindowStore, Wish } from './windows.ts'
 
 export type LimiterDoors = { readonly clock: Clock; readonly log: Log }
 
@@ -14,29 +13,21 @@ export type LimiterDoors = { readonly clock: Clock; readonly log: Log }
  * `take` rejects.
  */
 export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors): LimitStore {
-  const known = new TtlMap<Known>({ sizeMax: KNOWN_MAX, clock })
+  /** Charges by key that are to be taken back, and still stand in their window. */
+  const backs = new Map<string, number>()
   let sweepAt = clock.ticks() + SWEEP_MS
   let sweeping: Promise<void> = Promise.resolve()
 
   const batcher = new Batcher<Wish, Outcome>({
     ...{ clock, sizeMax: BATCH_MAX },
     async run(wishes) {
-      const counted = await store.count(wishes)
-      remember(counted)
+      const outcomes = await store.count(wishes)
       sweepIfDue()
-      return counted.outcomes
+      return outcomes
     },
     // What came meanwhile would wait as long for the same.
     onFailure: () => 'reject-all',
   })
-  function remember({ windows, now }: Windows): void {
-    const ticks = clock.ticks()
-    for (const [key, { used, endsAt }] of windows) {
-      const leftMs = endsAt - now
-      if (used > 0 && leftMs > 0)
-        known.set(key, { used, id: endsAt, endsAt: ticks + leftMs }, leftMs)
-    }
-  }
   function sweepIfDue(): void {
     if (clock.ticks() < sweepAt) return
     sweepAt = clock.ticks() + SWEEP_MS
@@ -49,22 +40,27 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
     return buckets.map((bucket, n) => stateOf(bucket, standing[n] as Standing, now))
   }
   const peek = (buckets: readonly Bucket[]) => {
-    const [now, ticks] = [clock.now(), clock.ticks()]
+    const now = clock.now()
     return buckets.map(bucket => {
-      const { used, endsAt } = known.get(bucket.key) ?? { used: 0, endsAt: ticks + bucket.perMs }
-      return stateOf(bucket, { used, leftMs: endsAt - ticks }, now)
+      const { used, leftMs } = store.known(bucket.key) ?? { used: 0, leftMs: bucket.perMs }
+      return stateOf(bucket, { used: used - (backs.get(bucket.key) ?? 0), leftMs }, now)
     })
   }
   /** Not waited for: what cannot be given back ends with its window. */
   function giveBack(bucket: Bucket, { endsAt }: Standing): BucketState {
-    const window = known.get(bucket.key)
-    if (window?.id === endsAt) window.used--
+    const { key } = bucket
+    const isCounted = store.known(key)?.endsAt === endsAt
+    if (isCounted) backs.set(key, (backs.get(key) ?? 0) + 1)
+    const state = peek([bucket])[0] as BucketState
     batcher
-      .add({ buckets: [], back: { key: bucket.key, endsAt } })
+      .add({ buckets: [], back: { key, endsAt } })
       .catch(error => log.warn('a limit could not be given back', { why: messageOf(error) }))
-    return peek([bucket])[0] as BucketState
+      .finally(() => {
+        if (isCounted) backs.set(key, (backs.get(key) ?? 0) - 1)
+        if (backs.get(key) === 0) backs.delete(key)
+      })
+    return state
   }
-  remember(store.stored)
   return {
     peek,
     look: async buckets => statesOf(buckets, await store.look(buckets)),
@@ -85,13 +81,8 @@ export function createLimiter(store: WindowStore, { clock, log }: LimiterDoors):
   }
 }
 
-/** As this process heard of it last: `id` is the end of the window by the clock of its store, `endsAt` is in ticks. */
-type Known = { used: number; readonly id: number; readonly endsAt: number }
-
 /** More in one transaction would keep their rows from other servers for long. */
 const BATCH_MAX = 1_000
-/** For display alone: what is forgotten shows as whole. */
-const KNOWN_MAX = 100_000
 /** How often windows that are over are cleared away. */
 const SWEEP_MS = MINUTE
 

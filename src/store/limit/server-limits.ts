@@ -1,12 +1,13 @@
 import { sql } from 'kysely'
 import { SECOND } from '../../base/clock.ts'
+import { TtlMap } from '../../base/ttl-map.ts'
 import { serverTime } from '../cluster/server-time.ts'
 import type { Database, Trx } from '../database.ts'
 import { each } from '../dialect.ts'
 import { createLimiter, type LimiterDoors } from './limiter.ts'
 import type { Bucket, LimitStore } from './limits.ts'
 import {
-  type Counted,
+  type Outcome,
   type Standing,
   settle,
   standingOf,
@@ -19,23 +20,45 @@ import {
 
 /** Limits on a PostgreSQL server, exact over all processes that share it, by its clock. */
 export const serverLimits = (database: Database, doors: LimiterDoors): LimitStore =>
-  createLimiter(serverWindows(database), doors)
+  createLimiter(serverWindows(database, doors), doors)
 
-const serverWindows = (database: Database): WindowStore => ({
-  stored: { windows: new Map(), now: 0 },
-  async count(wishes) {
-    const hasBack = wishes.some(({ back }) => back !== null)
-    const locked = hasBack ? null : await chargeAll(database, wishes)
-    if (locked === null) return countOneByOne(database, wishes)
-    return { ...locked, outcomes: settle(wishes, locked).outcomes }
-  },
-  look: buckets => look(database, buckets),
-  sweep: () => sweep(database),
-  close: () => {},
-})
+function serverWindows(database: Database, { clock }: LimiterDoors): WindowStore {
+  const known = new TtlMap<Known>({ sizeMax: KNOWN_MAX, clock })
+  return {
+    known(key) {
+      const window = known.get(key)
+      if (window === undefined) return null
+      const { used, endsAt, until } = window
+      return { used, endsAt, leftMs: until - clock.ticks() }
+    },
+    async count(wishes) {
+      const hasBack = wishes.some(({ back }) => back !== null)
+      const charged = hasBack ? null : await chargeAll(database, wishes)
+      const { outcomes, windows, now } = charged ?? (await countOneByOne(database, wishes))
+      const ticks = clock.ticks()
+      for (const [key, { used, endsAt }] of windows) {
+        const leftMs = endsAt - now
+        if (leftMs > 0) known.set(key, { used, endsAt, until: ticks + leftMs }, leftMs)
+      }
+      return outcomes
+    },
+    look: buckets => look(database, buckets),
+    sweep: () => sweep(database),
+    close: () => {},
+  }
+}
+
+/** As this process heard of it last: `endsAt` is by the clock of the database, `until` in ticks. */
+type Known = { readonly used: number; readonly endsAt: number; readonly until: number }
+
+/** For display alone: what is forgotten shows as whole. */
+const KNOWN_MAX = 100_000
+
+/** Windows after wishes were counted in them. */
+type Counted = Windows & { readonly outcomes: readonly Outcome[] }
 
 /** Where there is room for all, which is so nearly always, one statement does; null: there is not, and nothing was charged. */
-async function chargeAll(database: Database, wishes: readonly Wish[]): Promise<Windows | null> {
+async function chargeAll(database: Database, wishes: readonly Wish[]): Promise<Counted | null> {
   const db = database.loose
   const wanted = wantedOf(wishes)
   const { rows } = await sql<Row & { readonly charge: number }>`
@@ -64,10 +87,11 @@ async function chargeAll(database: Database, wishes: readonly Wish[]): Promise<W
     returning bucket.key, standing.used, standing.per_ms as "perMs", standing.ends_at as "endsAt",
       now`.execute(db)
   if (rows.length < wanted.length) return null
-  const windows = rows.map(
-    ({ key, used, perMs, endsAt }) => [key, { used, perMs, endsAt }] as const,
+  const windows = new Map(
+    rows.map(({ key, used, perMs, endsAt }) => [key, { used, perMs, endsAt }] as const),
   )
-  return { windows: new Map(windows), now: rows[0]?.now ?? 0 }
+  const now = rows[0]?.now ?? 0
+  return { outcomes: settle(wishes, { windows, now }).outcomes, windows, now }
 }
 
 /** What all wishes together ask of each bucket. */

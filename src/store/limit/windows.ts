@@ -17,18 +17,15 @@ export type Outcome = { readonly refusedBy: number | null; readonly standing: re
 /** The windows of some buckets, and the time, by the clock of the store. */
 export type Windows = { readonly windows: ReadonlyMap<string, Window>; readonly now: number }
 
-/** In the order of the wishes; the windows are those after it. */
-export type Counted = Windows & { readonly outcomes: readonly Outcome[] }
-
 /** Where windows are kept. */
 export interface WindowStore {
-  /** Windows that an earlier process left, as far as they are known at the start. */
-  readonly stored: Windows
+  /** How a bucket stood when this process heard of it last; null: that is not known, or its window is over. */
+  known(key: string): Standing | null
   /**
-   * Counts wishes one after the other, each in all of its buckets or in none. Resolves when the counts outlive the
+   * Counts wishes one after the other, each in all of its buckets or in none; outcomes are in their order. Resolves when the counts outlive the
    * process. A power cut may undo them: nobody waits for the disk.
    */
-  count(wishes: readonly Wish[]): Promise<Counted>
+  count(wishes: readonly Wish[]): Promise<readonly Outcome[]>
   /** How buckets stand now. */
   look(buckets: readonly Bucket[]): Promise<readonly Standing[]>
   /** Deletes windows that are over. */
