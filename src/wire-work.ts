@@ -228,6 +228,5 @@ async function join(
 const askingFor = ({ egresses, work }: Config) => (work ? egresses.map(({ name }) => name) : [])
 
 function watchAlone(database: Database, worker: JobWorker, { log }: Doors, timings: Timings) {
-  const end = watchWithdrawals(database, worker, log, timings.crew.withdrawalLookMs)
-  return { stop: async () => end() }
+  return watchWithdrawals(database, worker, log, timings.crew.withdrawalLookMs)
 }

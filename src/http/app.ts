@@ -46,7 +46,7 @@ export function createApp<E extends PagesEnv>(service: Service, pages?: Hono<E>)
 export const endStreams = (service: Service): void => stateOf(service).streams.end()
 
 /** Writes what the paths only noted; for the end, after the last answer and before the database is closed. */
-export const closeApp = (service: Service): Promise<void> => stateOf(service).touches.write()
+export const closeApp = (service: Service): Promise<unknown> => stateOf(service).touches.close()
 
 /** No path, or another method of one that there is. */
 function answerUnmatched(app: OpenAPIHono<Env>, service: Service, c: Context<Env>): Response {

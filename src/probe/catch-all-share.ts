@@ -1,4 +1,5 @@
-import { breathe, type Clock, SECOND, sleep } from '../base/clock.ts'
+import { Batcher } from '../base/batcher.ts'
+import { type Clock, SECOND, sleep } from '../base/clock.ts'
 
 /** What is known of a domain, and how long it may still be believed, in ms. */
 export type KnownCatchAll = { readonly catchAll: boolean; readonly keepMs: number }
@@ -18,15 +19,10 @@ const PATIENCE_MS = SECOND
 /** After a question that failed nothing is asked for so long. */
 const AWAY_MS = 10 * SECOND
 
-type Batch = { readonly domains: Set<string>; readonly done: Promise<void> }
-
 /** Learns for many who ask for a few domains each: one question at a time, and who comes meanwhile goes with the next. */
 export class CatchAllLearner {
   readonly #clock: Clock
-  readonly #store: CatchAllStore
-  readonly #onFound: (domain: string, known: KnownCatchAll) => void
-  #next: Batch | null = null
-  #running: Promise<void> = Promise.resolve()
+  readonly #questions: Batcher<string>
   #awayUntil = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -35,44 +31,25 @@ export class CatchAllLearner {
     onFound: (domain: string, known: KnownCatchAll) => void,
   ) {
     this.#clock = clock
-    this.#store = store
-    this.#onFound = onFound
+    this.#questions = new Batcher({
+      ...{ clock, sizeMax: DOMAINS_MAX, keyOf: domain => domain },
+      async run(domains) {
+        for (const [domain, found] of await store.recall(domains)) onFound(domain, found)
+      },
+      onFailure: () => {
+        this.#awayUntil = clock.ticks() + AWAY_MS
+        return 'reject'
+      },
+    })
   }
 
   /** Resolves when it is known what others found, or when that takes too long. Never rejects. */
   async learn(domains: readonly string[]): Promise<void> {
     if (this.#clock.ticks() < this.#awayUntil) return
-    const asked: Promise<void>[] = []
-    for (const domain of domains) {
-      const batch = this.#batch()
-      batch.domains.add(domain)
-      if (asked.at(-1) !== batch.done) asked.push(batch.done)
-    }
     const inTime = new AbortController()
     const late = sleep(this.#clock, PATIENCE_MS, inTime.signal)
-    await Promise.race([Promise.all(asked), late])
+    const learned = Promise.allSettled(domains.map(domain => this.#questions.add(domain)))
+    await Promise.race([learned, late])
     inTime.abort()
-  }
-
-  /** The one that gathers. */
-  #batch(): Batch {
-    if (this.#next !== null && this.#next.domains.size < DOMAINS_MAX) return this.#next
-    const domains = new Set<string>()
-    const done = this.#running.then(() => this.#ask(domains))
-    this.#running = done
-    this.#next = { domains, done }
-    return this.#next
-  }
-
-  async #ask(domains: Set<string>): Promise<void> {
-    // A turn of the event loop: conversations that begin together ask together.
-    await breathe()
-    if (this.#next?.domains === domains) this.#next = null
-    try {
-      const known = await this.#store.recall([...domains])
-      for (const [domain, found] of known) this.#onFound(domain, found)
-    } catch {
-      this.#awayUntil = this.#clock.ticks() + AWAY_MS
-    }
   }
 }

@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { breathe, type Clock, sleep } from '../base/clock.ts'
+import { retry } from '../base/retry.ts'
 import { codeOf } from './fault/code.ts'
 import { unusableFile, unusableServer } from './fault/unusable.ts'
 import { migrate } from './migration/migrate.ts'
@@ -135,7 +136,7 @@ export function write<T>(
       await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(trx)
       return work(trx)
     })
-  return inLine(database, () => withoutConflict(run))
+  return inLine(database, () => withoutConflict(database, run))
 }
 
 /**
@@ -154,7 +155,7 @@ function transaction<T>(
   work: (trx: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
   const run = () => database.db.transaction().execute(work)
-  return database.dialect === 'sqlite' ? inTurn(database, run) : withoutConflict(run)
+  return database.dialect === 'sqlite' ? inTurn(database, run) : withoutConflict(database, run)
 }
 
 /** Any number does that no other program takes for its own locks: “ev” and a few more digits. */
@@ -163,15 +164,8 @@ const WRITE_LOCK = 0x6576_0001
 /** Transactions that stand in each other's way oftener than this do so for a reason. */
 const CONFLICTS_MAX = 10
 
-async function withoutConflict<T>(run: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!isConflict(error) || tries === CONFLICTS_MAX) throw error
-    }
-  }
-}
+const withoutConflict = <T>({ clock }: Pick<Database, 'clock'>, run: () => Promise<T>) =>
+  retry(run, { clock, isRetryable: isConflict, attemptsMax: CONFLICTS_MAX })
 
 /**
  * Runs one writing statement that a power cut may undo without harm: it becomes durable with the next
@@ -181,7 +175,8 @@ export function writeLoosely<T>(
   database: Database,
   statement: (db: Kysely<Schema>) => Promise<T>,
 ): Promise<T> {
-  if (database.dialect === 'postgres') return withoutConflict(() => statement(database.loose))
+  if (database.dialect === 'postgres')
+    return withoutConflict(database, () => statement(database.loose))
   const run = () =>
     database.db.connection().execute(async db => {
       await sql`pragma synchronous = normal`.execute(db)
@@ -251,19 +246,12 @@ function behindOthers<T>(db: Kysely<Schema>, run: () => Promise<T>): Promise<T> 
   return turn
 }
 
-async function patiently<T>(
+function patiently<T>(
   { clock }: Pick<Database, 'clock'>,
   run: () => Promise<T>,
-  giveUpAt = clock.ticks() + LOCK_PATIENCE_MS,
+  until = clock.ticks() + LOCK_PATIENCE_MS,
 ): Promise<T> {
-  for (;;) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!isBusy(error) || clock.ticks() > giveUpAt) throw error
-      await sleep(clock, LOCK_RETRY_MS)
-    }
-  }
+  return retry(run, { clock, until, isRetryable: isBusy, delayMs: LOCK_RETRY_MS })
 }
 
 /** The disk is full or fails, or another writer does not end: what could not be written may be written later. */

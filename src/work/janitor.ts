@@ -1,6 +1,6 @@
-import { type Clock, HOUR, sleep } from '../base/clock.ts'
-import { messageOf } from '../base/error.ts'
+import { type Clock, HOUR } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { type Loop, startLoop } from '../base/loop.ts'
 import { ClockCheck } from '../store/care/clock-check.ts'
 import type { Database } from '../store/database.ts'
 import { deleteLoadingJobs } from '../store/job/loading.ts'
@@ -18,38 +18,20 @@ export type JanitorParts = {
   readonly everyMs?: number
 }
 
-export type Janitor = {
-  /** Resolves when it has put down what it had in its hands. */
-  stop(): Promise<void>
-}
-
 const EVERY_MS = HOUR
 /** A list that is being stored for longer never will be. */
 const LOADING_MS_MAX = HOUR
 
 /** Removes, every hour and at the start, what was kept long enough, as long as the clock can be trusted. */
-export function startJanitor(parts: JanitorParts): Janitor {
+export function startJanitor(parts: JanitorParts): Loop {
   const { clock, log, everyMs = EVERY_MS } = parts
-  const stopping = new AbortController()
-  const { signal } = stopping
   const clockCheck = new ClockCheck(parts)
-  const run = async () => {
-    while (!signal.aborted) {
-      try {
-        if (await clockCheck.isTrusted()) await cleanUp(parts, signal)
-      } catch (error) {
-        log.error('what is old could not be removed', { why: messageOf(error) })
-      }
-      await sleep(clock, everyMs, signal)
-    }
-  }
-  const running = run()
-  return {
-    stop() {
-      stopping.abort()
-      return running
+  return startLoop({
+    ...{ name: 'retention run', everyMs, clock, log },
+    async run(signal) {
+      if (await clockCheck.isTrusted()) await cleanUp(parts, signal)
     },
-  }
+  })
 }
 
 async function cleanUp(parts: JanitorParts, signal: AbortSignal): Promise<void> {

@@ -24,7 +24,7 @@ test('a job that another process resumes is taken up within two seconds', async 
   await queueJob(database, 'job_a')
   await cancelJob(database, 'job_a')
   const worker = idleWorker()
-  const end = watchWithdrawals(database, worker, silentLog)
+  const watch = watchWithdrawals(database, worker, silentLog)
   await clock.advance(4_000)
   expect(worker.taken).toEqual([])
   const seen = await readJob(database, 'job_a')
@@ -33,7 +33,7 @@ test('a job that another process resumes is taken up within two seconds', async 
   await clock.advance(2_000)
   expect(worker.taken).toEqual(['job_a'])
   expect(worker.dropped).toEqual([])
-  end()
+  await watch.stop()
 })
 
 test('a job that another process cancels or deletes is dropped within two seconds, others are not', async () => {
@@ -45,7 +45,7 @@ test('a job that another process cancels or deletes is dropped within two second
     await queueJob(database, id)
   }
   const worker = idleWorker()
-  const end = watchWithdrawals(database, worker, silentLog)
+  const watch = watchWithdrawals(database, worker, silentLog)
   await clock.advance(10_000)
   expect(worker.dropped).toEqual([])
   await cancelJob(database, 'job_a')
@@ -54,7 +54,7 @@ test('a job that another process cancels or deletes is dropped within two second
   expect(worker.dropped.toSorted()).toEqual(['job_a', 'job_b'])
   await clock.advance(10_000)
   expect(worker.dropped).toHaveLength(2)
-  end()
+  await watch.stop()
   await clock.advance(0)
   expect(clock.pending).toBe(0)
 })

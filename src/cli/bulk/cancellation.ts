@@ -1,4 +1,6 @@
 import { SECOND } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
+import { startLoop } from '../../base/loop.ts'
 import type { Database } from '../../store/database.ts'
 import { refuseCancelled } from '../../store/job/course.ts'
 import { readJob } from '../../store/job/jobs.ts'
@@ -12,19 +14,15 @@ export function watchCancellation(
   jobId: string,
   onCancelled: (error: unknown) => void,
 ): () => void {
-  let cancelTimer = () => {}
-  let isOver = false
-  const look = async () => {
-    try {
-      refuseCancelled(await readJob(database, jobId))
-      if (!isOver) cancelTimer = database.clock.after(LOOK_EVERY_MS, look)
-    } catch (error) {
-      if (!isOver) onCancelled(error)
-    }
-  }
-  cancelTimer = database.clock.after(LOOK_EVERY_MS, look)
-  return () => {
-    isOver = true
-    cancelTimer()
-  }
+  const end = () => void loop.stop()
+  const loop = startLoop({
+    ...{ name: 'the poll for a cancellation', clock: database.clock, log: silentLog },
+    ...{ everyMs: LOOK_EVERY_MS, startAfterMs: LOOK_EVERY_MS },
+    run: async () => refuseCancelled(await readJob(database, jobId)),
+    onFailure(error) {
+      end()
+      onCancelled(error)
+    },
+  })
+  return end
 }

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import { SECOND } from '../../base/clock.ts'
+import { startLoop } from '../../base/loop.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { userOf } from './signed-in.ts'
 
@@ -12,25 +13,16 @@ export function whileSignedIn(
   parts: DashboardParts,
   body: ReadableStream<Uint8Array>,
 ): ReadableStream<Uint8Array> {
-  const { clock } = parts
   const over = new AbortController()
-  let isRead = true
-  let endWatch = () => {}
-  const watch = () => {
-    endWatch = clock.after(LOOK_EVERY_MS, async () => {
-      // Whether somebody may still look is asked again where it could not be told.
-      const isIn = await userOf(c, parts).then(
-        user => user !== null,
-        () => true,
-      )
-      if (!isIn) over.abort(new Error('the session is over'))
-      else if (isRead) watch()
-    })
-  }
-  const end = () => {
-    isRead = false
-    endWatch()
-  }
-  watch()
+  const end = () => void watch.stop()
+  const watch = startLoop({
+    ...{ name: 'the check of a dashboard session', clock: parts.clock, log: parts.log },
+    ...{ everyMs: LOOK_EVERY_MS, startAfterMs: LOOK_EVERY_MS },
+    async run() {
+      if ((await userOf(c, parts)) !== null) return
+      end()
+      over.abort(new Error('the session is over'))
+    },
+  })
   return body.pipeThrough(new TransformStream({ flush: end, cancel: end }), { signal: over.signal })
 }

@@ -1,3 +1,4 @@
+import { Batcher } from '../../base/batcher.ts'
 import { SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import { touchKeys } from '../../store/account/keys.ts'
@@ -7,33 +8,31 @@ import type { Service } from '../service.ts'
 /** When keys were last used: noted at each request, written now and then. */
 export interface Touches {
   note(keyId: string): void
-  /** Writes what is noted. A power cut may forget it. */
-  write(): Promise<void>
+  /** Writes what is noted, at once. A power cut may forget it. */
+  close(): Promise<unknown>
 }
 
 export function createTouches({ clock, database, log }: Service): Touches {
-  let times = new Map<string, number>()
-  let cancel: (() => void) | null = null
-  async function write(): Promise<void> {
-    cancel?.()
-    cancel = null
-    const noted = times
-    times = new Map()
-    if (noted.size === 0) return
-    try {
-      await writeLoosely(database, db => touchKeys({ db }, noted))
-    } catch (error) {
-      log.warn('it was not written when keys were last used', { why: messageOf(error) })
-    }
-  }
-  return {
-    note(keyId) {
-      times.set(keyId, clock.now())
-      cancel ??= clock.after(WRITE_MS, () => void write())
+  const used = new Batcher<KeyUse>({
+    ...{ clock, waitMs: WRITE_MS, sizeMax: KEYS_MAX, keyOf: ({ keyId }) => keyId },
+    async run(uses) {
+      const times = new Map(uses.map(({ keyId, at }) => [keyId, at]))
+      await writeLoosely(database, db => touchKeys({ db }, times))
     },
-    write,
+    onFailure(error) {
+      log.warn('it was not written when keys were last used', { why: messageOf(error) })
+      return 'reject'
+    },
+  })
+  return {
+    note: keyId => void used.add({ keyId, at: clock.now() }),
+    close: () => used.close(),
   }
 }
 
+type KeyUse = { readonly keyId: string; readonly at: number }
+
 /** Nobody needs it to the second. */
 const WRITE_MS = 10 * SECOND
+/** Written by one statement. */
+const KEYS_MAX = 10_000

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { Batcher } from '../../base/batcher.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { CatchAllStore, KnownCatchAll } from '../../probe/catch-all-share.ts'
@@ -14,7 +15,7 @@ const FORGET_MAX = 10_000
 /** Which domains take mail for everybody, as all members of a cluster found it, in the table `catch_all`. */
 export interface SharedCatchAll extends CatchAllStore {
   /** Writes what is not written yet, and nothing after that. */
-  close(): Promise<void>
+  close(): Promise<unknown>
 }
 
 type CatchAllParts = {
@@ -26,38 +27,30 @@ type CatchAllParts = {
 export function openCatchAll(parts: CatchAllParts): SharedCatchAll {
   const { database, log, timings = DEFAULT_CATCH_ALL_TIMINGS } = parts
   const { clock } = database
-  const waiting = new Map<string, KnownCatchAll>()
-  let writing: Promise<void> = Promise.resolve()
-  let cancel: (() => void) | null = null
   let forgotAt = clock.ticks()
-  const write = async () => {
-    const found = new Map(waiting)
-    waiting.clear()
-    try {
-      await keepDomains(database, found)
+  const found = new Batcher<Found>({
+    ...{ clock, waitMs: timings.gatherMs, sizeMax: WAITING_MAX, keyOf: ({ domain }) => domain },
+    async run(domains) {
+      await keepDomains(database, domains)
       if (clock.ticks() - forgotAt < timings.forgetEveryMs) return
       forgotAt = clock.ticks()
       await forgetDomains(database)
-    } catch (error) {
+    },
+    onFailure(error) {
       log.warn('what domains take could not be shared', { error: messageOf(error) })
-    }
-  }
-  const flush = () => {
-    cancel?.()
-    cancel = null
-    if (waiting.size > 0) writing = writing.then(write)
-    return writing
-  }
+      return 'reject'
+    },
+  })
   return {
     recall: domains => recallDomains(database, domains),
     remember(domain, known) {
-      if (waiting.size >= WAITING_MAX) return
-      waiting.set(domain, known)
-      cancel ??= clock.after(timings.gatherMs, () => void flush())
+      if (found.pending < WAITING_MAX) void found.add({ domain, ...known })
     },
-    close: flush,
+    close: () => found.close(),
   }
 }
+
+type Found = KnownCatchAll & { readonly domain: string }
 
 async function recallDomains(
   database: Database,
@@ -76,12 +69,9 @@ async function recallDomains(
 }
 
 /** In the order of the domains, as all do, so that no two wait for one another. */
-async function keepDomains(
-  database: Database,
-  found: ReadonlyMap<string, KnownCatchAll>,
-): Promise<void> {
-  const given = [...found]
-    .map(([domain, { catchAll, keepMs }]) => ({ domain, catchAll: catchAll ? 1 : 0, keepMs }))
+async function keepDomains(database: Database, found: readonly Found[]): Promise<void> {
+  const given = found
+    .map(({ domain, catchAll, keepMs }) => ({ domain, catchAll: catchAll ? 1 : 0, keepMs }))
     .sort((a, b) => (a.domain < b.domain ? -1 : 1))
   await writeLoosely(database, db =>
     sql`

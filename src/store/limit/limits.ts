@@ -29,14 +29,3 @@ export interface LimitStore {
   /** Writes what is not written yet. */
   close(): Promise<void>
 }
-
-/** How a bucket stands with so much used, `leftMs` before its window is over. */
-export const stateOf = (
-  { limit }: Bucket,
-  { used, leftMs }: { readonly used: number; readonly leftMs: number },
-  now: number,
-): BucketState => ({ limit, remaining: Math.max(0, limit - used), resetAt: now + leftMs })
-
-export function nothingToGive(): never {
-  throw new Error('what was refused was not charged')
-}

@@ -1,127 +1,196 @@
-import { breatheTogether, type Clock, MINUTE } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
-import type { Log } from '../../base/log.ts'
+import { sql } from 'kysely'
+import { SECOND } from '../../base/clock.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
-import type { Database } from '../database.ts'
+import { serverTime } from '../cluster/server-time.ts'
+import type { Database, Trx } from '../database.ts'
+import { each } from '../dialect.ts'
+import { createLimiter, type LimiterDoors } from './limiter.ts'
+import type { Bucket, LimitStore } from './limits.ts'
 import {
-  type Counted,
-  count,
-  look,
   type Outcome,
   type Standing,
-  sweep,
+  settle,
+  standingOf,
+  type Window,
+  type WindowStore,
+  type Windows,
   type Wish,
-} from './count.ts'
-import {
-  type Bucket,
-  type BucketState,
-  type LimitStore,
-  nothingToGive,
-  stateOf,
-  type Taken,
-} from './limits.ts'
+  windowAt,
+} from './windows.ts'
 
-/**
- * Counts on a PostgreSQL server, exactly over all processes that share it, by its clock. All that ask in one turn of the
- * event loop, and while others are counted, are counted together in one transaction. Where the server cannot be had,
- * nobody is let in: `take` rejects.
- */
-export function serverLimits(database: Database, { clock, log }: Doors): LimitStore {
+/** Limits on a PostgreSQL server, exact over all processes that share it, by its clock. */
+export const serverLimits = (database: Database, doors: LimiterDoors): LimitStore =>
+  createLimiter(serverWindows(database, doors), doors)
+
+function serverWindows(database: Database, { clock }: LimiterDoors): WindowStore {
   const known = new TtlMap<Known>({ sizeMax: KNOWN_MAX, clock })
-  const gathered: Waiting[] = []
-  let running: Promise<void> | null = null
-  let sweepAt = clock.ticks() + SWEEP_MS
-
-  const add = (wish: Waiting) => {
-    gathered.push(wish)
-    running ??= run()
-  }
-  async function run(): Promise<void> {
-    await breatheTogether()
-    while (gathered.length > 0) await settle(gathered.splice(0, BATCH_MAX))
-    running = null
-  }
-  async function settle(batch: readonly Waiting[]): Promise<void> {
-    try {
-      const counts = await count(database, batch)
-      remember(counts)
-      for (const [n, wish] of batch.entries()) wish.resolve(counts.outcomes[n] as Outcome)
-      await sweepNowAndThen()
-    } catch (error) {
-      // Who came meanwhile would wait as long for the same.
-      for (const wish of [...batch, ...gathered.splice(0)]) wish.reject(error)
-    }
-  }
-  function remember({ windows, now }: Counted): void {
-    const ticks = clock.ticks()
-    for (const [key, { used, endsAt }] of windows) {
-      const leftMs = endsAt - now
-      if (leftMs > 0) known.set(key, { used, endsAt: ticks + leftMs }, leftMs)
-    }
-  }
-  async function sweepNowAndThen(): Promise<void> {
-    if (clock.ticks() < sweepAt) return
-    sweepAt = clock.ticks() + SWEEP_MS
-    await sweep(database).catch(error =>
-      log.warn('old limits cannot be cleared away', { why: messageOf(error) }),
-    )
-  }
-  const peek = (buckets: readonly Bucket[]) => {
-    const [now, ticks] = [clock.now(), clock.ticks()]
-    return buckets.map(bucket => {
-      const { used, endsAt } = known.get(bucket.key) ?? { used: 0, endsAt: ticks + bucket.perMs }
-      return stateOf(bucket, { used, leftMs: endsAt - ticks }, now)
-    })
-  }
-  /** Not waited for: what cannot be given back ends with its window. */
-  function giveBack(bucket: Bucket, endsAt: number): BucketState {
-    const window = known.get(bucket.key)
-    if (window !== undefined) window.used--
-    const told = (error: unknown) =>
-      log.warn('a limit could not be given back', { why: messageOf(error) })
-    add({ buckets: [], back: { key: bucket.key, endsAt }, resolve: () => {}, reject: told })
-    return peek([bucket])[0] as BucketState
-  }
   return {
-    peek,
-    async look(buckets) {
-      return statesOf(clock, buckets, await look(database, buckets))
+    known(key) {
+      const window = known.get(key)
+      if (window === undefined) return null
+      const { used, endsAt, until } = window
+      return { used, endsAt, leftMs: until - clock.ticks() }
     },
-    async take(buckets): Promise<Taken> {
-      const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
-      add({ buckets, back: null, resolve, reject })
-      const { refusedBy, standing } = await promise
-      const states = statesOf(clock, buckets, standing)
-      if (refusedBy !== null) return { refusedBy, states, giveBack: nothingToGive }
-      return {
-        ...{ refusedBy, states },
-        giveBack: index => giveBack(buckets[index] as Bucket, (standing[index] as Standing).endsAt),
+    async count(wishes) {
+      const hasBack = wishes.some(({ back }) => back !== null)
+      const charged = hasBack ? null : await chargeAll(database, wishes)
+      const { outcomes, windows, now } = charged ?? (await countOneByOne(database, wishes))
+      const ticks = clock.ticks()
+      for (const [key, { used, endsAt }] of windows) {
+        const leftMs = endsAt - now
+        if (leftMs > 0) known.set(key, { used, endsAt, until: ticks + leftMs }, leftMs)
       }
+      return outcomes
     },
-    async close() {
-      while (running !== null) await running
-    },
+    look: buckets => look(database, buckets),
+    sweep: () => sweep(database),
+    close: () => {},
   }
 }
 
-type Doors = { readonly clock: Clock; readonly log: Log }
+/** As this process heard of it last: `endsAt` is by the clock of the database, `until` in ticks. */
+type Known = { readonly used: number; readonly endsAt: number; readonly until: number }
 
-/** As this process heard of it last; `endsAt` is in ticks. */
-type Known = { used: number; readonly endsAt: number }
-
-type Waiting = Wish & {
-  readonly resolve: (outcome: Outcome) => void
-  readonly reject: (error: unknown) => void
-}
-
-/** More in one transaction would keep their rows from other servers for long. */
-const BATCH_MAX = 1_000
 /** For display alone: what is forgotten shows as whole. */
 const KNOWN_MAX = 100_000
-/** How often windows that are over are cleared away. */
-const SWEEP_MS = MINUTE
 
-const statesOf = (clock: Clock, buckets: readonly Bucket[], standing: readonly Standing[]) => {
-  const now = clock.now()
-  return buckets.map((bucket, n) => stateOf(bucket, standing[n] as Standing, now))
+/** Windows after wishes were counted in them. */
+type Counted = Windows & { readonly outcomes: readonly Outcome[] }
+
+/** Where there is room for all, which is so nearly always, one statement does; null: there is not, and nothing was charged. */
+async function chargeAll(database: Database, wishes: readonly Wish[]): Promise<Counted | null> {
+  const db = database.loose
+  const wanted = wantedOf(wishes)
+  const { rows } = await sql<Row & { readonly charge: number }>`
+    with wanted as (
+      select value ->> 'key' as key, cast(value ->> 'charge' as bigint) as charge,
+        cast(value ->> 'limit' as bigint) as most, cast(value ->> 'perMs' as bigint) as per_ms
+      from ${each(db, wanted)}
+    ), locked as materialized (
+      select key, used, per_ms, ends_at from bucket
+      where key in (select key from wanted) order by key collate "C" for update
+    ), moment as materialized (
+      select count(*) as found, ${serverTime(database)} as now from locked
+    ), standing as (
+      select key, charge, most, now, found,
+        case when ends_at <= now then 0 else used end as used,
+        case when ends_at <= now then wanted.per_ms else locked.per_ms end as per_ms,
+        case when ends_at <= now then now + wanted.per_ms
+          else least(ends_at, now + locked.per_ms) end as ends_at
+      from locked join wanted using (key) cross join moment
+    )
+    update bucket set used = standing.used + charge, per_ms = standing.per_ms,
+      ends_at = standing.ends_at
+    from standing where bucket.key = standing.key
+      and (select coalesce(bool_and(used + charge <= most), false) from standing)
+      and found = ${wanted.length}
+    returning bucket.key, standing.used, standing.per_ms as "perMs", standing.ends_at as "endsAt",
+      now`.execute(db)
+  if (rows.length < wanted.length) return null
+  const windows = new Map(
+    rows.map(({ key, used, perMs, endsAt }) => [key, { used, perMs, endsAt }] as const),
+  )
+  const now = rows[0]?.now ?? 0
+  return { outcomes: settle(wishes, { windows, now }).outcomes, windows, now }
 }
+
+/** What all wishes together ask of each bucket. */
+function wantedOf(wishes: readonly Wish[]) {
+  const wanted = new Map<string, { key: string; perMs: number; limit: number; charge: number }>()
+  for (const { buckets, back } of wishes) {
+    if (back !== null && !wanted.has(back.key)) {
+      wanted.set(back.key, { key: back.key, perMs: 0, limit: 0, charge: 0 })
+    }
+    for (const { key, perMs, limit } of buckets) {
+      const before = wanted.get(key)
+      // Of a plan that is changed while some of its requests wait both limits hold.
+      const least = before === undefined ? limit : Math.min(before.limit, limit)
+      wanted.set(key, { key, perMs, limit: least, charge: (before?.charge ?? 0) + 1 })
+    }
+  }
+  return [...wanted.values()]
+}
+
+/** Where somebody is refused, who comes first matters: decided here, while nobody else has the rows. */
+function countOneByOne(database: Database, wishes: readonly Wish[]): Promise<Counted> {
+  return database.loose.transaction().execute(async trx => {
+    const locked = await lockWindows(database, trx, wishes)
+    const { outcomes, changed } = settle(wishes, locked)
+    const rows = [...changed].map(key => ({ key, ...(locked.windows.get(key) as Window) }))
+    if (rows.length > 0) await writeWindows(trx, rows)
+    return { outcomes, ...locked }
+  })
+}
+
+/**
+ * Locks the rows of all buckets, in one order for everybody, and gives the windows that hold now. Rows that are not there
+ * are made, as one that is not there cannot be locked.
+ */
+async function lockWindows(
+  database: Database,
+  trx: Trx,
+  wishes: readonly Wish[],
+): Promise<Windows> {
+  const wanted = wantedOf(wishes)
+  const { rows } = await sql<Row>`
+    insert into bucket (key, used, per_ms, ends_at)
+    select value ->> 'key', 0, cast(value ->> 'perMs' as bigint), 0
+    from ${each(trx, wanted)}
+    order by (value ->> 'key') collate "C"
+    on conflict (key) do update set key = excluded.key
+    returning key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now,
+      ${unlessIdle}`.execute(trx)
+  // Rows that were waited for are later than those before them.
+  const now = Math.max(0, ...rows.map(row => row.now))
+  const spans = new Map(wanted.map(({ key, perMs }) => [key, perMs]))
+  const windows = rows.map(row => [row.key, windowAt(row, spans.get(row.key) ?? 0, now)] as const)
+  return { windows: new Map(windows), now }
+}
+
+type Row = {
+  readonly key: string
+  readonly used: number
+  readonly perMs: number
+  readonly endsAt: number
+  readonly now: number
+}
+
+/**
+ * A process that stands still between its statements would keep its rows from all others: the server ends its transaction
+ * then.
+ */
+const IDLE_MS = 2 * SECOND
+const unlessIdle = sql`set_config('idle_in_transaction_session_timeout', ${String(IDLE_MS)}, true)`
+
+async function writeWindows(
+  trx: Trx,
+  rows: readonly (Window & { readonly key: string })[],
+): Promise<void> {
+  await sql`
+    update bucket set used = cast(value ->> 'used' as bigint),
+      per_ms = cast(value ->> 'perMs' as bigint), ends_at = cast(value ->> 'endsAt' as bigint)
+    from ${each(trx, rows)} where bucket.key = value ->> 'key'`.execute(trx)
+}
+
+async function look(database: Database, buckets: readonly Bucket[]): Promise<readonly Standing[]> {
+  const { reader } = database
+  const { rows } = await sql<Row>`
+    select bucket.key, used, per_ms as "perMs", ends_at as "endsAt", ${serverTime(database)} as now
+    from ${each(reader, buckets)} join bucket on bucket.key = value ->> 'key'`.execute(reader)
+  const rowOf = new Map(rows.map(row => [row.key, row]))
+  return buckets.map(({ key, perMs }) => {
+    const row = rowOf.get(key)
+    const now = row?.now ?? 0
+    return standingOf(windowAt(row, perMs, now), now)
+  })
+}
+
+/** Clears away what is over. Rows that somebody has at the moment are left to the next time. */
+async function sweep(database: Database): Promise<void> {
+  await sql`
+    delete from bucket where key in (
+      select key from bucket where ends_at <= ${serverTime(database)}
+      limit ${SWEEP_ROWS_MAX} for update skip locked)`.execute(database.loose)
+}
+
+const SWEEP_ROWS_MAX = 10_000

@@ -1,5 +1,6 @@
 import { type Plan, periodStart } from '../../account/plan.ts'
-import type { Clock } from '../../base/clock.ts'
+import { type AfterFailure, Batcher } from '../../base/batcher.ts'
+import { type Clock, SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { Random } from '../../base/random.ts'
@@ -19,7 +20,6 @@ import {
   tellExhausted,
   writeEntries,
 } from './entries.ts'
-import { createGroups } from './groups.ts'
 import { type Slip, slipWriter } from './slips.ts'
 import { tallyEntries } from './tally.ts'
 
@@ -77,15 +77,27 @@ export type BooksParts = {
   readonly member?: () => string | null
 }
 
+/** More in one transaction would keep other writers waiting. */
+const WRITE_MAX = 1_000
+/** A full disk is seldom full for long, and need not be asked more often. */
+const RETRY_MS = SECOND
+/** After so many failed writes, about two seconds, callers get the error; the write is still retried. */
+const AWAITED_TRIES = 3
+
+function afterFailure(error: unknown, entries: number, tries: number): AfterFailure {
+  if (isOfStorage(error)) return tries < AWAITED_TRIES ? 'retry' : 'retry-unawaited'
+  return entries > 1 ? 'split' : 'reject'
+}
+
 export function createBooks(parts: BooksParts): Books {
   const { database, clock, log, random } = parts
-  const groups = createGroups<Slip>({
-    clock,
-    write: slipWriter(parts),
-    onFailure(error, group, tries) {
-      const next = isOfStorage(error) ? 'retry' : group.length > 1 ? 'split' : 'drop'
-      const said = next === 'drop' ? 'books: not written, lost' : 'books: not written, tried again'
-      log.error(said, { entries: group.length, tries, why: messageOf(error) })
+  const slips = new Batcher<Slip>({
+    ...{ clock, sizeMax: WRITE_MAX, retryMs: RETRY_MS, run: slipWriter(parts) },
+    onFailure(error, { length: entries }, tries) {
+      const next = afterFailure(error, entries, tries)
+      const said =
+        next === 'reject' ? 'books: not written, lost' : 'books: not written, tried again'
+      log.error(said, { entries, tries, why: messageOf(error) })
       return next
     },
   })
@@ -95,7 +107,7 @@ export function createBooks(parts: BooksParts): Books {
       return writeEntries(trx, parts, entries, clock.now())
     },
     async hold(accountId, plan, amount) {
-      if (groups.fault !== null) throw groups.fault
+      if (slips.fault !== null) throw slips.fault
       const [period, limit] = [periodStart(clock.now()), plan.creditsPerDay]
       if (limit === null) return { period, amount: 0 }
       const member = parts.member?.() ?? null
@@ -114,16 +126,16 @@ export function createBooks(parts: BooksParts): Books {
     async settle(settled) {
       const { result, id = newVerificationId(random) } = settled.entry
       // What is simulated was let in without a look at the disk.
-      if (settled.hold === null && groups.fault !== null) throw groups.fault
-      await groups.add({ ...settled, at: clock.now(), entry: { id, result } })
+      if (settled.hold === null && slips.fault !== null) throw slips.fault
+      await slips.add({ ...settled, at: clock.now(), entry: { id, result } })
     },
     giveBack(accountId, hold, unless = null) {
-      if (hold.amount > 0) void groups.add({ accountId, hold, unless, entry: null })
+      if (hold.amount > 0) void slips.add({ accountId, hold, unless, entry: null })
     },
-    flushed: () => groups.flushed(),
+    flushed: () => slips.flushed(),
     async stop() {
-      await groups.stop()
-      if (groups.waiting > 0) log.error('books: not written, lost', { entries: groups.waiting })
+      const lost = await slips.close()
+      if (lost > 0) log.error('books: not written, lost', { entries: lost })
     },
   }
 }

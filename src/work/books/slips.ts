@@ -22,16 +22,17 @@ type Done = Extract<Slip, { at: number }>
 type Back = Exclude<Slip, Done>
 
 /**
- * Writes slips, one group at a time. `again`: the group was tried before, and a commit that failed may have been made
- * nevertheless.
+ * Writes slips, one group at a time. A commit that failed may have been made nevertheless: from the second attempt on
+ * that is looked up first.
  */
 export function slipWriter(
   parts: BooksParts,
-): (slips: readonly Slip[], again: boolean) => Promise<void> {
+): (slips: readonly Slip[], attempt: number) => Promise<void> {
   const { database } = parts
   /** Of the last try, where the database can tell what became of it. */
   let mark: string | null = null
-  return async (slips, again) => {
+  return async (slips, attempt) => {
+    const again = attempt > 1
     if (again && mark !== null && (await wasCommitted(database, mark))) return
     mark = null
     const due = await withoutSettled(database, slips)

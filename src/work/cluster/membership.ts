@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { type Loop, startLoop } from '../../base/loop.ts'
 import type { Random } from '../../base/random.ts'
 import {
   beat,
@@ -69,8 +70,6 @@ class LivingMember {
   #begunAt = Number.NEGATIVE_INFINITY
   #cancelAlarm: (() => void) | null = null
   #egresses: readonly string[]
-  /** What fails now: it is told of once. */
-  readonly #failing = new Set<string>()
 
   constructor(parts: MembershipParts) {
     this.#parts = parts
@@ -95,10 +94,10 @@ class LivingMember {
   }
 
   live(): Membership {
-    const running = Promise.all([
-      this.#often('beat', this.#timings.beatMs, () => this.#beat()),
-      this.#often('look', this.#timings.lookMs, () => this.#look()),
-    ])
+    const loops = [
+      this.#start('membership: heartbeat', this.#timings.beatMs, () => this.#beat()),
+      this.#start('membership: check of the others', this.#timings.lookMs, () => this.#look()),
+    ]
     const id = () => this.#id
     let stopped: Promise<void> | null = null
     return {
@@ -109,7 +108,7 @@ class LivingMember {
       onSilent: call => listen(this.#listeners.silent, call),
       egresses: () => this.#egresses,
       stop: () => {
-        stopped ??= this.#stop(running)
+        stopped ??= this.#stop(loops)
         return stopped
       },
     }
@@ -159,48 +158,39 @@ class LivingMember {
     await returnOrphans(database)
   }
 
-  async #often(what: string, everyMs: number, run: () => Promise<void>): Promise<void> {
-    const { signal } = this.#stopping
-    while (!signal.aborted) {
-      const isDone = await this.#soon(this.#telling(what, run))
-      await sleep(this.#clock, isDone ? everyMs : this.#timings.retryMs, signal)
-    }
+  #start(name: string, everyMs: number, run: () => Promise<void>): Loop {
+    const { retryMs } = this.#timings
+    return startLoop({
+      ...{ name, everyMs, clock: this.#clock, log: this.#parts.log },
+      // An outage must cost no member its life, so the wait does not grow.
+      ...{ retryMs, retryMaxMs: retryMs },
+      ...{ signal: this.#stopping.signal, run: () => this.#inTime(run()) },
+    })
   }
 
-  /** False: it failed, or is not done yet. */
-  async #soon(done: Promise<boolean>): Promise<boolean> {
+  /** Rejects what takes too long, so that it is retried beside it: its connection may be dead. */
+  async #inTime(done: Promise<void>): Promise<void> {
+    const { patienceMs } = this.#timings
     const either = new AbortController()
     const signal = AbortSignal.any([either.signal, this.#stopping.signal])
-    const late = sleep(this.#clock, this.#timings.patienceMs, signal)
+    const late = sleep(this.#clock, patienceMs, signal).then(() => {
+      throw new Error(`it takes longer than ${patienceMs} ms`)
+    })
     try {
-      return await Promise.race([done, late.then(() => false)])
+      await Promise.race([done, late])
     } finally {
       either.abort()
     }
   }
 
-  async #telling(what: string, run: () => Promise<void>): Promise<boolean> {
-    try {
-      await run()
-      this.#failing.delete(what)
-      return true
-    } catch (error) {
-      if (!this.#failing.has(what)) {
-        this.#parts.log.error('membership: cannot be kept up now; that is tried again', {
-          ...{ what, why: messageOf(error) },
-        })
-      }
-      this.#failing.add(what)
-      return false
-    }
-  }
-
-  async #stop(running: Promise<unknown>): Promise<void> {
+  async #stop(loops: readonly Loop[]): Promise<void> {
     this.#stopping.abort()
-    await running
+    await Promise.all(loops.map(loop => loop.stop()))
     this.#cancelAlarm?.()
     // Where that fails the others find out by themselves.
-    await this.#telling('leave', () => leaveCluster(this.#parts.database, this.#id))
+    await leaveCluster(this.#parts.database, this.#id).catch(error =>
+      this.#parts.log.error('membership: leaving failed', { why: messageOf(error) }),
+    )
   }
 }
 

@@ -1,6 +1,6 @@
-import { breathe, type Clock, sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
+import { breathe, type Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import { type Loop, startLoop } from '../../base/loop.ts'
 import type { Random } from '../../base/random.ts'
 import type { Fleet } from '../../probe/egress/fleet.ts'
 import type { Queue } from '../../queue/queue.ts'
@@ -36,30 +36,15 @@ const PAGES_MAX = 10
  * Puts into the queue what is missing there: the store tells what there is to do, and an entry may be lost with the
  * process that was about to put it.
  */
-export function startReconcile(parts: ReconcileParts): { stop(): Promise<void> } {
+export function startReconcile(parts: ReconcileParts): Loop {
   const { database, random, log, timings = DEFAULT_CLUSTER_TIMINGS } = parts
   const { reconcileMinMs, reconcileSpreadMs } = timings
-  const { clock } = database
-  const stopping = new AbortController()
-  const { signal } = stopping
   const round = new Round(parts)
-  const run = async () => {
-    while (!signal.aborted) {
-      await round
-        .run(signal)
-        .catch(error =>
-          log.error('what is missing cannot be looked for', { why: messageOf(error) }),
-        )
-      await sleep(clock, reconcileMinMs + random.below(reconcileSpreadMs), signal)
-    }
-  }
-  const running = run()
-  return {
-    stop() {
-      stopping.abort()
-      return running
-    },
-  }
+  return startLoop({
+    ...{ name: 'reconciliation', clock: database.clock, log },
+    everyMs: () => reconcileMinMs + random.below(reconcileSpreadMs),
+    run: signal => round.run(signal),
+  })
 }
 
 class Round {

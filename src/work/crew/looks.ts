@@ -1,6 +1,5 @@
-import { sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { type Loop, type LoopOptions, startLoop } from '../../base/loop.ts'
 import { jobsAmong, openAmong } from '../../store/cluster/shared-jobs.ts'
 import type { Database } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
@@ -24,34 +23,40 @@ export class Looks {
   readonly #parts: LookParts
   /** How awaited jobs stood when they were last looked at. */
   readonly #stands = new Map<string, string>()
-  #isFollowing = false
+  /** Runs while somebody waits. */
+  #following: Loop | null = null
 
   constructor(parts: LookParts) {
     this.#parts = parts
-    void this.#every(parts.timings.endedMs, () => this.#lookForEnded())
+    const { endedMs: everyMs } = parts.timings
+    this.#start({ name: 'the poll for ended jobs', everyMs, run: () => this.#lookForEnded() })
   }
 
   /** Somebody waits for the next change of a job that stands so. */
   follow(job: Job): void {
     if (!this.#stands.has(job.id)) this.#stands.set(job.id, standOf(job))
-    if (!this.#isFollowing) void this.#followAll()
+    const { awaitedMs: everyMs } = this.#parts.timings
+    this.#following ??= this.#start({
+      ...{ name: 'the poll for awaited jobs', everyMs, startAfterMs: everyMs },
+      run: () => this.#lookForAwaited(),
+    })
   }
 
-  async #followAll(): Promise<void> {
-    const { database, waiters, log, stopping, timings } = this.#parts
-    this.#isFollowing = true
-    while (waiters.keys.length > 0 && !stopping.aborted) {
-      await sleep(database.clock, timings.awaitedMs, stopping)
-      await this.#lookForAwaited().catch(error => complain(log, error))
-    }
+  #start(o: Pick<LoopOptions, 'name' | 'everyMs' | 'startAfterMs' | 'run'>): Loop {
+    const { database, log, stopping: signal } = this.#parts
+    return startLoop({ ...o, clock: database.clock, log, signal })
+  }
+
+  #endFollowing() {
     this.#stands.clear()
-    this.#isFollowing = false
+    void this.#following?.stop()
+    this.#following = null
   }
 
   async #lookForAwaited(): Promise<void> {
     const { database, waiters } = this.#parts
     const ids = waiters.keys
-    if (ids.length === 0) return
+    if (ids.length === 0) return this.#endFollowing()
     const jobs = new Map((await jobsAmong(database, ids)).map(job => [job.id, job]))
     for (const id of ids) {
       const job = jobs.get(id) ?? null
@@ -71,19 +76,8 @@ export class Looks {
     const open = new Set((await openAmong(database, ids)).map(({ id }) => id))
     for (const id of ids) if (!open.has(id)) onEnded(id)
   }
-
-  async #every(ms: number, look: () => Promise<void>): Promise<void> {
-    const { database, stopping, log } = this.#parts
-    while (!stopping.aborted) {
-      await look().catch(error => complain(log, error))
-      await sleep(database.clock, ms, stopping)
-    }
-  }
 }
 
 /** What changes with each commit that touches a job. */
 const standOf = ({ state, done, started_at, finished_at }: Job) =>
   [state, done, started_at, finished_at].join(' ')
-
-const complain = (log: Log, error: unknown) =>
-  log.error('jobs cannot be looked at', { why: messageOf(error) })

@@ -1,6 +1,5 @@
-import { sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { startLoop } from '../../base/loop.ts'
 import { giveBack, type HeldItem, itemsHeldBy } from '../../store/cluster/held-items.ts'
 import type { Database } from '../../store/database.ts'
 import type { CrewMembership } from '../start-worker.ts'
@@ -26,7 +25,12 @@ export class Strays {
 
   constructor(parts: StrayParts) {
     this.#parts = parts
-    void this.#run()
+    const { database, log, stopping: signal, timings } = parts
+    startLoop({
+      ...{ name: 'the check for lost claims', clock: database.clock, log, signal },
+      ...{ everyMs: timings.strayLookMs, startAfterMs: timings.strayLookMs },
+      run: () => this.#look(),
+    })
   }
 
   /** A claim failed, or items could not be given back. */
@@ -48,19 +52,8 @@ export class Strays {
     await giveBack(this.#parts.database, holder, items).catch(() => this.suspect())
   }
 
-  async #run(): Promise<void> {
-    const { database, log, stopping, timings } = this.#parts
-    for (;;) {
-      await sleep(database.clock, timings.strayLookMs, stopping)
-      if (stopping.aborted) return
-      if (!this.#isSuspected) continue
-      await this.#look().catch(error =>
-        log.error('items that nobody asks about cannot be looked for', { why: messageOf(error) }),
-      )
-    }
-  }
-
   async #look(): Promise<void> {
+    if (!this.#isSuspected) return
     const { database, cluster, log } = this.#parts
     const holder = cluster.id
     const held = await itemsHeldBy(database, holder)

@@ -1,6 +1,6 @@
-import { sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { retry } from '../../base/retry.ts'
 import { type Database, isOfStorage } from '../../store/database.ts'
 
 export type TakingParts = {
@@ -46,17 +46,14 @@ export class Taking {
   }
 
   /** Runs one step of it, again and again while that cannot be stored. */
-  async patiently<T>(run: () => Promise<T>, isOver: () => boolean): Promise<T> {
+  patiently<T>(run: () => Promise<T>, isOver: () => boolean): Promise<T> {
     const { keepsTrying, database, log, stopping, retryMs } = this.#parts
-    for (;;) {
-      try {
-        return await run()
-      } catch (error) {
-        if (!keepsTrying || isOver() || !isOfStorage(error)) throw error
-        log.error('a job cannot be taken up now; that is tried again', { error: messageOf(error) })
-        await sleep(database.clock, retryMs, stopping)
-      }
-    }
+    return retry(run, {
+      ...{ clock: database.clock, signal: stopping, delayMs: retryMs },
+      isRetryable: error => keepsTrying && !isOver() && isOfStorage(error),
+      onRetry: error =>
+        log.error('a job cannot be taken up now; that is tried again', { error: messageOf(error) }),
+    })
   }
 
   /** Resolves when none is being taken up. */

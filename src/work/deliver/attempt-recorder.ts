@@ -1,6 +1,8 @@
-import { breathe, type Clock, sleep } from '../../base/clock.ts'
+import { Batcher } from '../../base/batcher.ts'
+import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { retry } from '../../base/retry.ts'
 import { type Database, isOfStorage, writeBeside } from '../../store/database.ts'
 import { type NewAttempt, recordAttempts } from '../../store/event/deliveries.ts'
 import { DEFAULT_DELIVERY_TIMINGS, type DeliveryTimings } from './delivery-timings.ts'
@@ -28,72 +30,36 @@ const GROUP_MAX = 200
  */
 export function attemptRecorder(parts: RecorderParts): AttemptRecorder {
   const { database, clock, log, timings = DEFAULT_DELIVERY_TIMINGS } = parts
-  const gathered: Entry[] = []
   const stopping = new AbortController()
   const { signal } = stopping
-  let writing: Promise<void> | null = null
-  let isGivenUp = false
-
-  const begin = () => {
-    writing ??= writeNext().finally(() => {
-      writing = null
-      if (gathered.length > 0) begin()
-    })
-  }
-  const writeNext = async () => {
-    // Nothing else runs during a commit, so what comes gathers before it.
-    let before: number
-    do {
-      before = gathered.length
-      await breathe()
-    } while (gathered.length > before && gathered.length < GROUP_MAX)
-    await writeGroup(gathered.splice(0, GROUP_MAX))
-  }
-  const writeGroup = async (group: readonly Entry[]): Promise<void> => {
-    try {
-      const isDurable = await patiently(group)
-      for (const { resolve } of group) resolve(isDurable)
-    } catch (error) {
-      if (group.length === 1) group[0]?.reject(error)
-      // What is wrong with one is nothing to the others.
-      else for (const entry of group) await writeGroup([entry])
-    }
-  }
-  /** While nothing can be written, it is tried again and again, however long; after a stop only once. */
-  const patiently = async (group: readonly Entry[]): Promise<boolean> => {
-    const attempts = group.map(({ attempt }) => attempt)
-    while (!isGivenUp) {
-      try {
-        await writeBeside(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
-        return true
-      } catch (error) {
-        if (!isOfStorage(error)) throw error
-        const fields = { attempts: group.length, why: messageOf(error) }
+  const batcher = new Batcher<NewAttempt, boolean>({
+    ...{ clock, sizeMax: GROUP_MAX, whileBusy: true },
+    async run(attempts) {
+      const write = () =>
+        writeBeside(database, trx => recordAttempts(trx, attempts, { now: clock.now() }))
+      const onRetry = (error: unknown) => {
+        const fields = { attempts: attempts.length, why: messageOf(error) }
         log.error('deliveries: not written, tried again', fields)
-        isGivenUp = signal.aborted
-        await sleep(clock, timings.retryMs, signal)
       }
-    }
-    return false
-  }
-  return {
-    async record(attempt) {
-      // What ends later was ended by the stop, which says nothing of whoever was asked.
-      if (signal.aborted) return false
-      const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-      gathered.push({ attempt, resolve, reject })
-      begin()
-      return promise
+      const o = { clock, signal, isRetryable: isOfStorage, delayMs: timings.retryMs, onRetry }
+      const isDurable = await retry(write, o).then(
+        () => true,
+        error => {
+          if (isOfStorage(error)) return false
+          throw error
+        },
+      )
+      return attempts.map(() => isDurable)
     },
+    // What is wrong with one is nothing to the others.
+    onFailure: (_, { length }) => (length > 1 ? 'split' : 'reject'),
+  })
+  return {
+    // What ends after the stop was ended by it, which says nothing of the endpoint.
+    record: async attempt => !signal.aborted && batcher.add(attempt),
     async stop() {
       stopping.abort()
-      while (writing !== null) await writing
+      await batcher.close()
     },
   }
-}
-
-type Entry = {
-  readonly attempt: NewAttempt
-  readonly resolve: (isDurable: boolean) => void
-  readonly reject: (error: unknown) => void
 }

@@ -1,6 +1,6 @@
 import { type Clock, SECOND, sleep } from '../../base/clock.ts'
-import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { startLoop } from '../../base/loop.ts'
 import type { Seal } from '../../base/seal.ts'
 import type { Lease, Queue } from '../../queue/queue.ts'
 import type { Database } from '../../store/database.ts'
@@ -65,13 +65,17 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
     for (const id of ids) turns.get(id)?.nudge()
     if (ids.length > 0) await queue.putAll(KIND, ids)
   }
-  const watch = watchDue(look, { clock, log, timings })
+  const poll = startLoop({
+    // Events are written by other parts, and other processes, which need not tell.
+    ...{ name: 'the poll for due deliveries', run: look, clock, log },
+    ...{ everyMs: timings.dueLookMs, retryMs: timings.retryMs },
+  })
   const concurrency = isShared(database) ? SHARED_ENTRIES_MAX : ENTRIES_MAX
   const worker = queue.work(KIND, serve, { concurrency })
   const stop = async () => {
     stopping.abort()
     const quiet = new AbortController()
-    const ended = Promise.all([watch.stop(), worker.stop()]).finally(() => quiet.abort())
+    const ended = Promise.all([poll.stop(), worker.stop()]).finally(() => quiet.abort())
     await sleep(clock, timings.graceMs, quiet.signal)
     const { underWay: requests } = tally
     if (requests > 0)
@@ -82,7 +86,7 @@ export function startDeliveries(parts: DeliveryParts): Deliveries {
   }
   let stopped: Promise<void> | null = null
   return {
-    wake: () => watch.wake(),
+    wake: () => poll.wake(),
     status: () => ({ ...tally }),
     stop() {
       stopped ??= stop()
@@ -114,37 +118,3 @@ function followWallClock({ database, clock }: Pick<DeliveryParts, 'database' | '
 
 /** What is less is done with before somebody notices. */
 const SET_BACK_MIN_MS = SECOND
-
-type Watch = { readonly wake: () => void; readonly stop: () => Promise<void> }
-
-/** Looks at once, and again and again: events are written by other parts, and other processes, which need not tell. */
-function watchDue(
-  look: () => Promise<void>,
-  o: { clock: Clock; log: Log; timings: DeliveryTimings },
-): Watch {
-  let isOver = false
-  let alarm = new AbortController()
-  const run = async () => {
-    while (!isOver) {
-      alarm = new AbortController()
-      const waitMs = await look().then(
-        () => o.timings.dueLookMs,
-        error => {
-          o.log.error('deliveries: cannot be looked at', { why: messageOf(error) })
-          return o.timings.retryMs
-        },
-      )
-      // Woken during the look, it looks once more.
-      if (!isOver) await sleep(o.clock, waitMs, alarm.signal)
-    }
-  }
-  const running = run()
-  return {
-    wake: () => alarm.abort(),
-    stop() {
-      isOver = true
-      alarm.abort()
-      return running
-    },
-  }
-}

@@ -1,6 +1,8 @@
-import { type Clock, sleep } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { startLoop } from '../../base/loop.ts'
+import { retry } from '../../base/retry.ts'
 import { type Database, isOfStorage, write } from '../../store/database.ts'
 import {
   type DueNotice,
@@ -34,25 +36,16 @@ export type Notices = {
 /** Tells the owners of webhooks what could not be delivered, and what was switched off. */
 export function startNotices(parts: NoticeParts): Notices {
   const { clock, log, notify, timings = DEFAULT_NOTICE_TIMINGS } = parts
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const desk = { ...parts, timings, signal, troubledSince: new Map<string, number>() }
-  const run = async () => {
-    while (!signal.aborted) {
-      try {
-        await sendDue(desk)
-      } catch (error) {
-        log.error('notices about webhooks could not be looked after', { why: messageOf(error) })
-      }
-      await sleep(clock, timings.lookMs, signal)
-    }
-  }
-  const running = run()
+  const troubledSince = new Map<string, number>()
+  const loop = startLoop({
+    ...{ name: 'sending notices about webhooks', everyMs: timings.lookMs, clock, log },
+    run: signal => sendDue({ ...parts, timings, signal, troubledSince }),
+  })
   return {
     stop() {
-      stopping.abort()
+      const stopped = loop.stop()
       notify.close()
-      return running
+      return stopped
     },
   }
 }
@@ -93,16 +86,9 @@ async function sendOne(desk: Desk, notice: DueNotice): Promise<void> {
 /** Tried again where the database is away for a moment: when the claim is over, the same mail would go out once more. */
 async function noteSent(desk: Desk, told: DueNotice, claim: NoticeAt): Promise<void> {
   const { database, clock, signal, timings } = desk
-  const giveUpAt = clock.ticks() + timings.retryMs
-  for (;;) {
-    try {
-      await write(database, trx => noticeSent(trx, claim, told, clock.now()))
-      return
-    } catch (error) {
-      if (!isOfStorage(error) || signal.aborted || clock.ticks() > giveUpAt) throw error
-      await sleep(clock, timings.noteRetryMs, signal)
-    }
-  }
+  const until = clock.ticks() + timings.retryMs
+  const o = { clock, signal, until, delayMs: timings.noteRetryMs, isRetryable: isOfStorage }
+  await retry(() => write(database, trx => noticeSent(trx, claim, told, clock.now())), o)
 }
 
 /** To the account's own address, else to whoever the settings name, else to the log. */

@@ -1,3 +1,4 @@
+import { Batcher } from '../../base/batcher.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Queue } from '../../queue/queue.ts'
 import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
@@ -31,6 +32,9 @@ export function directEntries(queue: Queue): Entries {
   }
 }
 
+/** Keys of one flush; a statement takes them as one JSON text of about 300 KB. */
+const KEYS_MAX = 10_000
+
 type EntryTimings = Pick<CrewTimings, 'entriesMs' | 'roundMs'>
 
 /**
@@ -42,37 +46,35 @@ export function gatheredEntries(
   clock: Clock,
   { entriesMs, roundMs }: EntryTimings = DEFAULT_CREW_TIMINGS,
 ): Entries {
-  let groups = new Map<string, EntryGroup>()
-  let flushed: Promise<void> | null = null
-  const flush = async () => {
-    const gone = groups
-    groups = new Map()
-    flushed = null
-    await Promise.all(
-      [...gone.values()].map(({ kind, keys, dueAt }) => queue.putAll(kind, [...keys], dueAt)),
-    )
-  }
-  const add = (kind: string, keys: readonly string[], dueAt?: number) => {
-    const name = `${dueAt} ${kind}`
-    const group = groups.get(name) ?? { kind, dueAt, keys: new Set() }
-    groups.set(name, group)
-    for (const key of keys) group.keys.add(key)
-    flushed ??= new Promise(resolve => clock.after(entriesMs, () => resolve(flush())))
-    return flushed
-  }
+  const batcher = new Batcher<Wanted>({
+    ...{ clock, waitMs: entriesMs, sizeMax: KEYS_MAX, sizeOf: ({ keys }) => keys.length },
+    async run(wanted) {
+      const groups = Map.groupBy(wanted, ({ kind, dueAt }) => `${dueAt} ${kind}`)
+      await Promise.all([...groups.values()].map(group => putGroup(queue, group)))
+    },
+  })
   return {
     put({ operator, egress }, dueAt = 0) {
       const due = dueAt > clock.now() ? Math.ceil(dueAt / roundMs) * roundMs : undefined
-      return add(probeKind(egress), [slotKey(operator, 0)], due)
+      return batcher.add({ kind: probeKind(egress), keys: [slotKey(operator, 0)], dueAt: due })
     },
-    putAll: ({ operator, egress }, count) => add(probeKind(egress), keysOf(operator, count)),
+    putAll: ({ operator, egress }, count) =>
+      batcher.add({ kind: probeKind(egress), keys: keysOf(operator, count), dueAt: undefined }),
   }
 }
 
-type EntryGroup = {
+type Wanted = {
   readonly kind: string
+  readonly keys: readonly string[]
   readonly dueAt: number | undefined
-  readonly keys: Set<string>
+}
+
+/** Puts keys of one kind that are due at the same time. */
+async function putGroup(queue: Queue, group: readonly Wanted[]): Promise<void> {
+  const [first] = group
+  if (first === undefined) return
+  const keys = new Set(group.flatMap(({ keys }) => keys))
+  await queue.putAll(first.kind, [...keys], first.dueAt)
 }
 
 const keysOf = (operator: string, count: number) =>

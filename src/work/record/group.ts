@@ -1,47 +1,37 @@
 import type { Remembered } from '../../engine/memory.ts'
 import type { Change, Content } from './write-group.ts'
 
-/** Changes that are committed together. */
-export class Group implements Content {
-  readonly changes = new Map<string, Change[]>()
-  readonly answers = new Map<string, Remembered>()
-  /** Items changed. */
-  size = 0
-  /** It waits for no more changes. */
-  isRipe = false
-  cancelTimer = () => {}
-  readonly #committed = Promise.withResolvers<void>()
-  readonly resolve = this.#committed.resolve
-  readonly reject = this.#committed.reject
+/** What is committed in groups: a change of a job's items, or answers to be remembered. */
+export type Recordable =
+  | { readonly jobId: string; readonly change: Change }
+  | { readonly answers: ReadonlyMap<string, Remembered> }
 
-  constructor() {
-    // Whoever waits hears of a failure; that nobody waits is no reason to end the process.
-    this.#committed.promise.catch(() => {})
-  }
-
-  get committed(): Promise<void> {
-    return this.#committed.promise
-  }
-
-  add(jobId: string, change: Change): number {
-    const changes = this.changes.get(jobId) ?? []
-    changes.push(change)
-    this.changes.set(jobId, changes)
-    const { results = [], filed = [], postponed = [] } = change
-    const size = results.length + filed.length + postponed.length
-    this.size += size
-    return size
-  }
-
-  remember(entries: ReadonlyMap<string, Remembered>): void {
-    for (const [key, remembered] of entries) this.answers.set(key, remembered)
-  }
-
-  /** What it holds of each job by itself; the answers go with the first. */
-  apart(): Content[] {
-    return [...this.changes].map(([jobId, changes], index) => ({
-      changes: new Map([[jobId, changes]]),
-      answers: index === 0 ? this.answers : new Map(),
-    }))
-  }
+/** How many items it changes. */
+export function itemsOf(recordable: Recordable): number {
+  if ('answers' in recordable) return 0
+  const { results = [], filed = [], postponed = [] } = recordable.change
+  return results.length + filed.length + postponed.length
 }
+
+export function contentOf(group: readonly Recordable[]): Content {
+  const changes = new Map<string, Change[]>()
+  const answers = new Map<string, Remembered>()
+  for (const recordable of group) {
+    if ('answers' in recordable) {
+      for (const [key, remembered] of recordable.answers) answers.set(key, remembered)
+      continue
+    }
+    const { jobId, change } = recordable
+    const own = changes.get(jobId)
+    if (own === undefined) changes.set(jobId, [change])
+    else own.push(change)
+  }
+  return { changes, answers }
+}
+
+/** What a group holds of each job by itself; the answers go with the first. */
+export const apart = ({ changes, answers }: Content): Content[] =>
+  [...changes].map(([jobId, own], index) => ({
+    changes: new Map([[jobId, own]]),
+    answers: index === 0 ? answers : new Map(),
+  }))

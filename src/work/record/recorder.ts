@@ -1,11 +1,13 @@
-import { breathe, sleep } from '../../base/clock.ts'
+import { Batcher } from '../../base/batcher.ts'
+import { breathe } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import { retry } from '../../base/retry.ts'
 import type { Remembered } from '../../engine/memory.ts'
 import { isOfStorage } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import { type CrewTimings, DEFAULT_CREW_TIMINGS } from '../crew/crew-timings.ts'
-import { Group } from './group.ts'
+import { apart, contentOf, itemsOf, type Recordable } from './group.ts'
 import {
   type Change,
   type Content,
@@ -38,44 +40,41 @@ export type RecorderParts = WriteParts & {
 /** Writes what happens to items of all jobs, in groups: a durable commit costs as much for fifty rows as for one. */
 export class Recorder {
   readonly #parts: RecorderParts
-  readonly #timings: Pick<CrewTimings, 'groupMs' | 'retryMs'>
-  /** What is not being written yet; only the last one takes more. */
-  readonly #groups: Group[] = []
+  readonly #retryMs: number
+  readonly #batcher: Batcher<Recordable>
   readonly #stopping = new AbortController()
-  #writing: Promise<void> = Promise.resolve()
-  #isWriting = false
+  #last: Promise<void> = Promise.resolve()
   #inTrouble = false
-  /** Changes taken and not committed yet. */
-  #undurable = 0
 
   constructor(parts: RecorderParts) {
     this.#parts = parts
-    this.#timings = parts.timings ?? DEFAULT_CREW_TIMINGS
+    const { retryMs, groupMs } = parts.timings ?? DEFAULT_CREW_TIMINGS
+    this.#retryMs = retryMs
+    this.#batcher = new Batcher({
+      ...{ clock: parts.database.clock, waitMs: groupMs, sizeMin: GROUP_MIN, sizeMax: GROUP_MAX },
+      sizeOf: itemsOf,
+      run: group => this.#writeGroup(group),
+    })
   }
 
   /** Takes a change of a job's items; the promise resolves when it is durable. */
   add(jobId: string, change: Change): Promise<void> {
-    const group = this.#open()
-    this.#undurable += group.add(jobId, change)
-    if (group.size >= GROUP_MIN) this.#ripen(group)
-    return group.committed
+    return this.#add({ jobId, change })
   }
 
   /** Takes answers to be remembered beyond their job. */
-  remember(entries: ReadonlyMap<string, Remembered>): Promise<void> {
-    const group = this.#open()
-    group.remember(entries)
-    return group.committed
+  remember(answers: ReadonlyMap<string, Remembered>): Promise<void> {
+    return this.#add({ answers })
   }
 
   /** Resolves when all that was taken so far is durable. */
   async flushed(): Promise<void> {
-    await (this.#groups.at(-1)?.committed ?? this.#writing)
+    if (this.#batcher.pending > 0) await this.#last
   }
 
   /** Waits while more is not durable yet than a crash may make us ask again, and while nothing can be written. */
   async settled(): Promise<void> {
-    if (this.#undurable > GROUP_MIN || this.#inTrouble) await this.flushed()
+    if (this.#batcher.sizePending > GROUP_MIN || this.#inTrouble) await this.flushed()
   }
 
   /** Gives a job up. A service ends it as failed, unless it is trouble of the disk, which passes; a list can be taken up anew. */
@@ -96,55 +95,29 @@ export class Recorder {
   /** What cannot be written now is not tried again; resolves when nothing is being written. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.flushed().catch(() => {})
+    await this.#batcher.close()
   }
 
-  #open(): Group {
-    const last = this.#groups.at(-1)
-    if (last !== undefined && last.size < GROUP_MAX) return last
-    const group = new Group()
-    this.#groups.push(group)
-    group.cancelTimer = this.#parts.database.clock.after(this.#timings.groupMs, () =>
-      this.#ripen(group),
-    )
-    return group
+  #add(recordable: Recordable): Promise<void> {
+    this.#last = this.#batcher.add(recordable)
+    return this.#last
   }
 
-  #ripen(group: Group) {
-    group.isRipe = true
-    this.#next()
-  }
-
-  /** One group is written at a time; what comes meanwhile gathers. */
-  #next() {
-    const [group] = this.#groups
-    if (this.#isWriting || group === undefined || !group.isRipe) return
-    this.#groups.shift()
-    group.cancelTimer()
-    this.#isWriting = true
-    this.#writing = this.#writeGroup(group).finally(() => {
-      this.#isWriting = false
-      this.#undurable -= group.size
-      this.#next()
-    })
-  }
-
-  async #writeGroup(group: Group): Promise<void> {
+  async #writeGroup(group: readonly Recordable[]): Promise<void> {
+    const content = contentOf(group)
     try {
-      await this.#write(group)
-      group.resolve()
+      await this.#write(content)
     } catch (error) {
-      const mayBeOfOne = group.changes.size > 1 && !isOfStorage(error)
-      if (mayBeOfOne) await this.#writeApart(group)
-      else await this.#give(group, error)
-      if (mayBeOfOne) group.resolve()
-      else group.reject(error)
+      const mayBeOfOne = content.changes.size > 1 && !isOfStorage(error)
+      if (mayBeOfOne) return this.#writeApart(content)
+      await this.#give(content, error)
+      throw error
     }
   }
 
   /** What one job brought is refused: that is nothing to the others. */
-  async #writeApart(group: Group): Promise<void> {
-    for (const content of group.apart()) {
+  async #writeApart(group: Content): Promise<void> {
+    for (const content of apart(group)) {
       await this.#write(content).catch(error => this.#give(content, error))
     }
   }
@@ -159,19 +132,18 @@ export class Recorder {
   /** While nothing can be written, it is tried again and again, however long. */
   async #tryOn<T>(run: () => Promise<T>): Promise<T> {
     const { database, log, keepsTrying } = this.#parts
-    for (;;) {
-      try {
-        const done = await run()
-        this.#inTrouble = false
-        return done
-      } catch (error) {
-        const isOver = !keepsTrying || this.#stopping.signal.aborted
-        if (isOver || !isOfStorage(error)) throw error
+    const done = await retry(run, {
+      ...{ clock: database.clock, delayMs: this.#retryMs, signal: this.#stopping.signal },
+      isRetryable: error => keepsTrying && isOfStorage(error),
+      onRetry: error => {
         this.#inTrouble = true
-        log.error('results cannot be written now; that is tried again', { error: messageOf(error) })
-        await sleep(database.clock, this.#timings.retryMs, this.#stopping.signal)
-      }
-    }
+        log.error('results cannot be written now; that is tried again', {
+          error: messageOf(error),
+        })
+      },
+    })
+    this.#inTrouble = false
+    return done
   }
 
   async #give({ changes }: Content, error: unknown): Promise<void> {

@@ -140,8 +140,8 @@ describe('a member that is cut off from the database', () => {
     await pass(clock, 60_000)
     expect([a.lost, b.lost]).toEqual([[], [id]])
     expect(b.said).toEqual([
-      'membership: cannot be kept up now; that is tried again',
-      'membership: cannot be kept up now; that is tried again',
+      'membership: check of the others failed',
+      'membership: heartbeat failed',
       'taken for dead by others: what was under way ends',
     ])
   })

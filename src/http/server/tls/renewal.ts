@@ -1,6 +1,7 @@
 import { type Clock, DAY, SECOND } from '../../../base/clock.ts'
 import { messageOf } from '../../../base/error.ts'
 import type { Log } from '../../../base/log.ts'
+import { startLoop } from '../../../base/loop.ts'
 import { type Certificate, type CertificateFiles, readCertificate } from './certificate.ts'
 
 /** Reads a few kilobytes each time; a renewed certificate is not urgent. */
@@ -26,7 +27,6 @@ export function watchCertificate(
 ): Renewal {
   let current = first
   let said = ''
-  let cancel = () => {}
   const look = () => {
     try {
       const found = readCertificate(files)
@@ -42,15 +42,12 @@ export function watchCertificate(
       said = why
     }
   }
-  const arm = () => {
-    cancel = clock.after(LOOK_EVERY_MS, () => {
-      look()
-      arm()
-    })
-  }
-  arm()
+  const loop = startLoop({
+    ...{ name: 'the check of the certificate', run: look, clock, log },
+    ...{ everyMs: LOOK_EVERY_MS, startAfterMs: LOOK_EVERY_MS },
+  })
   warnOfExpiry(files, first, clock, log)
-  return { look, stop: () => cancel() }
+  return { look, stop: () => void loop.stop() }
 }
 
 function warnOfExpiry(files: CertificateFiles, { expiresAt }: Certificate, clock: Clock, log: Log) {

@@ -1,6 +1,7 @@
-import { breathe, type Clock, sleep } from '../../../base/clock.ts'
+import { breathe, type Clock } from '../../../base/clock.ts'
 import { messageOf } from '../../../base/error.ts'
 import type { Log } from '../../../base/log.ts'
+import { type Loop, startLoop } from '../../../base/loop.ts'
 import { REFUSAL_MS } from '../../../probe/pace/rules.ts'
 import type { PaceRow } from '../../../probe/pace.ts'
 import type { CurrentRefusal, PaceKeeper, PaceKey, PaceShare } from '../../../probe/pace-share.ts'
@@ -53,8 +54,7 @@ class SharedPaces implements Paces, EntryHouse {
   #turns: Promise<void> = Promise.resolve()
   #lastLookAt: number | null = null
   #forgotAt: number
-  readonly #closing = new AbortController()
-  #looking: Promise<void> = Promise.resolve()
+  #looking: Loop | null = null
 
   constructor(parts: PacesParts) {
     this.#parts = parts
@@ -66,7 +66,14 @@ class SharedPaces implements Paces, EntryHouse {
   }
 
   begin(): void {
-    this.#looking = this.#lookOn()
+    const { lookMs, lookSoonMs } = this.#timings
+    const isSoon = () => [...this.#active.values()].some(({ hasSingle }) => hasSingle)
+    this.#looking = startLoop({
+      ...{ name: 'the poll for shared paces', clock: this.#clock, log: this.#parts.log },
+      everyMs: () => (isSoon() ? lookSoonMs : lookMs),
+      run: () => this.#lookOn(),
+      onFailure: error => this.#away(error),
+    })
   }
 
   open(key: PaceKey, row: PaceRow): PaceKeeper {
@@ -81,8 +88,7 @@ class SharedPaces implements Paces, EntryHouse {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort()
-    await this.#looking
+    await this.#looking?.stop()
     await this.#turns
     if (this.#dueNow().length > 0) await this.#turnAll()
   }
@@ -209,19 +215,9 @@ class SharedPaces implements Paces, EntryHouse {
   // How it is learned what others changed.
 
   async #lookOn(): Promise<void> {
-    const { signal } = this.#closing
-    const { lookMs, lookSoonMs } = this.#timings
-    while (!signal.aborted) {
-      try {
-        await this.#look()
-        await this.#forget()
-        this.#back()
-      } catch (error) {
-        this.#away(error)
-      }
-      const isSoon = [...this.#active.values()].some(({ hasSingle }) => hasSingle)
-      await sleep(this.#clock, isSoon ? lookSoonMs : lookMs, signal)
-    }
+    await this.#look()
+    await this.#forget()
+    this.#back()
   }
 
   async #look(): Promise<void> {

@@ -1,0 +1,90 @@
+import { type Clock, SECOND, sleep } from './clock.ts'
+import { messageOf } from './error.ts'
+import { type Log, Reminders } from './log.ts'
+import { backoff } from './retry.ts'
+
+export type LoopOptions = {
+  /** What it runs, as the log names it: `NAME failed`. */
+  readonly name: string
+  /** One run, over when its promise is settled. `signal` aborts when the loop is stopped. */
+  readonly run: (signal: AbortSignal) => unknown
+  /** Wait from the end of a run to the start of the next; a function where it differs, as with jitter. */
+  readonly everyMs: number | (() => number)
+  /** Wait before the first run, which begins at once when left out. */
+  readonly startAfterMs?: number
+  /** Wait after a failure, doubled with each that follows; `everyMs` when left out. */
+  readonly retryMs?: number
+  /** Upper bound of that; four times `everyMs`, but 10 seconds at most, when left out. */
+  readonly retryMaxMs?: number
+  readonly clock: Clock
+  readonly log: Log
+  /** Stops the loop. */
+  readonly signal?: AbortSignal
+  /** Called for each failure, instead of the log. */
+  readonly onFailure?: (error: unknown) => void
+}
+
+export interface Loop {
+  /** Ends the wait. During a run, another run follows at once. */
+  wake(): void
+  /** Resolves when the run in progress has ended; no other begins. May be called repeatedly. */
+  stop(): Promise<void>
+}
+
+const RETRY_FACTOR_MAX = 4
+const RETRY_MAX_MS = 10 * SECOND
+
+/**
+ * Runs `run` again and again, one run at a time. A failure that goes on is logged once, then once a
+ * minute.
+ */
+export function startLoop(o: LoopOptions): Loop {
+  const stopping = new AbortController()
+  const signal =
+    o.signal === undefined ? stopping.signal : AbortSignal.any([o.signal, stopping.signal])
+  const reminders = new Reminders(o.clock)
+  let pause = new AbortController()
+  let failures = 0
+  signal.addEventListener('abort', () => pause.abort(), { once: true })
+
+  const attempt = async () => {
+    try {
+      await o.run(signal)
+      failures = 0
+      reminders.forget(o.name)
+    } catch (error) {
+      failures++
+      if (!signal.aborted) report(error)
+    }
+  }
+  const report = (error: unknown) => {
+    if (o.onFailure !== undefined) return o.onFailure(error)
+    const repeated = reminders.due(o.name)
+    if (repeated === null) return
+    const why = messageOf(error)
+    o.log.error(`${o.name} failed`, repeated === 0 ? { why } : { why, repeated })
+  }
+  const delayMs = () => {
+    const everyMs = typeof o.everyMs === 'number' ? o.everyMs : o.everyMs()
+    if (failures === 0) return everyMs
+    const { retryMs = everyMs } = o
+    const longMs = Math.max(everyMs, Math.min(RETRY_FACTOR_MAX * everyMs, RETRY_MAX_MS))
+    return backoff(retryMs, o.retryMaxMs ?? Math.max(retryMs, longMs))(failures)
+  }
+  const run = async () => {
+    if (o.startAfterMs !== undefined) await sleep(o.clock, o.startAfterMs, pause.signal)
+    while (!signal.aborted) {
+      pause = new AbortController()
+      await attempt()
+      if (!signal.aborted) await sleep(o.clock, delayMs(), pause.signal)
+    }
+  }
+  const running = run()
+  return {
+    wake: () => pause.abort(),
+    stop() {
+      stopping.abort()
+      return running
+    },
+  }
+}
