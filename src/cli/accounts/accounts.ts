@@ -1,4 +1,5 @@
 import { EvError } from '../../base/error.ts'
+import { pluralize } from '../../base/format.ts'
 import { type Account, createAccount, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { openDatabase, write } from '../../store/database.ts'
@@ -6,7 +7,6 @@ import type { CliContext } from '../context.ts'
 import { databaseUrl, openKept, placeName } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
-import { counted } from '../text/counted.ts'
 import { table } from '../text/table.ts'
 import { checkedEmail } from './email.ts'
 import { checkedName } from './name.ts'
@@ -95,6 +95,6 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   account.plan,
   account.email ?? '–',
   account.operator === 1 ? 'yes' : '–',
-  counted(keys, 'key'),
+  pluralize(keys, 'key'),
   timeText(account.created_at),
 ]

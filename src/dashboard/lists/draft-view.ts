@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import { formatBytes, formatNumber, pluralize } from '../../base/format.ts'
 import type { FileDryRun } from '../../client/types.ts'
 import type { Draft } from '../../work/upload/drafts.ts'
 import type { ApiProblem } from '../api.ts'
 import { form, select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { count, number, size } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { preview } from './preview.ts'
 
@@ -21,7 +21,7 @@ type Seen = {
 export const draftView = (c: Context<Env>, { draft, seen, problem }: Seen): Html => html`
   <div id="draft">
     ${problem === undefined ? NOTHING : notice('bad', problem.message)}
-    <p>This is what was found in it (${size(draft.size)}). Nothing is verified, and nothing is charged, before you start it.</p>
+    <p>This is what was found in it (${formatBytes(draft.size)}). Nothing is verified, and nothing is charged, before you start it.</p>
     ${seen === null ? NOTHING : [readingForm(draft, seen), figures(draft, seen), preview(seen)]}
     <div class="row">
       ${seen === null ? NOTHING : start(c, draft, seen)}
@@ -59,7 +59,7 @@ function readingForm(draft: Draft, seen: FileDryRun): Html {
       })}
       <button>Look again</button>
     </form>
-    <p><small>${count(columns.length, 'column')}, divided by ${DELIMITERS[delimiter]}.</small></p>`
+    <p><small>${pluralize(columns.length, 'column')}, divided by ${DELIMITERS[delimiter]}.</small></p>`
 }
 
 const nameOf = ({ number: place, name }: FileDryRun['columns'][number]) =>
@@ -71,12 +71,12 @@ const DELIMITERS: Readonly<Record<FileDryRun['delimiter'], string>> = {
 
 function figures({ sandbox }: Draft, seen: FileDryRun): Html {
   if (seen.rows === null) return NOTHING
-  const left = seen.credits_balance === null ? 'without limit' : number(seen.credits_balance)
+  const left = seen.credits_balance === null ? 'without limit' : formatNumber(seen.credits_balance)
   return html`
     <dl class="figures card">
       ${figure('Rows', seen.rows)} ${figure('Addresses', seen.valid_emails)}
       ${figure('Malformed', seen.invalid_format_emails)} ${figure('Duplicates', seen.duplicates)}
-      <div><dt>Credits needed</dt><dd>${sandbox ? 'none, in the sandbox' : number(seen.credits_needed ?? 0)}</dd></div>
+      <div><dt>Credits needed</dt><dd>${sandbox ? 'none, in the sandbox' : formatNumber(seen.credits_needed ?? 0)}</dd></div>
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
       <div><dt>Takes about</dt><dd>${seen.estimated_time ?? '–'}</dd></div>
     </dl>
@@ -84,7 +84,7 @@ function figures({ sandbox }: Draft, seen: FileDryRun): Html {
 }
 
 const figure = (name: string, value: number | null) =>
-  html`<div><dt>${name}</dt><dd>${number(value ?? 0)}</dd></div>`
+  html`<div><dt>${name}</dt><dd>${formatNumber(value ?? 0)}</dd></div>`
 
 function start(c: Context<Env>, draft: Draft, seen: FileDryRun): Html {
   const { column_number, header, credits_needed, credits_balance } = seen
@@ -102,4 +102,4 @@ function start(c: Context<Env>, draft: Draft, seen: FileDryRun): Html {
 }
 
 const tooFew = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
-  `This list needs ${count(credits_needed ?? 0, 'credit')}, and ${number(credits_balance ?? 0)} are left today: ${number(lacking)} too few, so it cannot be started. Wait for tomorrow’s credits (00:00 UTC), send a shorter list, or ask whoever runs the service for a larger plan.`
+  `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, and ${formatNumber(credits_balance ?? 0)} are left today: ${formatNumber(lacking)} too few, so it cannot be started. Wait for tomorrow’s credits (00:00 UTC), send a shorter list, or ask whoever runs the service for a larger plan.`

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { formatMebibytes } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import type { About, Draft, Drafts } from '../../work/upload/drafts.ts'
 import { UploadFault } from '../../work/upload/fault.ts'
@@ -129,10 +130,8 @@ function refusalOf(error: unknown): Refusal {
   }
 }
 
-const MIB = 1024 * 1024
-
 const tooLarge = () =>
   new Refusal(
     413,
-    `The file has more than ${FILE_BYTES_MAX / MIB} MiB, which is the most a list may have. Divide it.`,
+    `The file has more than ${formatMebibytes(FILE_BYTES_MAX)}, which is the most a list may have. Divide it.`,
   )

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { type Plan, periodEnd } from '../../account/plan.ts'
 import { SECOND } from '../../base/clock.ts'
+import { formatNumber } from '../../base/format.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import type { Hold } from '../../work/books/books.ts'
 import type { Env } from '../context.ts'
@@ -40,11 +41,11 @@ export function quotaExceeded(
   { needed, left }: { readonly needed: number | null; readonly left: number | null },
 ): ApiError {
   const resetAt = periodEnd(now)
-  const wanted = needed === null ? 'more than that' : needed.toLocaleString('en')
+  const wanted = needed === null ? 'more than that' : formatNumber(needed)
   const rest =
     left === null
       ? 'not enough are left'
-      : `${left.toLocaleString('en')} are left, and this list needs ${wanted}`
+      : `${formatNumber(left)} are left, and this list needs ${wanted}`
   return new ApiError(
     'quota_exceeded',
     `The plan ${name} gives ${creditsPerDay} verifications a day; ${rest}. They are given anew at ${isoTime(resetAt)}.`,

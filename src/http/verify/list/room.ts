@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { HOUR, MINUTE, SECOND } from '../../../base/clock.ts'
+import { formatNumber } from '../../../base/format.ts'
 import { accountLoad } from '../../../store/account/stored-rows.ts'
 import type { Trx } from '../../../store/database.ts'
 import type { Row } from '../../../work/submit.ts'
@@ -54,12 +55,13 @@ export async function checkRoom(
     stateOf(service).metrics.refused('concurrent-jobs')
     throw new ApiError(
       'concurrent_jobs_exceeded',
-      `${said(openLists)} lists of the account are not finished, and the plan ${plan.name} allows ${said(concurrentJobs)} at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.`,
+      `${formatNumber(openLists)} lists of the account are not finished, and the plan ${plan.name} allows ${formatNumber(concurrentJobs)} at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.`,
       { retryAfterS: MINUTE / SECOND },
     )
   }
   if (rowsMax === null || added.rows === 0) return null
-  if (storedRows + added.rows > rowsMax) throw noRoom(c, service, storedRows, said(added.rows))
+  if (storedRows + added.rows > rowsMax)
+    throw noRoom(c, service, storedRows, formatNumber(added.rows))
   return rowsMax - storedRows
 }
 
@@ -77,7 +79,7 @@ export async function* rowsThatFit(
     count += batch.length
     if (rowsMax !== null && count > rowsMax) {
       const storedRows = (c.get('caller').plan.storedRows ?? 0) - rowsMax
-      throw noRoom(c, service, storedRows, `more than ${said(rowsMax)}`)
+      throw noRoom(c, service, storedRows, `more than ${formatNumber(rowsMax)}`)
     }
     yield batch
   }
@@ -88,10 +90,9 @@ function noRoom(c: Context<Env>, service: Service, storedRows: number, added: st
   stateOf(service).metrics.refused('stored-rows')
   return new ApiError(
     'stored_rows_exceeded',
-    `The account stores ${said(storedRows)} rows of lists, this list has ${added}, and the plan ${name} allows ${said(rowsMax ?? 0)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
+    `The account stores ${formatNumber(storedRows)} rows of lists, this list has ${added}, and the plan ${name} allows ${formatNumber(rowsMax ?? 0)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
     { retryAfterS: HOUR / SECOND },
   )
 }
 
 /** 50,000 */
-const said = (count: number) => count.toLocaleString('en')
