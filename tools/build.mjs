@@ -1,10 +1,12 @@
-// Builds dist/ from src/: compiles, copies the data files that the code reads at run time, and only then takes the
-// place of the earlier one, so that an ev that runs or starts meanwhile finds everything.
+// Builds dist/ from src/: writes the types of the client, compiles, copies the data files that the code reads at run
+// time, and only then takes the place of the earlier one, so that an ev that runs or starts meanwhile finds everything.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+
+await import('./client-types.mjs')
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const tsc = join(

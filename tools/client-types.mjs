@@ -1,24 +1,7 @@
-// Makes the types of the client from the OpenAPI document of the service, so that neither can say what the other does not.
-// Usage: node tools/client-types.mjs [--print]   A test fails when src/client/types.ts is not what this would write.
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+// Writes the types of the client, src/client/types.ts, from docs/openapi.json. The build runs it.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
-import { createApp } from '../src/http/app.ts'
-import { openapiDocument } from '../src/http/document/openapi.ts'
-
-/** The document of a service that nobody asks: of its parts only the settings are looked at. */
-function documentOfApi() {
-  // Its data directory is cleared of what uploads left behind, so it must be nobody's.
-  const dataDir = mkdtempSync(join(tmpdir(), 'ev-client-types-'))
-  const settings = { version: '0', baseUrl: '', dataDir, plans: new Map(), trustProxy: [] }
-  const service = { settings }
-  const document = openapiDocument(service, createApp(service))
-  rmSync(dataDir, { recursive: true })
-  return document
-}
 
 /** The types of every named schema, and of what single operations take and give. */
 async function clientTypes(document) {
@@ -31,9 +14,8 @@ async function clientTypes(document) {
     ignoreMinAndMaxItems: true,
     unreachableDefinitions: true,
     unknownAny: true,
-    format: false,
   })
-  return formatted(tidied(formatted(withoutRoot(text))))
+  return withoutRoot(text)
 }
 
 /** `listJobs` brings ListJobsQuery, and ListJobsBody and ListJobsAnswer where these have no name of their own. */
@@ -87,39 +69,21 @@ function pointedAt(value) {
 const placeOf = reference =>
   reference.replace('#/components/schemas/', '#/definitions/').replace(/\/Error$/, '/ErrorBody')
 
-/** The compiler speaks of the root, and of limits that are none of a type. */
+/** The compiler adds comments about the root and about limits that a type does not have. */
 const withoutRoot = text =>
   text
     .replace(/export interface Nothing \{\s*\}\n/, '')
-    .replace(/^ \* This (interface|type) was referenced by `Nothing`'s JSON-Schema\n.*\n/gm, '')
-    .replace(/^ \* @(min|max)Items \d+\n/gm, '')
-
-/** Short comments on one line, none without words, and air between types. */
-const tidied = text =>
-  text
+    .replace(/^ *\* This (interface|type) was referenced by `Nothing`'s JSON-Schema\n.*\n/gm, '')
+    .replace(/^ *\* @(min|max)Items \d+\n/gm, '')
     .replace(/(\n *\*)+(\n *\*\/)/g, '$2')
     .replace(/^ *\/\*\*\n *\*\/\n/gm, '')
-    .replace(/^( *)\/\*\*\n *\* (.*)\n *\*\//gm, '$1/** $2 */')
-    .replace(/(?<!\*\/)\n(\/\*\*|export )/g, '\n\n$1')
-
-function formatted(text) {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [BIOME, 'format', '--stdin-file-path=src/client/types.ts'],
-    { cwd: ROOT, input: text, encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(`The types cannot be formatted: ${stderr}`)
-  return stdout
-}
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete']
-const BANNER = '// Made by tools/client-types.mjs from the OpenAPI document: do not edit.'
+const BANNER = '// Made by tools/client-types.mjs from docs/openapi.json: do not edit.'
 const ROOT = join(import.meta.dirname, '..')
-const BIOME = join(
-  dirname(createRequire(import.meta.url).resolve('@biomejs/biome/package.json')),
-  'bin/biome',
-)
+const TYPES = join(ROOT, 'src/client/types.ts')
 
-const text = await clientTypes(documentOfApi())
-if (process.argv.includes('--print')) process.stdout.write(text)
-else writeFileSync(join(ROOT, 'src/client/types.ts'), text)
+const document = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8'))
+const text = await clientTypes(document)
+// A file that stays the same keeps its time, so that dist/ is not built again.
+if (!existsSync(TYPES) || readFileSync(TYPES, 'utf8') !== text) writeFileSync(TYPES, text)

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import { EvError } from '../base/error.ts'
+import { pluralize } from '../base/format.ts'
 import { cleanText } from '../base/text.ts'
 import { type Check, examine } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
@@ -9,7 +10,6 @@ import type { CliContext } from './context.ts'
 import { databaseUrl } from './database.ts'
 import { EXIT_CODES } from './exit.ts'
 import { readConfig } from './settings/settings.ts'
-import { counted } from './text/counted.ts'
 
 export type DoctorFlags = {
   readonly ask?: string
@@ -72,9 +72,9 @@ function summary(checks: readonly Check[]): string {
   const [failed, warned] = (['fail', 'warn'] as const).map(
     state => checks.filter(check => check.state === state).length,
   ) as [number, number]
-  const better = `${counted(warned, 'thing')} could be better`
+  const better = `${pluralize(warned, 'thing')} could be better`
   if (failed > 0) {
-    const must = `${counted(failed, 'thing')} must be mended before mail servers can be asked`
+    const must = `${pluralize(failed, 'thing')} must be mended before mail servers can be asked`
     return `${must}${warned > 0 ? `; ${better}` : ''}.`
   }
   return warned > 0

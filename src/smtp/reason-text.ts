@@ -1,4 +1,4 @@
-import { HOUR, MINUTE, SECOND } from '../base/clock.ts'
+import { formatDurationInWords } from '../base/format.ts'
 import type { Answer } from './answer.ts'
 
 /** What an answer means and what to do, in a sentence or two for people. */
@@ -12,12 +12,8 @@ export function reasonText(answer: Answer): string {
 
 function whenToAsk(waitMs: number | null): string {
   if (waitMs === null) return 'Ask again later.'
-  if (waitMs < MINUTE) return `Ask again in ${counted(Math.ceil(waitMs / SECOND), 'second')}.`
-  if (waitMs < HOUR) return `Ask again in ${counted(Math.ceil(waitMs / MINUTE), 'minute')}.`
-  return `Ask again in ${counted(Math.ceil(waitMs / HOUR), 'hour')}.`
+  return `Ask again in ${formatDurationInWords(waitMs, Math.ceil)}.`
 }
-
-const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 type Key<A> = A extends { kind: infer K extends string; why: infer W extends string }
   ? `${K}/${W}`

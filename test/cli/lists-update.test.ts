@@ -179,7 +179,7 @@ describe('ev lists update changes nothing', () => {
     [74, '/loop', 'it redirects more than 5 times'],
     [74, '/inside', 'The address 10.0.0.7 is not public'],
     [74, '/file', 'it redirects to file:, not to HTTP'],
-    [74, '/endless', 'it is longer than 32 MB'],
+    [74, '/endless', 'it is longer than 32 MiB'],
   ])('and ends with %i where a source is %s', async (code, path, sentence) => {
     const ran = await refused([`${origin}/domains.txt`, `${origin}${path}`])
     expect(ran.stderr).toContain(sentence)
@@ -231,7 +231,7 @@ describe('ev lists update changes nothing', () => {
     await expect.poll(() => requests.at(-1)).toBe('/silent')
     clock.advance(60_000)
     const ran = await running
-    expect(ran.stderr).toContain('it did not arrive within 60 s')
+    expect(ran.stderr).toContain('it did not arrive within 1 min')
     expect(ran.code).toBe(74)
   })
 })

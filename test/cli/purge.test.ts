@@ -119,9 +119,9 @@ describe.concurrent('ev purge', { timeout: 60_000 }, () => {
     const home = await homeAfter(`${LIST}${rows.join('\n')}\n`)
     const { stdout } = await purge(home, '--all')
     expect(stdout).toMatch(
-      /^Removed:\n {2}1 finished list of 1503 rows: job_[a-z0-9]+\n {2}3 remembered answers\n/,
+      /^Removed:\n {2}1 finished list of 1,503 rows: job_[a-z0-9]+\n {2}3 remembered answers\n/,
     )
-    expect(stdout).toMatch(/The database went from 1\.\d MB to 0\.\d MB\.\n$/)
+    expect(stdout).toMatch(/The database went from 1\.\d MB to \d+ KB\.\n$/)
     expect(holds(home, 'good.test')).toBe(false)
     expect(await jobsOf(home)).toEqual([])
   })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { sql } from 'kysely'
-import { Migrator } from 'kysely/migration'
+import { Migrator, NO_MIGRATIONS } from 'kysely/migration'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import {
@@ -186,7 +186,7 @@ describe.runIf(onPostgres)('a database of a server', () => {
       const url = await empty()
       const db = kyselyOn(openPool(url, systemClock, { max: 1 }))
       const provider = { getMigrations: async () => MIGRATIONS }
-      const { error } = await new Migrator({ db, provider }).migrateTo('0005_sessions')
+      const { error } = await new Migrator({ db, provider }).migrateTo(NO_MIGRATIONS)
       await db.destroy()
       expect(error).toBeUndefined()
       await ask(url, "insert into kysely_migration (name, timestamp) values ('9999_newer', '2030')")
@@ -198,6 +198,16 @@ describe.runIf(onPostgres)('a database of a server', () => {
         /^The database postgres:\/\/…@127\.0\.0\.1:\d+\/ev_\d+ cannot be used: .*It was written by a newer version of ev: use that version\.$/,
       )
       expect(await tables()).toEqual(before)
+    })
+
+    test('as an early development version made it', async () => {
+      const url = await empty()
+      await (await openDatabase(url, systemClock)).close()
+      await ask(url, "update kysely_migration set name = '0001_lists'")
+      await refused(
+        url,
+        /a development version of ev made it, .*\. Open it once with the last development version, or name another with --database\.$/,
+      )
     })
 
     test('as it is not in UTF-8: nothing is made in it', async () => {

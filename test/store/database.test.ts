@@ -233,6 +233,17 @@ describe.skipIf(onPostgres)(
       await expectRefused(file, /It was written by a newer version of ev: use that version\.$/)
     })
 
+    test('the database of an early development version', async () => {
+      const file = await made()
+      const early = new SqliteDatabase(file)
+      early.exec("update kysely_migration set name = '0001_lists'")
+      early.close()
+      await expectRefused(
+        file,
+        /a development version of ev made it, .*\. Open it once with the last development version, or name another place with --data-dir\.$/,
+      )
+    })
+
     test('a folder, and a place where none can be made', async () => {
       const folder = tempFolder()
       await expect(openDatabase(`sqlite:${folder}`, fakeClock())).rejects.toThrow(

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { EvError, messageOf } from '../../base/error.ts'
+import { formatMebibytes } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { type OwnList, readEntry, TAKES } from './entry.ts'
 
@@ -57,7 +58,7 @@ function bytesOf(path: string): Buffer {
     const stat = statSync(path)
     // A pipe could not be read a second time.
     if (!stat.isFile()) throw new Error('it is no file')
-    if (stat.size > SIZE_MAX) throw tooLong(path, `${SIZE_MAX / 1024 / 1024} MB`)
+    if (stat.size > SIZE_MAX) throw tooLong(path, formatMebibytes(SIZE_MAX))
     return readFileSync(path)
   } catch (cause) {
     if (cause instanceof EvError) throw cause

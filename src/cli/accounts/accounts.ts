@@ -1,5 +1,6 @@
 import { plansWith } from '../../account/plan.ts'
 import { createAccount, parseAccountInput } from '../../accounts/accounts.ts'
+import { pluralize } from '../../base/format.ts'
 import { type Account, listAccounts } from '../../store/account/accounts.ts'
 import { listKeys } from '../../store/account/keys.ts'
 import { openDatabase } from '../../store/database.ts'
@@ -7,7 +8,6 @@ import type { CliContext } from '../context.ts'
 import { databaseUrl, openKept, placeName } from '../database.ts'
 import { timeText } from '../jobs/time-text.ts'
 import { readConfig } from '../settings/settings.ts'
-import { counted } from '../text/counted.ts'
 import { table } from '../text/table.ts'
 import { accountObject, print } from './print.ts'
 
@@ -85,6 +85,6 @@ const rowOf = ({ account, keys }: { account: Account; keys: number }) => [
   account.plan,
   account.email ?? '–',
   account.operator === 1 ? 'yes' : '–',
-  counted(keys, 'key'),
+  pluralize(keys, 'key'),
   timeText(account.created_at),
 ]

@@ -1,5 +1,5 @@
+import { formatBytes, pluralize } from '../../base/format.ts'
 import type { Backup } from '../../maintenance/backup.ts'
-import { counted } from '../text/counted.ts'
 
 /** A copy that was made. */
 type ShownBackup = Backup & {
@@ -10,10 +10,10 @@ type ShownBackup = Backup & {
 /** What is in a copy and what to do with it, for people. */
 export function backupText({ file, bytes, contents, database, secretFile }: ShownBackup): string {
   const { accounts, keys, webhooks, lists, rows, verifications, answers } = contents
-  return `Copied the database to ${file}: ${(bytes / 1_000_000).toFixed(1)} MB, read once more and whole.
-  ${counted(accounts, 'account')} with ${counted(keys, 'key')} and ${counted(webhooks, 'webhook')}
-  ${counted(lists, 'list')} of ${counted(rows, 'row')}
-  ${counted(verifications, 'verification')} of the history, ${counted(answers, 'remembered answer')}
+  return `Copied the database to ${file}: ${formatBytes(bytes)}, read once more and whole.
+  ${pluralize(accounts, 'account')} with ${pluralize(keys, 'key')} and ${pluralize(webhooks, 'webhook')}
+  ${pluralize(lists, 'list')} of ${pluralize(rows, 'row')}
+  ${pluralize(verifications, 'verification')} of the history, ${pluralize(answers, 'remembered answer')}
 
 To restore it: stop every ev, remove ${database}-wal and ${database}-shm, copy this file to
 ${database}, and start ev.

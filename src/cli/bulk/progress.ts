@@ -1,5 +1,6 @@
 import ora from 'ora'
 import { type Clock, SECOND } from '../../base/clock.ts'
+import { formatEstimate } from '../../base/format.ts'
 import type { Job } from '../../store/job/jobs.ts'
 import type { CliContext } from '../context.ts'
 
@@ -58,19 +59,13 @@ export function stderrProgress(
 
 export function progressLine(job: Job, perSecond: number): string {
   const share = job.total === 0 ? 100 : Math.floor((100 * job.done) / job.total)
-  const left = perSecond > 0 ? `, ${duration((job.total - job.done) / perSecond)} left` : ''
+  const left =
+    perSecond > 0 ? `, ${formatEstimate(((job.total - job.done) * SECOND) / perSecond)} left` : ''
   return (
     `${share} %  ${job.done}/${job.total}  ${Math.round(perSecond)}/s${left}  ` +
     `deliverable ${job.deliverable}, risky ${job.risky}, ` +
     `undeliverable ${job.undeliverable}, unknown ${job.unknown}`
   )
-}
-
-export function duration(seconds: number): string {
-  if (seconds < 90) return `${Math.ceil(seconds)} s`
-  const minutes = Math.round(seconds / 60)
-  if (minutes < 90) return `${minutes} min`
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
 /** Results a second over the last half minute: what was done before says little of what comes. */

@@ -1,7 +1,6 @@
+import { formatDuration, formatNumber, formatPercent, pluralize } from '../../base/format.ts'
 import type { Job } from '../../store/job/jobs.ts'
-import { counted } from '../text/counted.ts'
 import type { WrittenFile } from './output/output.ts'
-import { duration } from './progress.ts'
 
 /** How a job ended, for people. */
 export function summary(
@@ -11,7 +10,7 @@ export function summary(
   files: readonly WrittenFile[],
 ): string {
   const share = (count: number) =>
-    `${String(count).padStart(9)}  ${job.total === 0 ? 0 : ((100 * count) / job.total).toFixed(1)} %`
+    `${formatNumber(count).padStart(9)}  ${formatPercent(count, job.total)}`
   const rate = tookMs > 0 ? Math.round((doneNow * 1_000) / tookMs) : 0
   return [
     '',
@@ -20,7 +19,7 @@ export function summary(
     `  undeliverable ${share(job.undeliverable)}`,
     `  unknown       ${share(job.unknown)}`,
     '',
-    `${counted(job.total, 'row')} in ${duration(tookMs / 1_000)} (${rate}/s)${whereTo(job, files)}`,
+    `${pluralize(job.total, 'row')} in ${formatDuration(tookMs)} (${rate}/s)${whereTo(job, files)}`,
   ].join('\n')
 }
 
@@ -29,11 +28,11 @@ function whereTo(job: Job, files: readonly WrittenFile[]): string {
   const [first] = files
   if (first === undefined) return '.'
   if (files.length > 1) {
-    return `, written to\n${files.map(({ path, rows }) => `${String(rows).padStart(9)}  ${path}`).join('\n')}`
+    return `, written to\n${files.map(({ path, rows }) => `${formatNumber(rows).padStart(9)}  ${path}`).join('\n')}`
   }
   const place = first.path === '-' ? '' : ` to ${first.path}`
   if (rowsOf(files) === job.total) return place === '' ? '.' : `, written${place}.`
-  return `, ${first.rows} of them written${place}.`
+  return `, ${formatNumber(first.rows)} of them written${place}.`
 }
 
 const rowsOf = (files: readonly WrittenFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)

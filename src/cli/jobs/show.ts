@@ -1,9 +1,8 @@
-import { SECOND } from '../../base/clock.ts'
+import { formatDuration } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { type Account, findAccount } from '../../store/account/accounts.ts'
 import { type Rest, restOf, type Waiting } from '../../store/job/job-list.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
-import { duration } from '../bulk/progress.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
 import { table } from '../text/table.ts'
@@ -117,4 +116,4 @@ function waitingText(context: CliContext, waiting: readonly Waiting[]): string {
 }
 
 const dueText = (dueAt: number, now: number) =>
-  dueAt <= now ? 'now' : `in ${duration((dueAt - now) / SECOND)}, at ${timeText(dueAt)}`
+  dueAt <= now ? 'now' : `in ${formatDuration(dueAt - now)}, at ${timeText(dueAt)}`

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { type Clock, SECOND } from '../../base/clock.ts'
 import { EvError, messageOf } from '../../base/error.ts'
+import { formatDuration, formatMebibytes } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { type Judges, judgedAddresses } from '../../hook/destination.ts'
 
@@ -22,7 +23,7 @@ export async function download(
   deps: DownloadDeps,
 ): Promise<Buffer> {
   const deadline = new AbortController()
-  const late = new EvError('io', `it did not arrive within ${DEADLINE_MS / SECOND} s`)
+  const late = new EvError('io', `it did not arrive within ${formatDuration(DEADLINE_MS)}`)
   const cancel = deps.clock.after(DEADLINE_MS, () => deadline.abort(late))
   try {
     return await follow(new URL(source), bytesMax, deps, deadline.signal)
@@ -126,7 +127,7 @@ async function bodyOf({ body }: Dispatcher.ResponseData, bytesMax: number): Prom
   let size = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > bytesMax) throw new Error(`it is longer than ${bytesMax / 1024 / 1024} MB`)
+    if (size > bytesMax) throw new Error(`it is longer than ${formatMebibytes(bytesMax)}`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { type OwnList, readEntry } from '../../address/own/entry.ts'
 import { entriesIn, SIZE_MAX } from '../../address/own/list-file.ts'
 import { EvError, messageOf } from '../../base/error.ts'
+import { formatMebibytes } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { type CliContext, inCwd } from '../context.ts'
 import { type DownloadDeps, download, isHttp, shown } from './download.ts'
@@ -71,7 +72,7 @@ function readBytes(context: CliContext, source: string): Buffer {
   const path = inCwd(context, source)
   try {
     if (statSync(path).size > SIZE_MAX) {
-      throw new Error(`it is longer than ${SIZE_MAX / 1024 / 1024} MB`)
+      throw new Error(`it is longer than ${formatMebibytes(SIZE_MAX)}`)
     }
     return readFileSync(path)
   } catch (cause) {

@@ -1,12 +1,12 @@
 import { type OwnList, TAKES } from '../../address/own/entry.ts'
 import { ENTRIES_MAX } from '../../address/own/list-file.ts'
 import { EvError } from '../../base/error.ts'
+import { pluralize } from '../../base/format.ts'
 import type { Config } from '../../config/settings.ts'
 import { addressJudge } from '../../smtp/public-address.ts'
 import { wireResolver } from '../../wire.ts'
 import type { CliContext } from '../context.ts'
 import { readConfig } from '../settings/settings.ts'
-import { counted } from '../text/counted.ts'
 import { readSource, type SourceEntries } from './source.ts'
 import { readWritten, writeList } from './written-list.ts'
 
@@ -108,9 +108,9 @@ type Report = {
 function textOf({ file, written, entries, added, removed, sources }: Report): string {
   const lines = sources.map(({ source, entries, left_out, first_left_out }) => {
     const first = first_left_out === null ? '' : `; left out ${left_out}, first ${first_left_out}`
-    return `${source}: ${counted(entries, 'entry')}${first}\n`
+    return `${source}: ${pluralize(entries, 'entry')}${first}\n`
   })
   const verb = written ? 'has' : 'would have'
   const change = `${added} added, ${removed} removed`
-  return `${lines.join('')}${file} ${verb} ${counted(entries, 'entry')}: ${change}.\n`
+  return `${lines.join('')}${file} ${verb} ${pluralize(entries, 'entry')}: ${change}.\n`
 }

@@ -1,6 +1,6 @@
+import { pluralize } from '../../base/format.ts'
 import { withoutPassword } from '../../config/password.ts'
 import { COPIED, type Copied, type CopiedTable } from '../../store/care/copy.ts'
-import { counted } from '../text/counted.ts'
 import { table } from '../text/table.ts'
 
 /** From where to where. */
@@ -53,14 +53,14 @@ function stayed({ loadingJobs, ownJobs, probingItems }: Copied, dataDir: string)
   return [
     ...(probingItems === 0
       ? []
-      : [`${counted(probingItems, 'row')} that were being asked when ev ended are asked again.`]),
+      : [`${pluralize(probingItems, 'row')} that were being asked when ev ended are asked again.`]),
     ...(loadingJobs === 0
       ? []
-      : [`${counted(loadingJobs, 'list')} that never arrived whole stay behind.`]),
+      : [`${pluralize(loadingJobs, 'list')} that never arrived whole stay behind.`]),
     ...(ownJobs === 0
       ? []
       : [
-          `${counted(ownJobs, 'list')} of “ev bulk” stay there too, where “ev bulk” and “ev jobs” find them.`,
+          `${pluralize(ownJobs, 'list')} of “ev bulk” stay there too, where “ev bulk” and “ev jobs” find them.`,
         ]),
     `${dataDir} keeps all that it has. Lists that were uploaded to the dashboard and not yet started, and what rate limits`,
     'counted in the last hour, are not in the copy.',

@@ -1,4 +1,4 @@
-import { counted } from '../text/counted.ts'
+import { formatBytes, pluralize } from '../../base/format.ts'
 import type { Purged } from './purge.ts'
 
 /** What went, for people. */
@@ -8,13 +8,15 @@ export function purgeText(purged: Purged): string {
   const went = [
     ...(jobs.length === 0
       ? []
-      : [`${counted(jobs.length, 'finished list')} of ${counted(rows, 'row')}: ${idsOf(purged)}`]),
-    ...(answers === 0 ? [] : [counted(answers, 'remembered answer')]),
+      : [
+          `${pluralize(jobs.length, 'finished list')} of ${pluralize(rows, 'row')}: ${idsOf(purged)}`,
+        ]),
+    ...(answers === 0 ? [] : [pluralize(answers, 'remembered answer')]),
     ...serviceText(service),
     ...(traces === null ? [] : tracesText(traces)),
     ...(files.length === 0
       ? []
-      : [`${counted(files.length, 'leftover copy')} of a list from stdin`]),
+      : [`${pluralize(files.length, 'leftover copy')} of a list from stdin`]),
   ]
   const title = dryRun ? 'Would remove:' : 'Removed:'
   const head = went.length === 0 ? ['There is nothing to remove.'] : [title, ...went.map(indent)]
@@ -23,9 +25,11 @@ export function purgeText(purged: Purged): string {
 
 function serviceText({ history, deliveries, replays }: Purged['service']): string[] {
   return [
-    ...(history === 0 ? [] : [`${counted(history, 'verification')} of the history`]),
-    ...(deliveries === 0 ? [] : [`${counted(deliveries, 'delivery')} of events to webhooks`]),
-    ...(replays === 0 ? [] : [`${counted(replays, 'answer')} to requests with an Idempotency-Key`]),
+    ...(history === 0 ? [] : [`${pluralize(history, 'verification')} of the history`]),
+    ...(deliveries === 0 ? [] : [`${pluralize(deliveries, 'delivery')} of events to webhooks`]),
+    ...(replays === 0
+      ? []
+      : [`${pluralize(replays, 'answer')} to requests with an Idempotency-Key`]),
   ]
 }
 
@@ -35,21 +39,21 @@ function tracesText(traces: NonNullable<Purged['traces']>): string[] {
   return [
     ...(answers.length === 0
       ? []
-      : [`${counted(answers.length, 'remembered answer')} of the address`]),
+      : [`${pluralize(answers.length, 'remembered answer')} of the address`]),
     ...(items.length === 0
       ? []
       : [
-          `what ${counted(items.length, 'row')} of ${counted(lists, 'finished list')} held of the address`,
+          `what ${pluralize(items.length, 'row')} of ${pluralize(lists, 'finished list')} held of the address`,
         ]),
     ...(verifications.length === 0
       ? []
-      : [`the address of ${counted(verifications.length, 'verification')} of the history`]),
-    ...(events.length === 0 ? [] : [`${counted(events.length, 'event')} about the address`]),
+      : [`the address of ${pluralize(verifications.length, 'verification')} of the history`]),
+    ...(events.length === 0 ? [] : [`${pluralize(events.length, 'event')} about the address`]),
   ]
 }
 
 function notes({ dryRun, young, unfinished, bytes, isGone, isShared }: Purged): string[] {
-  const [before, after] = [megabytes(bytes.before), megabytes(bytes.after)]
+  const [before, after] = [bytes.before, bytes.after].map(formatBytes)
   return [
     ...(dryRun || bytes.after >= bytes.before || before === after
       ? []
@@ -57,7 +61,7 @@ function notes({ dryRun, young, unfinished, bytes, isGone, isShared }: Purged): 
     ...(unfinished === 0 ? [] : [`Unfinished lists stay, here ${unfinished}; see “ev jobs”.`]),
     ...(young === 0
       ? []
-      : [`What came from stdin less than 10 minutes ago stays: ${counted(young, 'copy')}.`]),
+      : [`What came from stdin less than 10 minutes ago stays: ${pluralize(young, 'copy')}.`]),
     ...(dryRun || !isShared
       ? []
       : [
@@ -81,8 +85,6 @@ function idsOf({ jobs }: Purged): string {
 }
 
 const indent = (line: string) => `  ${line}`
-
-const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`
 
 /** The same, for programs. */
 export function purgeObject(purged: Purged) {

@@ -1,5 +1,7 @@
 import { styleText } from 'node:util'
 import { isFault } from '../../address/address.ts'
+import { SECOND } from '../../base/clock.ts'
+import { formatDuration } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { noMailText } from '../../dns/route-text.ts'
 import { retryAfterSeconds } from '../../engine/inquiry/again.ts'
@@ -50,7 +52,7 @@ function factsOf(result: Result): [name: string, value: string][] {
       'suggestion',
       evidence.suggestion === null ? null : `did you mean ${cleanText(evidence.suggestion)}?`,
     ],
-    ['ask again', retryAfter === null ? null : `in ${retryAfter} seconds`],
+    ['ask again', retryAfter === null ? null : `in ${formatDuration(retryAfter * SECOND)}`],
     ['how we know', howWeKnow(evidence)],
     ['mail server', mailServer(evidence)],
     ['it said', itSaid(evidence)],

@@ -1,4 +1,5 @@
 import { EvError } from '../../base/error.ts'
+import { pluralize } from '../../base/format.ts'
 import type { Config } from '../../config/settings.ts'
 import { presentDelivery } from '../../http/webhooks/delivery/present.ts'
 import type { Database } from '../../store/database.ts'
@@ -9,7 +10,6 @@ import type { CliContext } from '../context.ts'
 import { placeName } from '../database.ts'
 import { sinceOf } from '../keys/times.ts'
 import { readConfig } from '../settings/settings.ts'
-import { counted } from '../text/counted.ts'
 import { isDeliveryId } from './chosen.ts'
 import { printJson, urlText } from './print.ts'
 
@@ -59,7 +59,7 @@ export function recoverCommand(
     if (flags.json) printJson(context, { recovered })
     else if (recovered === 0) context.stdout.write(`Nothing to ${id} failed since then.\n`)
     else {
-      const what = `${counted(recovered, 'delivery')} to ${urlText(webhook)}`
+      const what = `${pluralize(recovered, 'delivery')} to ${urlText(webhook)}`
       context.stdout.write(`${what} will be sent once more${await whenSent(database, config)}\n`)
     }
     return 0

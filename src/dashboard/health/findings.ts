@@ -1,9 +1,10 @@
 import { html } from 'hono/html'
+import { pluralize } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import type { Check, CheckName } from '../../doctor/doctor.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { count, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import { mark, type State } from './mark.ts'
 import type { Examination } from './source.ts'
 
@@ -29,9 +30,9 @@ const examined = (at: number) => html`<small>Examined at ${time(at)}.</small>`
 function summary(checks: readonly Check[]): string {
   const numberOf = (state: State) => checks.filter(check => check.state === state).length
   const [failed, warned] = [numberOf('fail'), numberOf('warn')]
-  const better = warned === 0 ? '' : `${count(warned, 'thing')} could be better`
+  const better = warned === 0 ? '' : `${pluralize(warned, 'thing')} could be better`
   if (failed > 0) {
-    const must = `${count(failed, 'thing')} must be mended before mail servers can be asked`
+    const must = `${pluralize(failed, 'thing')} must be mended before mail servers can be asked`
     return `${must}${better === '' ? '' : `; ${better}`}.`
   }
   if (checks.length === 0) return 'Nothing was found yet.'

@@ -1,7 +1,8 @@
 import { html } from 'hono/html'
+import { formatDuration, pluralize } from '../../base/format.ts'
 import type { Member } from '../../store/cluster/members.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { count, duration, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import { replyOf } from './operator/text.ts'
 import type { RefusalElsewhere } from './source.ts'
 
@@ -24,7 +25,7 @@ export function membersTable(
             <tr>
               <th scope="row">${one.name}</th><td>${doneBy(one)}</td>
               <td>${one.egresses.join(', ')}</td><td>${one.version}</td>
-              <td>${time(one.joinedAt)}</td><td>${duration(Math.max(0, one.quietMs))} ago</td>
+              <td>${time(one.joinedAt)}</td><td>${formatDuration(Math.max(0, one.quietMs))} ago</td>
             </tr>`,
         )}</tbody>
       </table></div>
@@ -48,7 +49,7 @@ const refusedElsewhere = (refusals: readonly RefusalElsewhere[]): Html => html`
       <li>${title} refuses the egress “${egress}” since ${time(since)}, and is not asked by it until
         ${time(until)}: “${replyOf(answer)}”.</li>`,
   )}</ul>
-  ${refusals.length <= REFUSALS_SHOWN ? NOTHING : html`<p><small>And ${count(refusals.length - REFUSALS_SHOWN, 'more refusal')}.</small></p>`}
+  ${refusals.length <= REFUSALS_SHOWN ? NOTHING : html`<p><small>And ${pluralize(refusals.length - REFUSALS_SHOWN, 'more refusal')}.</small></p>`}
   <p><small>Other egresses ask meanwhile, where they are not refused as well. Run “ev doctor” on the machine of that
   egress.</small></p>`
 

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
+import { formatBytes, formatDuration, pluralize } from '../../base/format.ts'
 import type { Html } from '../page/html.ts'
-import { count, duration, size } from '../page/text.ts'
 import type { HealthSource } from './source.ts'
 
 /** What is under way, and how the process is. */
@@ -14,27 +14,27 @@ export async function figures(health: HealthSource): Promise<Html> {
       <section class="card">
         <h3>Lists</h3>
         <dl class="figures">
-          ${figure('Worked on', count(jobs, 'job'))}
-          ${figure('Under way', count(running, 'queue entry', 'queue entries'))}
-          ${figure('Waiting', count(waiting, 'queue entry', 'queue entries'))}
+          ${figure('Worked on', pluralize(jobs, 'job'))}
+          ${figure('Under way', pluralize(running, 'queue entry'))}
+          ${figure('Waiting', pluralize(waiting, 'queue entry'))}
         </dl>
         <p><small>An entry is one connection that an operator allows, or one list that is being read. At most
-        ${count(concurrency, 'connection')} of lists are open at the same time.</small></p>
+        ${pluralize(concurrency, 'connection')} of lists are open at the same time.</small></p>
       </section>
       <section class="card">
         <h3>Webhooks</h3>
         <dl class="figures">
-          ${figure('Under way', count(requestsUnderWay, 'request'))}
-          ${figure('Still to arrive', count(deliveriesOpen, 'delivery', 'deliveries'))}
-          ${figure('To be mailed', count(noticesOpen, 'notice'))}
+          ${figure('Under way', pluralize(requestsUnderWay, 'request'))}
+          ${figure('Still to arrive', pluralize(deliveriesOpen, 'delivery'))}
+          ${figure('To be mailed', pluralize(noticesOpen, 'notice'))}
         </dl>
       </section>
       <section class="card">
         <h3>Process</h3>
         <dl class="figures">
           ${figure('Version', process.version)}
-          ${figure('Up for', duration(process.upMs))}
-          ${figure('Memory', size(process.memoryBytes))}
+          ${figure('Up for', formatDuration(process.upMs))}
+          ${figure('Memory', formatBytes(process.memoryBytes))}
           ${figure('Database', sizeOr(process.databaseBytes))}
           ${figure('Free on disk', sizeOr(process.freeBytes))}
         </dl>
@@ -45,4 +45,4 @@ export async function figures(health: HealthSource): Promise<Html> {
 const figure = (name: string, value: string): Html =>
   html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
-const sizeOr = (bytes: number | null) => (bytes === null ? 'not known' : size(bytes))
+const sizeOr = (bytes: number | null) => (bytes === null ? 'not known' : formatBytes(bytes))

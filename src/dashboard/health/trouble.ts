@@ -1,7 +1,8 @@
 import { html } from 'hono/html'
 import { type Clock, SECOND } from '../../base/clock.ts'
+import { formatNumber } from '../../base/format.ts'
 import type { Html } from '../page/html.ts'
-import { number, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import { isShutOut } from './operator/operators.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from './source.ts'
 
@@ -37,6 +38,6 @@ function closedSentence({ name, closedSince, port }: EgressStatus, isOneOfMany: 
 }
 
 const refusedSentence = ({ title, refusal }: OperatorStatus): Html =>
-  html`${title} refuses us since ${time(refusal?.since ?? null)}: ${number(refusal?.turnedAway ?? 0)} addresses ended as unknown since then. ${MORE}`
+  html`${title} refuses us since ${time(refusal?.since ?? null)}: ${formatNumber(refusal?.turnedAway ?? 0)} addresses ended as unknown since then. ${MORE}`
 
 const MORE = html`<a href="/doctor">Health</a> says why, and what to do.`

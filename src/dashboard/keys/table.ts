@@ -1,9 +1,10 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import { formatNumber } from '../../base/format.ts'
 import type { Key } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { empty } from '../page/notice.ts'
-import { number, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 
 /** The keys of an account; `now` is epoch ms. */
@@ -32,7 +33,7 @@ const line = (c: Context<Env>, key: Key, now: number) => html`
   </tr>`
 
 const limitOf = ({ rate_limit_per_minute: limit }: Key) =>
-  limit === null ? 'the plan’s' : `${number(limit)} a minute`
+  limit === null ? 'the plan’s' : `${formatNumber(limit)} a minute`
 
 export const isOver = ({ expires_at: at }: Key, now: number) => at !== null && Date.parse(at) <= now
 

@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
+import { pluralize } from '../../base/format.ts'
 import type { Breakdown, Job } from '../../client/types.ts'
 import { bars, donut, measureOf } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { meanings, reasonWord } from '../page/reason.ts'
-import { count } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { CLASSES, titleOf } from './words.ts'
 
@@ -74,12 +74,12 @@ function byOperator({ operators, operators_left: left, done }: Counts): Html {
   const measure = { ...measureOf(all), whole: done }
   const [first, rest] = [all.slice(0, OPERATORS_AT_ONCE), all.slice(OPERATORS_AT_ONCE)]
   const others =
-    left === 0 ? NOTHING : html`<p><small>${count(left, 'more row')} at others.</small></p>`
+    left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more row')} at others.</small></p>`
   if (rest.length === 0) return html`${bars('Rows by operator', first, measure)} ${others}`
   return html`
     ${bars('Rows by operator', first, measure)}
     <details>
-      <summary>${count(rest.length, 'more operator')}</summary>
+      <summary>${pluralize(rest.length, 'more operator')}</summary>
       ${bars('Rows by operator, further down', rest, measure)} ${others}
     </details>`
 }

@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { formatMebibytes } from '../../base/format.ts'
 import type { Random } from '../../base/random.ts'
 import { UploadFault } from '../../work/upload/fault.ts'
 import { AROUND_BYTES_MAX, type FormRules } from '../../work/upload/form.ts'
@@ -135,10 +136,8 @@ function refusalOf(error: unknown): Refusal | ApiProblem {
   }
 }
 
-const MIB = 1024 * 1024
-
 const tooLarge = () =>
   new Refusal(
     413,
-    `The file has more than ${FILE_BYTES_MAX / MIB} MiB, which is the most a list may have. Divide it.`,
+    `The file has more than ${formatMebibytes(FILE_BYTES_MAX)}, which is the most a list may have. Divide it.`,
   )

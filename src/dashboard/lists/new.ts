@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { formatMebibytes } from '../../base/format.ts'
 import type { Random } from '../../base/random.ts'
 import { FILE_BYTES_MAX } from '../../work/upload/store-bytes.ts'
 import type { ApiProblem } from '../api.ts'
@@ -36,8 +37,6 @@ export function newListPage(
   return page(c, { title, body, scripts: ['upload.js'], status })
 }
 
-const MIB = 1024 * 1024
-
 /** The token comes first, so that a form of somebody else is refused before its file is read. */
 const listForm = (c: Context<Env>, random: Random, refused?: Refused): Html => html`
   <form method="post" action="/lists/new" enctype="multipart/form-data" id="upload" data-max="${FILE_BYTES_MAX}"
@@ -50,7 +49,7 @@ const listForm = (c: Context<Env>, random: Random, refused?: Refused): Html => h
       <label for="file">File</label>
       <input id="file" name="file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain,text/tab-separated-values"
         aria-describedby="file-hint" />
-      <small id="file-hint">CSV, TSV, or one address a line; at most ${FILE_BYTES_MAX / MIB} MiB and 1,000,000 rows.
+      <small id="file-hint">CSV, TSV, or one address a line; at most ${formatMebibytes(FILE_BYTES_MAX)} and 1,000,000 rows.
         <span class="scripted">Or drop it anywhere on this page.</span></small>
     </p>
     <p class="field">

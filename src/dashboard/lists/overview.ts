@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
+import { formatDuration, formatNumber, formatPercent } from '../../base/format.ts'
 import type { JobPage, ListedJob } from '../../client/types.ts'
 import { queryOf } from '../api.ts'
 import { bar } from '../page/chart.ts'
@@ -8,7 +9,7 @@ import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page } from '../page/layout.ts'
 import { empty } from '../page/notice.ts'
-import { duration, number, percent, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { may } from '../session/signed-in.ts'
 import { CLASSES, isUnderWay, type State, stateBadge, titleOf, tookMs } from './words.ts'
@@ -109,20 +110,20 @@ function row(job: ListedJob, now: number): Html {
     <tr>
       <th scope="row"><a id="${job.job_id}" href="/lists/${job.job_id}">${titleOf(job)}</a></th>
       <td>${stateBadge(job)}</td>
-      <td class="number">${number(job.total_emails)}</td>
+      <td class="number">${formatNumber(job.total_emails)}</td>
       <td>${isUnderWay(job) ? progress(job) : classes(job)}</td>
       <td>${time(job.created_at)}</td>
-      <td class="number">${took === null ? '–' : duration(took)}</td>
+      <td class="number">${took === null ? '–' : formatDuration(took)}</td>
     </tr>`
 }
 
 const progress = ({ processed_emails: done, total_emails: total }: ListedJob) => html`
   <progress max="${total}" value="${done}" aria-label="Rows done"></progress>
-  <small>${number(done)} done, ${percent(done, total)}</small>`
+  <small>${formatNumber(done)} done, ${formatPercent(done, total)}</small>`
 
 function classes({ data, total_emails: total }: ListedJob): Html {
   const parts = CLASSES.map(kind => ({ kind, value: data.classes[kind] }))
   const told = parts.filter(({ value }) => value > 0)
   return html`<div class="bars is-alone">${bar(parts, total)}</div>
-    <small>${told.map(({ kind, value }) => `${number(value)} ${kind}`).join(', ') || 'none'}</small>`
+    <small>${told.map(({ kind, value }) => `${formatNumber(value)} ${kind}`).join(', ') || 'none'}</small>`
 }

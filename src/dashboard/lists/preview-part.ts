@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { formatBytes, formatNumber, pluralize } from '../../base/format.ts'
 import type { Random } from '../../base/random.ts'
 import type { FileDryRun } from '../../client/types.ts'
 import type { Upload } from '../../work/upload/uploads.ts'
@@ -6,12 +7,11 @@ import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { onceField, oncePlace } from '../page/once.ts'
-import { count, number, size } from '../page/text.ts'
 import { preview } from './preview.ts'
 
 /** What is found in a list: a part of the form that holds it, with the button that starts it. */
 export const previewPart = (random: Random, upload: Upload, seen: FileDryRun): Html => html`
-  <p>This is what is found in it (${size(upload.size)}).</p>
+  <p>This is what is found in it (${formatBytes(upload.size)}).</p>
   ${[reading(seen), figures(upload.fields.get('sandbox') === 'on', seen), preview(seen)]}
   ${start(seen)}
   ${oncePlace(onceField(random))}`
@@ -41,7 +41,7 @@ function reading(seen: FileDryRun): Html {
         ],
       })}
     </div>
-    <p><small>${count(columns.length, 'column')}, divided by ${DELIMITERS[delimiter]}.</small></p>`
+    <p><small>${pluralize(columns.length, 'column')}, divided by ${DELIMITERS[delimiter]}.</small></p>`
 }
 
 const nameOf = ({ number: place, name }: FileDryRun['columns'][number]) =>
@@ -53,12 +53,12 @@ const DELIMITERS: Readonly<Record<FileDryRun['delimiter'], string>> = {
 
 function figures(sandbox: boolean, seen: FileDryRun): Html {
   if (seen.rows === null) return NOTHING
-  const left = seen.credits_balance === null ? 'without limit' : number(seen.credits_balance)
+  const left = seen.credits_balance === null ? 'without limit' : formatNumber(seen.credits_balance)
   return html`
     <dl class="figures card">
       ${figure('Rows', seen.rows)} ${figure('Addresses', seen.valid_emails)}
       ${figure('Malformed', seen.invalid_format_emails)} ${figure('Duplicates', seen.duplicates)}
-      <div><dt>Credits needed</dt><dd>${sandbox ? 'none, in the sandbox' : number(seen.credits_needed ?? 0)}</dd></div>
+      <div><dt>Credits needed</dt><dd>${sandbox ? 'none, in the sandbox' : formatNumber(seen.credits_needed ?? 0)}</dd></div>
       <div><dt>Credits left today</dt><dd>${left}</dd></div>
       <div><dt>Takes about</dt><dd>${seen.estimated_time ?? '–'}</dd></div>
     </dl>
@@ -66,7 +66,7 @@ function figures(sandbox: boolean, seen: FileDryRun): Html {
 }
 
 const figure = (name: string, value: number | null) =>
-  html`<div><dt>${name}</dt><dd>${number(value ?? 0)}</dd></div>`
+  html`<div><dt>${name}</dt><dd>${formatNumber(value ?? 0)}</dd></div>`
 
 function start(seen: FileDryRun): Html {
   const { column_number, credits_needed, credits_balance } = seen
@@ -77,4 +77,4 @@ function start(seen: FileDryRun): Html {
 }
 
 const tooFew = ({ credits_needed, credits_balance }: FileDryRun, lacking: number) =>
-  `This list needs ${count(credits_needed ?? 0, 'credit')}, and ${number(credits_balance ?? 0)} are left today: ${number(lacking)} too few, so it cannot be started. Wait for tomorrow’s credits (00:00 UTC), send a shorter list, or ask whoever runs the service for a larger plan.`
+  `This list needs ${pluralize(credits_needed ?? 0, 'credit')}, and ${formatNumber(credits_balance ?? 0)} are left today: ${formatNumber(lacking)} too few, so it cannot be started. Wait for tomorrow’s credits (00:00 UTC), send a shorter list, or ask whoever runs the service for a larger plan.`

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
+import { pluralize } from '../../base/format.ts'
 import type { FileDryRun } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { count } from '../page/text.ts'
 
 /** More would make a page of megabytes. */
 const COLUMNS_MAX = 20
@@ -17,7 +17,7 @@ export function preview(seen: FileDryRun): Html {
   const left = columns.length - shown.length
   return html`
     <div class="scroll"><table class="preview">
-      <caption>The first ${count(rows.length, 'row')}</caption>
+      <caption>The first ${pluralize(rows.length, 'row')}</caption>
       <thead><tr>${shown.map(
         ({ number, name }) =>
           html`<th scope="col" ${mark(number, chosen)}>${name ?? `Column ${number}`}${number === chosen ? html` <small>addresses</small>` : NOTHING}</th>`,
@@ -27,7 +27,7 @@ export function preview(seen: FileDryRun): Html {
           html`<tr>${shown.map(({ number }) => html`<td ${mark(number, chosen)}>${cells[number - 1] ?? ''}</td>`)}</tr>`,
       )}</tbody>
     </table></div>
-    ${left > 0 ? html`<p><small>${count(left, 'more column is', 'more columns are')} not shown; they come back with the results.</small></p>` : NOTHING}`
+    ${left > 0 ? html`<p><small>${pluralize(left, 'more column is', 'more columns are')} not shown; they come back with the results.</small></p>` : NOTHING}`
 }
 
 const mark = (number: number, chosen: number | null): Html =>

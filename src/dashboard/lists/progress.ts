@@ -1,8 +1,9 @@
 import { Hono } from 'hono'
 import { html } from 'hono/html'
+import { formatNumber } from '../../base/format.ts'
 import type { Job } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
-import { badge, number } from '../page/text.ts'
+import { badge } from '../page/text.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { passOn } from '../passing.ts'
 import { whileSignedIn } from '../session/while-signed-in.ts'
@@ -28,13 +29,13 @@ export const progress = (job: Job): Html => html`
     <h2 id="live-title">Progress</h2>
     <progress max="${job.total_emails}" value="${job.processed_emails}" aria-labelledby="live-title"></progress>
     <dl class="figures">
-      <div><dt>Done</dt><dd><span data-live="done">${number(job.processed_emails)}</span> of ${number(job.total_emails)} rows</dd></div>
+      <div><dt>Done</dt><dd><span data-live="done">${formatNumber(job.processed_emails)}</span> of ${formatNumber(job.total_emails)} rows</dd></div>
       <div><dt>Pace</dt><dd data-live="rate">–</dd></div>
       <div><dt>Left</dt><dd data-live="left">${job.estimated_time ?? '–'}</dd></div>
     </dl>
     <dl class="figures">${CLASSES.map(
       kind =>
-        html`<div><dt>${badge(kind)}</dt><dd data-live="${kind}">${number(job.data.classes[kind])}</dd></div>`,
+        html`<div><dt>${badge(kind)}</dt><dd data-live="${kind}">${formatNumber(job.data.classes[kind])}</dd></div>`,
     )}</dl>
     <p class="unseen" data-live="said" role="status"></p>
     <noscript><p>Load the page again to see how it goes on.</p></noscript>

@@ -1,11 +1,12 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import { formatNumber } from '../../base/format.ts'
 import type { ResultPage, ResultRow } from '../../client/types.ts'
 import { ApiProblem } from '../api.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
 import { meanings, reasonCell } from '../page/reason.ts'
-import { badge, number } from '../page/text.ts'
+import { badge } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { pages } from './filter.ts'
 import { faultOf, isFiltered, queryFor, type Wanted } from './wanted.ts'
@@ -82,7 +83,7 @@ const table = (items: readonly ResultRow[]): Html => html`
 
 const row = (one: ResultRow): Html => html`
   <tr>
-    <td class="number">${number(one.row)}</td>
+    <td class="number">${formatNumber(one.row)}</td>
     <td class="long">${one.email || html`<small>(empty)</small>`}${one.did_you_mean === null ? NOTHING : html`<br /><small>Did you mean ${one.did_you_mean}?</small>`}</td>
     <td>${one.class === null ? html`<span class="badge">not yet</span>` : badge(one.class)}</td>
     <td>${reasonOf(one)}</td>

@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
+import { formatDuration, formatNumber, pluralize } from '../../base/format.ts'
 import type { Job, ListedJob } from '../../client/types.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Html } from '../page/html.ts'
-import { count, duration, number } from '../page/text.ts'
 
 /** A job as a page of ours is given it, alone or among others. */
 export type AnyJob = Job | ListedJob
@@ -39,8 +39,8 @@ export function tookMs({ started_at, data }: AnyJob, now: number): number | null
 /** How a job stands, in a sentence or two, with what can be done. What changes by the second stands elsewhere. */
 export function stateSentence(job: Job, now: number): Html {
   const { processed_emails: done, total_emails: total } = job
-  const rows = count(total, 'row')
-  const took = duration(tookMs(job, now) ?? 0)
+  const rows = pluralize(total, 'row')
+  const took = formatDuration(tookMs(job, now) ?? 0)
   switch (job.status) {
     case 'queued':
     case 'processing':
@@ -48,10 +48,10 @@ export function stateSentence(job: Job, now: number): Html {
     case 'completed':
       return html`It is completed: ${rows} in ${took}.`
     case 'cancelled':
-      return html`It was cancelled after ${number(done)} of ${rows}. What was found out by then is below, and the credits
+      return html`It was cancelled after ${formatNumber(done)} of ${rows}. What was found out by then is below, and the credits
         for the other rows were given back. Resume goes on where it stopped.`
     case 'failed':
-      return html`It could not be finished: something inside the service failed after ${number(done)} of ${rows}
+      return html`It could not be finished: something inside the service failed after ${formatNumber(done)} of ${rows}
         (${job.error?.code ?? 'server_error'}). What was found out by then is below, and the credits for the other rows were
         given back. Resume goes on where it stopped; if it fails again, tell whoever runs the service the id of the list,
         ${job.job_id}: its log says why.`

@@ -1,10 +1,10 @@
 import type { Context, MiddlewareHandler } from 'hono'
+import { formatBytes } from '../../base/format.ts'
 import type { ReadDisk } from '../../work/upload/disk.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { webhookTroubles } from '../webhooks/banner.ts'
 import type { Html } from './html.ts'
 import { notice } from './notice.ts'
-import { size } from './text.ts'
 
 /** What every page tells above its own matter. */
 export function banners({ health, disk }: DashboardParts): MiddlewareHandler<Env> {
@@ -28,7 +28,7 @@ async function diskBanner(c: Context<Env>, disk: ReadDisk): Promise<readonly Htm
   if (!isLow) return []
   const free =
     freeBytes !== null && isOperator
-      ? ` ${size(freeBytes)} are free: make room on the disk of the data directory.`
+      ? ` ${formatBytes(freeBytes)} are free: make room on the disk of the data directory.`
       : ''
   return [notice('warn', `${DISK_LOW}${free}`)]
 }

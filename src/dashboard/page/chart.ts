@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
+import { formatNumber, formatPercent } from '../../base/format.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import type { Html } from './html.ts'
-import { number, percent } from './text.ts'
 
 export type Slice = { readonly label: string; readonly value: number; readonly kind: Class }
 
@@ -20,13 +20,13 @@ export function donut(title: string, slices: readonly Slice[]): Html {
     })
   return html`
     <figure class="donut">
-      <svg viewBox="0 0 42 42" role="img" aria-label="${title}: ${slices.map(({ label, value }) => `${label} ${percent(value, whole)}`).join(', ')}">
+      <svg viewBox="0 0 42 42" role="img" aria-label="${title}: ${slices.map(({ label, value }) => `${label} ${formatPercent(value, whole)}`).join(', ')}">
         <circle class="track" cx="21" cy="21" r="15.9155" />${arcs}
-        <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle">${number(whole)}</text>
+        <text x="21" y="21.5" text-anchor="middle" dominant-baseline="middle">${formatNumber(whole)}</text>
       </svg>
       <figcaption><ul class="legend">${slices.map(
         ({ label, value, kind }) =>
-          html`<li><span class="dot is-${kind}"></span>${label} <b>${number(value)}</b> <small>${percent(value, whole)}</small></li>`,
+          html`<li><span class="dot is-${kind}"></span>${label} <b>${formatNumber(value)}</b> <small>${formatPercent(value, whole)}</small></li>`,
       )}</ul></figcaption>
     </figure>`
 }
@@ -60,7 +60,7 @@ export function bars(
       ${rows.map(
         ({ label, parts }) => html`
           <tr><th scope="row">${label}</th><td class="bar">${bar(parts, most)}</td>
-          <td class="number">${number(sumOf(parts))} <small>${percent(sumOf(parts), whole)}</small></td></tr>`,
+          <td class="number">${formatNumber(sumOf(parts))} <small>${formatPercent(sumOf(parts), whole)}</small></td></tr>`,
       )}
     </table>`
 }

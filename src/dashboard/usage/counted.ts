@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
+import { formatNumber, formatPercent } from '../../base/format.ts'
 import type { Counts, Stats } from '../../client/types.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import { bars } from '../page/chart.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { number, percent } from '../page/text.ts'
 
 /** From the ground up, as the chart stacks them. */
 const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const satisfies Class[]
@@ -11,13 +11,13 @@ const CLASSES = ['deliverable', 'risky', 'undeliverable', 'unknown'] as const sa
 /** The sums of a period. */
 export const totals = (total: Counts): Html => html`
   <dl class="figures is-spread">
-    <div><dt>Verifications</dt><dd>${number(total.verifications)}</dd></div>
+    <div><dt>Verifications</dt><dd>${formatNumber(total.verifications)}</dd></div>
     ${CLASSES.map(
       kind =>
-        html`<div><dt>${kind}</dt><dd>${number(total[kind])} <small>${percent(total[kind], total.verifications)}</small></dd></div>`,
+        html`<div><dt>${kind}</dt><dd>${formatNumber(total[kind])} <small>${formatPercent(total[kind], total.verifications)}</small></dd></div>`,
     )}
-    <div><dt>Known from before</dt><dd>${number(total.cached)}</dd></div>
-    <div><dt>Credits used</dt><dd>${number(total.credits)}</dd></div>
+    <div><dt>Known from before</dt><dd>${formatNumber(total.cached)}</dd></div>
+    <div><dt>Credits used</dt><dd>${formatNumber(total.credits)}</dd></div>
   </dl>`
 
 type Day = Stats['data']['days'][number]
@@ -40,8 +40,8 @@ export const daysCard = (days: readonly Day[], total: Counts): Html => html`
           day => html`
             <tr>
               <th scope="row">${day.date}</th>
-              ${CLASSES.map(kind => html`<td class="number">${number(day[kind])}</td>`)}
-              <td class="number">${number(day.verifications)}</td><td class="number">${number(day.credits)}</td>
+              ${CLASSES.map(kind => html`<td class="number">${formatNumber(day[kind])}</td>`)}
+              <td class="number">${formatNumber(day.verifications)}</td><td class="number">${formatNumber(day.credits)}</td>
             </tr>`,
         )}</tbody>
       </table></div>
@@ -55,7 +55,7 @@ const chart = (total: Counts): Html => html`
     <li class="day">All days</li>
     ${CLASSES.map(
       kind =>
-        html`<li><span class="dot is-${kind}"></span>${kind} <b>${number(total[kind])}</b></li>`,
+        html`<li><span class="dot is-${kind}"></span>${kind} <b>${formatNumber(total[kind])}</b></li>`,
     )}
   </ul>`
 

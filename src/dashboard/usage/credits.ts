@@ -1,7 +1,8 @@
 import { html } from 'hono/html'
+import { formatNumber } from '../../base/format.ts'
 import type { Credits } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
-import { number, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import { meter } from './meter.ts'
 
 /** What of the plan is used and left, and what costs anything at all. */
@@ -9,9 +10,9 @@ export const creditCard = (credits: Credits['data']): Html => html`
   <section class="card">
     <h2>Credits of today</h2>
     <dl class="figures">
-      <div><dt>Used</dt><dd>${number(credits.credits_consumed)}</dd></div>
-      <div><dt>Held for lists under way</dt><dd>${number(credits.credits_held)}</dd></div>
-      <div><dt>Left</dt><dd>${credits.credits_balance === null ? 'without limit' : number(credits.credits_balance)}</dd></div>
+      <div><dt>Used</dt><dd>${formatNumber(credits.credits_consumed)}</dd></div>
+      <div><dt>Held for lists under way</dt><dd>${formatNumber(credits.credits_held)}</dd></div>
+      <div><dt>Left</dt><dd>${credits.credits_balance === null ? 'without limit' : formatNumber(credits.credits_balance)}</dd></div>
     </dl>
     ${credits.credits_added === null ? unlimited(credits) : limited(credits, credits.credits_added)}
     <h3>What costs a credit</h3>
@@ -28,4 +29,4 @@ const limited = (
   added: number,
 ): Html => html`
   ${meter({ used: credits_consumed + credits_held, limit: added })}
-  <p>The plan “${plan}” gives ${number(added)} a day. They are given anew ${time(resets_at)}.</p>`
+  <p>The plan “${plan}” gives ${formatNumber(added)} a day. They are given anew ${time(resets_at)}.</p>`

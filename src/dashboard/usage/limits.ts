@@ -1,8 +1,9 @@
 import { html } from 'hono/html'
 import { SECOND } from '../../base/clock.ts'
+import { formatDuration, formatNumber } from '../../base/format.ts'
 import type { Limit } from '../../client/types.ts'
 import type { Html } from '../page/html.ts'
-import { duration, number, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import { meter } from './meter.ts'
 
 /** All limits of how often may be asked, and how close they are; the credits have a card of their own. */
@@ -23,6 +24,6 @@ const NOTE = html`<p><small>As they stand for the key of this session and the ad
 const one = ({ text, limit, remaining, window_seconds, resets_at }: Limit): Html => html`
   <h3>${text}</h3>
   ${meter({ used: limit - remaining, limit })}
-  <p>${number(remaining)} of ${number(limit)} in ${duration(window_seconds * SECOND)} are left${
+  <p>${formatNumber(remaining)} of ${formatNumber(limit)} in ${formatDuration(window_seconds * SECOND)} are left${
     remaining === limit ? '.' : html`, all again ${time(resets_at)}.`
   }</p>`

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
+import { formatPercent } from '../../base/format.ts'
 import type { Html } from '../page/html.ts'
-import { percent } from '../page/text.ts'
 
 export type Used = { readonly used: number; readonly limit: number }
 
@@ -12,7 +12,7 @@ export function meter({ used, limit }: Used): Html {
     <svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="fill-${kind}" x="0" y="0" width="${(100 * share).toFixed(1)}" height="8" />
     </svg>
-    <small>${percent(share, 1)} used: ${word}</small>`
+    <small>${formatPercent(share, 1)} used: ${word}</small>`
 }
 
 function closeness(share: number) {

@@ -1,11 +1,12 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { SECOND } from '../../base/clock.ts'
+import { formatDuration } from '../../base/format.ts'
 import type { SingleResult } from '../../client/types.ts'
 import { MEANINGS } from '../../verdict/reason.ts'
 import type { Class } from '../../verdict/verdict.ts'
 import { type Html, NOTHING } from '../page/html.ts'
-import { badge, duration, time } from '../page/text.ts'
+import { badge, time } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { askForm } from './ask-form.ts'
 import { type Evidence, evidenceOf } from './evidence.ts'
@@ -59,12 +60,12 @@ function figures(result: SingleResult, evidence: Evidence): Html {
   return html`
     <dl class="figures">
       ${figure('Confidence', `${result.confidence} %`)}
-      ${figure('Took', duration(result.response_time))}
+      ${figure('Took', formatDuration(result.response_time))}
       ${figure('Answer', originOf(result, evidence))}
       ${figure('Domain', result.provider)}
       ${figure('Operator', evidence.operator === result.provider ? null : evidence.operator)}
       ${figure('Mail host', result.mx_host)}
-      ${figure('Ask again', retryAfterS === undefined ? null : `in ${duration(retryAfterS * SECOND)}`)}
+      ${figure('Ask again', retryAfterS === undefined ? null : `in ${formatDuration(retryAfterS * SECOND)}`)}
     </dl>`
 }
 

@@ -1,10 +1,10 @@
 import { Hono } from 'hono'
+import { pluralize } from '../../base/format.ts'
 import type { Recovered, RotatedWebhook, WebhookAnswer, WebhookTest } from '../../client/types.ts'
 import { part } from '../page/layout.ts'
 import { onceOf } from '../page/once.ts'
 import { Refusal } from '../page/refusal.ts'
 import { problemWith, sentForm } from '../page/sent.ts'
-import { count } from '../page/text.ts'
 import type { DashboardParts, Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { endpointPage, pathOf } from './endpoint.ts'
@@ -85,4 +85,4 @@ function pointOf(text: string): string {
 const recovered = (howMany: number) =>
   howMany === 0
     ? 'Nothing has failed since then, so nothing is sent again.'
-    : `${count(howMany, 'delivery is', 'deliveries are')} sent again.`
+    : `${pluralize(howMany, 'delivery is', 'deliveries are')} sent again.`

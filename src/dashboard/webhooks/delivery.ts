@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import { html } from 'hono/html'
+import { formatDuration } from '../../base/format.ts'
 import type {
   DeliveryAttempt,
   DeliveryDetail,
@@ -14,7 +15,7 @@ import { form } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { page, part } from '../page/layout.ts'
 import { notice } from '../page/notice.ts'
-import { duration, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { leaveNote } from '../session/cookie.ts'
 import { may } from '../session/signed-in.ts'
@@ -120,7 +121,7 @@ const attempt = (one: DeliveryAttempt): Html => html`
   <section class="card">
     <h3>Attempt ${one.number}: ${answered(one)}</h3>
     ${one.error === null ? NOTHING : html`<p>${one.error}</p>`}
-    <p><small>Sent to ${one.url}, ${time(one.started_at)}; it took ${duration(one.duration_ms)}.</small></p>
+    <p><small>Sent to ${one.url}, ${time(one.started_at)}; it took ${formatDuration(one.duration_ms)}.</small></p>
     ${one.response_headers === null ? NOTHING : html`<h4>Headers of the answer</h4><pre>${headersText(one.response_headers)}</pre>`}
     ${
       one.response_excerpt === null

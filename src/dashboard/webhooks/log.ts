@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { html } from 'hono/html'
+import { formatDuration } from '../../base/format.ts'
 import type { Delivery, DeliveryPage, Webhook } from '../../client/types.ts'
 import { SENT_KINDS } from '../../hook/event.ts'
 import { queryOf } from '../api.ts'
 import { select } from '../page/form.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { part } from '../page/layout.ts'
-import { duration, time } from '../page/text.ts'
+import { time } from '../page/text.ts'
 import type { Env } from '../parts.ts'
 import { pathOf } from './endpoint.ts'
 
@@ -136,7 +137,7 @@ const WORDS: Readonly<Record<Delivery['status'], { tone: string; word: string }>
 /** What is wrong with a status is told by the page of the delivery: it would be said in each row. */
 const answerOf = ({ status_code, duration_ms, error }: Delivery): Html => html`
   ${status_code === null ? NOTHING : html`<span title="${error ?? ''}">${status_code}</span>`}
-  ${duration_ms === null ? NOTHING : html`<small>${duration(duration_ms)}</small>`}
+  ${duration_ms === null ? NOTHING : html`<small>${formatDuration(duration_ms)}</small>`}
   ${error === null || status_code !== null ? NOTHING : html`<br /><small>${error}</small>`}`
 
 const KINDS = [['', 'All'], ...SENT_KINDS.map(kind => [kind, kind] as const)] as const

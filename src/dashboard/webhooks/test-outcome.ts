@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
+import { formatDuration } from '../../base/format.ts'
 import type { WebhookTest } from '../../client/types.ts'
 import { type Html, NOTHING } from '../page/html.ts'
 import { notice } from '../page/notice.ts'
-import { duration } from '../page/text.ts'
 
 /** What a receiver did with a request. */
 export type Answered = Pick<WebhookTest['data'], 'status_code' | 'error' | 'response_excerpt'> & {
@@ -23,6 +23,6 @@ export const outcome = (o: Answered): Html => html`
 
 /** “Answered 204 after 84 ms.” */
 export function answered({ status_code: status, duration_ms: took }: Answered): string {
-  const after = took === null ? '' : ` after ${duration(took)}`
+  const after = took === null ? '' : ` after ${formatDuration(took)}`
   return status === null ? `No answer came${after}.` : `Answered ${status}${after}.`
 }

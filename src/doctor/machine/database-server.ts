@@ -1,4 +1,5 @@
-import { MINUTE, SECOND } from '../../base/clock.ts'
+import { SECOND } from '../../base/clock.ts'
+import { formatDurationInWords } from '../../base/format.ts'
 import type { ConnectionLimit, ServerFacts, ServerLook } from '../../store/postgres/look.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 
@@ -77,7 +78,7 @@ function troubles(facts: ServerFacts, connectionsMax: number): Finding[] {
       ),
     Math.abs(clockAheadMs) > CLOCK_OFF_MAX_MS &&
       warn(
-        `our clock is ${lengthOf(Math.abs(clockAheadMs))} ${clockAheadMs > 0 ? 'fast' : 'slow'} by that of the database`,
+        `our clock is ${formatDurationInWords(Math.abs(clockAheadMs), Math.round)} ${clockAheadMs > 0 ? 'fast' : 'slow'} by that of the database`,
         'Let both machines keep the time: timedatectl set-ntp true, or run chrony.',
       ),
     commitMs > COMMIT_MAX_MS &&
@@ -100,6 +101,3 @@ function wellSaid({ version, limit, commitMs }: ServerFacts, place: string) {
   const release = `${Math.floor(version / 10_000)}.${version % 10_000}`
   return `PostgreSQL ${release} at ${place}: ${usedOf(limit)} are used, a commit takes ${commitMs.toFixed(1)} ms, and its clock agrees with ours`
 }
-
-const lengthOf = (ms: number) =>
-  ms > 2 * MINUTE ? `${Math.round(ms / MINUTE)} minutes` : `${Math.round(ms / SECOND)} seconds`

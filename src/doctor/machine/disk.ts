@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/error.ts'
+import { formatBytes } from '../../base/format.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import { nearestFolder } from './data-directory.ts'
 import type { Machine } from './machine.ts'
@@ -8,7 +9,7 @@ export async function diskFinding(machine: Machine, dataDir: string): Promise<Fi
   const folder = await nearestFolder(dataDir)
   try {
     const free = await machine.freeBytes(folder)
-    const says = `${shown(free)} free on the disk of ${dataDir}`
+    const says = `${formatBytes(free)} free on the disk of ${dataDir}`
     const todo = 'Make room there, or name a folder on another disk with --data-dir.'
     if (free < FREE_MIN) return fail(says, todo)
     return free < FREE_GOOD ? warn(says, todo) : ok(says)
@@ -25,6 +26,3 @@ const GIGABYTE = 1_000 * MEGABYTE
 /** Below it a list of some 200,000 rows no longer fits. */
 const FREE_MIN = 100 * MEGABYTE
 const FREE_GOOD = GIGABYTE
-
-const shown = (bytes: number) =>
-  bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GB` : `${Math.floor(bytes / MEGABYTE)} MB`

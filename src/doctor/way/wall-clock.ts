@@ -1,4 +1,5 @@
-import { DAY, MINUTE, SECOND } from '../../base/clock.ts'
+import { DAY, MINUTE } from '../../base/clock.ts'
+import { formatDurationInWords } from '../../base/format.ts'
 import { type Finding, fail, ok, warn } from '../finding.ts'
 import type { Visit } from './visit.ts'
 
@@ -13,7 +14,7 @@ export function clockFinding(visits: readonly Visit[], now: number): Finding {
     .sort((a, b) => a - b)
   const offset = offsets[Math.floor(offsets.length / 2)]
   if (offset === undefined) return ok(`it is ${shown(now)} here; no mail server told the time`)
-  const off = `our clock is ${lengthOf(Math.abs(offset))} ${offset > 0 ? 'fast' : 'slow'} by the time of mail servers`
+  const off = `our clock is ${formatDurationInWords(Math.abs(offset), Math.round)} ${offset > 0 ? 'fast' : 'slow'} by the time of mail servers`
   if (Math.abs(offset) > DAY) return fail(off, SET_IT)
   if (Math.abs(offset) > OFFSET_MAX_MS) return warn(off, SET_IT)
   return ok('our clock agrees with that of mail servers')
@@ -37,10 +38,3 @@ function offsetOf({ outcome }: Visit): number | null {
 }
 
 const shown = (at: number) => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`
-
-function lengthOf(ms: number): string {
-  if (ms > 2 * DAY) return `${Math.round(ms / DAY)} days`
-  return ms > 2 * MINUTE
-    ? `${Math.round(ms / MINUTE)} minutes`
-    : `${Math.round(ms / SECOND)} seconds`
-}

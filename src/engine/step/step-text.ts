@@ -1,5 +1,6 @@
 import type { Domain } from '../../address/domain.ts'
-import { DAY, HOUR, MINUTE } from '../../base/clock.ts'
+import { MINUTE } from '../../base/clock.ts'
+import { formatDurationInWords } from '../../base/format.ts'
 import type { Operator } from '../../dns/operator.ts'
 import type { Route } from '../../dns/route.ts'
 import { noMailText } from '../../dns/route-text.ts'
@@ -48,13 +49,5 @@ export function callText({ host, ip, port, dialled, answer }: ServerCall): strin
 export const recalledText = (ageMs: number) =>
   `The mail server was asked ${agoText(ageMs)}, and its answer still counts.`
 
-function agoText(ageMs: number): string {
-  if (ageMs < MINUTE) return 'just now'
-  if (ageMs < HOUR) return `${counted(ageMs / MINUTE, 'minute')} ago`
-  return `${ageMs < DAY ? counted(ageMs / HOUR, 'hour') : counted(ageMs / DAY, 'day')} ago`
-}
-
-function counted(amount: number, noun: string): string {
-  const count = Math.floor(amount)
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
-}
+const agoText = (ageMs: number) =>
+  ageMs < MINUTE ? 'just now' : `${formatDurationInWords(ageMs, Math.floor)} ago`

@@ -1,4 +1,5 @@
 import { HOUR, MINUTE, SECOND } from '../../base/clock.ts'
+import { formatNumber } from '../../base/format.ts'
 import {
   describeOperation,
   type OperationError,
@@ -83,11 +84,11 @@ const ANSWERS: OperationTexts<ApiError> = {
       { retryAfterS: secondsUntil(reset) },
     ),
   credits_exceeded: ({ plan, creditsPerDay, needed, left, ...reset }) => {
-    const wanted = needed === null ? 'more than that' : inDigits(needed)
+    const wanted = needed === null ? 'more than that' : formatNumber(needed)
     const rest =
       left === null
         ? 'not enough are left'
-        : `${inDigits(left)} are left, and this list needs ${wanted}`
+        : `${formatNumber(left)} are left, and this list needs ${wanted}`
     return new ApiError(
       'quota_exceeded',
       `The plan ${plan} gives ${creditsPerDay} verifications a day; ${rest}. They are given anew at ${isoTime(reset.resetAt)}.`,
@@ -97,13 +98,13 @@ const ANSWERS: OperationTexts<ApiError> = {
   concurrent_jobs_exceeded: ({ plan, openLists, max }) =>
     new ApiError(
       'concurrent_jobs_exceeded',
-      `${inDigits(openLists)} lists of the account are not finished, and the plan ${plan} allows ${inDigits(max)} at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.`,
+      `${formatNumber(openLists)} lists of the account are not finished, and the plan ${plan} allows ${formatNumber(max)} at a time. Wait for one to finish, or cancel one with POST /v1/jobs/{id}/cancel.`,
       { retryAfterS: MINUTE / SECOND },
     ),
   stored_rows_exceeded: ({ plan, storedRows, rows, isMore, max }) =>
     new ApiError(
       'stored_rows_exceeded',
-      `The account stores ${inDigits(storedRows)} rows of lists, this list has ${isMore ? 'more than ' : ''}${inDigits(rows)}, and the plan ${plan} allows ${inDigits(max)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
+      `The account stores ${formatNumber(storedRows)} rows of lists, this list has ${isMore ? 'more than ' : ''}${formatNumber(rows)}, and the plan ${plan} allows ${formatNumber(max)}. Delete lists with DELETE /v1/jobs/{id}, or wait until old lists are removed.`,
       { retryAfterS: HOUR / SECOND },
     ),
   address_invalid: notOverHttp,
@@ -122,7 +123,6 @@ const ANSWERS: OperationTexts<ApiError> = {
 }
 
 /** 50,000 */
-const inDigits = (count: number) => count.toLocaleString('en')
 
 const secondsUntil = ({ resetAt, now }: { readonly resetAt: number; readonly now: number }) =>
   Math.max(1, Math.ceil((resetAt - now) / SECOND))

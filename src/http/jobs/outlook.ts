@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../../base/clock.ts'
+import { pluralize } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { TtlMap } from '../../base/ttl-map.ts'
 import { isoTime } from '../../engine/result/present.ts'
@@ -99,7 +100,7 @@ export const presentWait = ({ operator, rows, reason, until }: Wait) => ({
 
 /** For people: what most rows wait for. */
 export function sentenceOf({ operator, rows, reason, until }: Wait): string {
-  const who = `${rows} ${rows === 1 ? 'address' : 'addresses'} at ${cleanText(operator)}`
+  const who = `${pluralize(rows, 'address')} at ${cleanText(operator)}`
   const time = until === null ? '' : isoTime(until)
   return `${who}: ${SENTENCES[reason].replace('{time}', time)}`
 }

@@ -1,9 +1,10 @@
+import { formatEstimate } from '../../base/format.ts'
 import { isoTime } from '../../engine/result/present.ts'
 import { downloadUrl, JOB_FAILED } from '../../hook/event-data.ts'
 import { type Job, progressOf } from '../../store/job/jobs.ts'
 import { parseJobOptions } from '../../store/job/options.ts'
 import type { Service } from '../service.ts'
-import { inWords, simulatedTime, usualMs } from '../verify/estimate.ts'
+import { simulatedTime, usualMs } from '../verify/estimate.ts'
 import { type Outlook, presentWait, sentenceOf } from './outlook.ts'
 
 /**
@@ -18,7 +19,7 @@ export function presentStatus(service: Service, job: Job, outlook: Outlook | nul
     progress: progressOf(job),
     total_emails: job.total,
     processed_emails: job.done,
-    estimated_time: outlook === null ? timeLeft(service, job) : inWords(outlook.leftMs),
+    estimated_time: outlook === null ? timeLeft(service, job) : formatEstimate(outlook.leftMs),
     created_at: isoTime(job.created_at),
     started_at: job.started_at === null ? null : isoTime(job.started_at),
     error:
@@ -87,8 +88,8 @@ function timeLeft({ clock, engine }: Service, job: Job): string | null {
   const left = job.total - job.done
   if (job.started_at === null || job.done === 0) {
     if (job.sandbox === 1) return simulatedTime(left)
-    return inWords(usualMs(engine, left, parseJobOptions(job)))
+    return formatEstimate(usualMs(engine, left, parseJobOptions(job)))
   }
   const tookMs = Math.max(0, clock.now() - job.started_at)
-  return inWords((tookMs * left) / job.done)
+  return formatEstimate((tookMs * left) / job.done)
 }

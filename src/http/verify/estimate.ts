@@ -1,4 +1,5 @@
-import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.ts'
+import { type Clock, SECOND } from '../../base/clock.ts'
+import { formatEstimate } from '../../base/format.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Database } from '../../store/database.ts'
 import type { JobOptions } from '../../store/job/options.ts'
@@ -30,9 +31,9 @@ export async function estimatedTime(
   },
 ): Promise<string> {
   if (o.sandbox) return simulatedTime(sumOf(o.domains.values()))
-  if (!o.checkSmtp) return inWords(usualMs(doors.engine, sumOf(o.domains.values()), o))
+  if (!o.checkSmtp) return formatEstimate(usualMs(doors.engine, sumOf(o.domains.values()), o))
   const demands = demandsOf(doors.engine, o.domains)
-  return inWords(BEGINNING_MS + (await askingMs(doors, o.jobId, demands)))
+  return formatEstimate(BEGINNING_MS + (await askingMs(doors, o.jobId, demands)))
 }
 
 export type EstimateDoors = {
@@ -62,7 +63,7 @@ const USUAL_OPERATOR = 'example.com'
 
 /** How long it takes to simulate so many, in words. */
 export const simulatedTime = (addresses: number) =>
-  inWords((addresses / SIMULATED_PER_SECOND) * SECOND)
+  formatEstimate((addresses / SIMULATED_PER_SECOND) * SECOND)
 
 /** By operator, as far as it is known before the DNS is asked. */
 function demandsOf(engine: Engine, domains: ReadonlyMap<string, number>): Demand[] {
@@ -128,13 +129,3 @@ function operatorMs(engine: Engine, { operator, addresses }: Demand, now: number
 }
 
 const sumOf = (counts: Iterable<number>) => [...counts].reduce((sum, count) => sum + count, 0)
-
-/** A duration in words. Rounded up, as a guess is not to be more exact than it is: to 10 seconds, then to minutes, then to half hours. */
-export function inWords(ms: number): string {
-  if (ms <= SECOND) return '1 second'
-  if (ms < MINUTE)
-    return `${Math.ceil(ms / (10 * SECOND)) * 10} seconds`.replace(/^60 seconds$/, '1 minute')
-  const minutes = Math.ceil(ms / MINUTE)
-  if (ms < 2 * HOUR) return minutes === 1 ? '1 minute' : `${minutes} minutes`
-  return `${Math.ceil(ms / (HOUR / 2)) / 2} hours`
-}

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
-import { SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
+import { formatDuration } from '../../base/format.ts'
 import { addressesOf, dialOrder } from '../../dns/route.ts'
 import { type Answer, compileReplyRules } from '../../smtp/answer.ts'
 import { isBroken } from '../../smtp/connection.ts'
@@ -226,7 +226,7 @@ class Attempt {
       return null
     }
     const connectMs = timeouts.connectMs / (sharesLimits && single ? CONNECT_SHARES : 1)
-    const late = new Error(`no answer within ${connectMs / SECOND} s`)
+    const late = new Error(`no answer within ${formatDuration(connectMs)}`)
     const cancel = clock.after(connectMs, () => limit.abort(late))
     signal.addEventListener('abort', giveUp, { once: true })
     try {

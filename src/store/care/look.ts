@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
 import { messageOf } from '../../base/error.ts'
-import { MIGRATIONS } from '../migration/migrations.ts'
+import { migrationSource } from '../migration/migrations.ts'
 
 /** What is at the place of a database. */
 export type Look =
@@ -34,5 +34,5 @@ function lookInside(sqlite: SqliteDatabase.Database, file: string): Look {
     return { kind: 'unusable', file, why: 'it belongs to another program' }
   }
   const made = sqlite.prepare('select name from kysely_migration').pluck().all() as string[]
-  return { kind: made.every(name => name in MIGRATIONS) ? 'usable' : 'newer', file }
+  return { kind: migrationSource(made) === 'newer' ? 'newer' : 'usable', file }
 }

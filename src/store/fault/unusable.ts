@@ -1,19 +1,20 @@
 import { EvError, messageOf } from '../../base/error.ts'
 import { withoutPassword } from '../../config/password.ts'
+import { isUnknownMigration, OldDevelopmentDatabase } from '../migration/migrations.ts'
 import { NotUtf8 } from '../postgres/encoding.ts'
 import { isOutage } from '../postgres/faults.ts'
 import { codeOf } from './code.ts'
 
 /** Why a file cannot be used, and what to do about it. */
 export const unusableFile = (file: string, cause: unknown) =>
-  unusable(file, cause, isNewer(cause) ? NEWER : fileRemedy(cause))
+  unusable(file, cause, isUnknownMigration(cause) ? NEWER : fileRemedy(cause))
 
 /** Why the database of a server cannot be used, and what to do about it; its password stands nowhere in it. */
 export const unusableServer = (url: string, cause: unknown) =>
   unusable(
     withoutPassword(url).replace(/\?.*$/s, ''),
     cause,
-    isNewer(cause) ? NEWER : serverRemedy(cause),
+    isUnknownMigration(cause) ? NEWER : serverRemedy(cause),
   )
 
 function unusable(place: string, cause: unknown, remedy: string): EvError {
@@ -21,11 +22,12 @@ function unusable(place: string, cause: unknown, remedy: string): EvError {
   return new EvError('io', sentence, { cause })
 }
 
-const isNewer = (cause: unknown) => /previously executed migration/.test(messageOf(cause))
-
 const NEWER = 'It was written by a newer version of ev: use that version.'
 
+const OLD = 'Open it once with the last development version, or name another'
+
 function fileRemedy(cause: unknown): string {
+  if (cause instanceof OldDevelopmentDatabase) return `${OLD} place with --data-dir.`
   // It is needed again once that is set right: nobody should move it away.
   if (/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/.test(codeOf(cause))) {
     return 'Look whether the disk is full, or may not be written (“ev doctor” tells), or name another place with --data-dir.'
@@ -37,6 +39,7 @@ function fileRemedy(cause: unknown): string {
 const NO_RIGHT = '42501'
 
 function serverRemedy(cause: unknown): string {
+  if (cause instanceof OldDevelopmentDatabase) return `${OLD} with --database.`
   if (isOutage(cause)) {
     return 'Look whether the server runs, may be reached from here and has connections left, or name another with --database.'
   }

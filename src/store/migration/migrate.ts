@@ -3,7 +3,7 @@ import { Migrator } from 'kysely/migration'
 import { isPostgres } from '../dialect.ts'
 import { collateBinary } from '../postgres/collation.ts'
 import type { Schema } from '../schema.ts'
-import { MIGRATIONS } from './migrations.ts'
+import { isUnknownMigration, MIGRATIONS, migrationSource } from './migrations.ts'
 
 /**
  * Brings the tables up to date. All in one transaction: of several that start at once one makes them while the others
@@ -14,6 +14,7 @@ export async function migrate(trx: Transaction<Schema>): Promise<void> {
   const provider = { getMigrations: async () => MIGRATIONS }
   const inSchema = schema === null ? {} : { migrationTableSchema: schema }
   const { error } = await new Migrator({ db: trx, provider, ...inSchema }).migrateToLatest()
+  if (isUnknownMigration(error) && (await replaceDevelopmentMigrations(trx))) return migrate(trx)
   if (error !== undefined) throw error
   if (isPostgres(trx)) await collateBinary(trx)
 }
@@ -31,4 +32,13 @@ async function settleIn(trx: Transaction<Schema>): Promise<string | null> {
   const name = rows[0]?.name ?? null
   if (name !== null) await sql`set local search_path to ${sql.id(name)}`.execute(trx)
   return name
+}
+
+/** Records `0001_initial` in place of the development migrations. False for a database of a newer version. */
+async function replaceDevelopmentMigrations(trx: Transaction<Schema>): Promise<boolean> {
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(trx)
+  if (migrationSource(rows.map(({ name }) => name)) === 'newer') return false
+  await sql`delete from kysely_migration where name <> '0001_lists'`.execute(trx)
+  await sql`update kysely_migration set name = '0001_initial'`.execute(trx)
+  return true
 }

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Clock } from '../../base/clock.ts'
 import { SECOND } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
-import { MIGRATIONS } from '../migration/migrations.ts'
+import { migrationSource } from '../migration/migrations.ts'
 import { TABLES } from '../schema.ts'
 
 /** What there is at the place of a database on a server. */
@@ -142,7 +142,7 @@ async function isOfNewer(client: pg.Client): Promise<boolean> {
   )
   if (rows[0]?.there !== true) return false
   const made = await client.query<{ name: string }>('select name from kysely_migration')
-  return made.rows.some(({ name }) => !(name in MIGRATIONS))
+  return migrationSource(made.rows.map(({ name }) => name)) === 'newer'
 }
 
 /** A message in the journal, which nobody reads: a commit waits for it as for anything else. */

@@ -1,4 +1,5 @@
 import { DAY } from '../../base/clock.ts'
+import { pluralize } from '../../base/format.ts'
 import { cleanText } from '../../base/text.ts'
 import { KEPT_MS } from '../../hook/delivery.ts'
 import type { DueNotice } from '../../store/event/notices.ts'
@@ -42,7 +43,7 @@ function briefOf({ webhookId, accountId, lastError, disabledReason }: DueNotice,
 function subjectOf(notice: DueNotice): string {
   const { webhookId, failedEvents, disabledReason } = notice
   const host = cleanText(urlOf(notice)?.host ?? '')
-  const lost = `${counted(failedEvents)} could not be delivered`
+  const lost = `${pluralize(failedEvents, 'event')} could not be delivered`
   if (disabledReason === null) return `ev: ${lost} to ${host} (${webhookId})`
   const more = failedEvents === 0 ? '' : `, ${lost}`
   return `ev: the webhook to ${host} was switched off${more} (${webhookId})`
@@ -51,7 +52,7 @@ function subjectOf(notice: DueNotice): string {
 function news(notice: DueNotice): string[] {
   const { webhookId, accountId, accountName, failedEvents, lastError, disabledReason } = notice
   const whose = `the account ${accountId} “${cleanText(accountName)}”`
-  const lost = `${counted(failedEvents)} could not be delivered to it since the last notice; nothing more is tried for ${failedEvents === 1 ? 'it' : 'them'} by itself.`
+  const lost = `${pluralize(failedEvents, 'event')} could not be delivered to it since the last notice; nothing more is tried for ${failedEvents === 1 ? 'it' : 'them'} by itself.`
   return [
     `This is about the webhook ${webhookId} of ${whose}:\n\n  ${shownUrl(notice)}`,
     ...(failedEvents === 0 ? [] : [lost]),
@@ -106,8 +107,6 @@ const SINCE_MS = KEPT_MS + 7 * DAY
 
 const step = (what: string, ways: readonly string[]) =>
   [`- ${what}`, ...ways.map(way => `    ${way}`)].join('\n')
-
-const counted = (events: number) => (events === 1 ? '1 event' : `${events} events`)
 
 /** Without its query, which often holds what only the receiver should know. */
 function shownUrl(notice: DueNotice): string {

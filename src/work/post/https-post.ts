@@ -1,5 +1,6 @@
 import type { Agent } from 'undici'
 import { breathe, type Clock, SECOND } from '../../base/clock.ts'
+import { formatDuration } from '../../base/format.ts'
 import type { Resolver } from '../../dns/resolver.ts'
 import { readDestination } from '../../hook/destination.ts'
 import { BODY_READ_MAX, readAnswer } from './answer.ts'
@@ -75,7 +76,7 @@ export function httpsPost(options: HttpsPostOptions): Post {
   }
 }
 
-const TOO_LATE = `No answer came within ${DEADLINE_MS / SECOND} s.`
+const TOO_LATE = `No answer came within ${formatDuration(DEADLINE_MS)}.`
 const CLOSED = 'ev was stopped before an answer came.'
 
 /** Loaded with the first letter: it would cost every start 85 ms. */

@@ -1,3 +1,4 @@
+import { formatMebibytes } from '../../base/format.ts'
 export type UploadFaultKind = 'no-form' | 'malformed' | 'too-large' | 'not-stored' | 'cut-off'
 
 /** A file did not come, or could not be kept; `message` is a part of a sentence that says so. */
@@ -16,10 +17,8 @@ export const malformed = (why: string, cause?: unknown) => new UploadFault('malf
 export const notStored = (cause: unknown) =>
   new UploadFault('not-stored', 'it cannot be stored now', cause)
 
-const MIB = 1024 * 1024
-
 export const tooLarge = (bytesMax: number) =>
   new UploadFault(
     'too-large',
-    `more than ${(bytesMax / MIB).toLocaleString('en')} MiB, which is the most a file may have`,
+    `more than ${formatMebibytes(bytesMax)}, which is the most a file may have`,
   )

@@ -85,7 +85,7 @@ describe('a list that cannot be taken is refused', () => {
     const file = join(folder, 'huge.txt')
     writeFileSync(file, '')
     truncateSync(file, 32 * 1024 * 1024 + 1)
-    expect(() => [...keysInFile('allow', file)]).toThrow(/huge\.txt is longer than 32 MB/)
+    expect(() => [...keysInFile('allow', file)]).toThrow(/huge\.txt is longer than 32 MiB/)
   })
 
   test.each<[string, (path: string) => void, RegExp]>([

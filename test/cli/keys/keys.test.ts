@@ -11,7 +11,6 @@ import { describe, expect, test } from 'vitest'
 import { hashOf } from '../../../src/account/key.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { expiryOf, graceOf } from '../../../src/cli/keys/times.ts'
-import { counted } from '../../../src/cli/text/counted.ts'
 import { findKeyByHash } from '../../../src/store/account/keys.ts'
 import { createSession, listSessions } from '../../../src/store/account/sessions.ts'
 import { type Database, openDatabase, write } from '../../../src/store/database.ts'
@@ -303,11 +302,4 @@ describe('a length of time', () => {
       expect(() => graceOf(given, 7 * DAY)).toThrow('--grace takes a length of time from 0 to 7d')
     }
   })
-})
-
-test('things are counted in words', () => {
-  expect(['row', 'copy', 'key'].map(thing => counted(2, thing))).toEqual([
-    ...['2 rows', '2 copies', '2 keys'],
-  ])
-  expect(counted(1, 'key')).toBe('1 key')
 })

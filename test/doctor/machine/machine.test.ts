@@ -39,7 +39,7 @@ describe('the disk', () => {
     [99e6, 'fail', '99 MB'],
     [100e6, 'warn', '100 MB'],
     [999e6, 'warn', '999 MB'],
-    [1e9, 'ok', '1.0 GB'],
+    [1e9, 'ok', '1 GB'],
   ])('with %i bytes free: %s', async (freeBytes, state, text) => {
     const finding = await find(freeBytes)
     expect(finding).toMatchObject({

@@ -18,7 +18,7 @@ describe('our clock', () => {
     [-4 * MINUTE, 'ok', 'agrees'],
     [6 * MINUTE, 'warn', '6 minutes fast'],
     [-6 * MINUTE, 'warn', '6 minutes slow'],
-    [DAY + SECOND, 'fail', '1440 minutes fast'],
+    [DAY + SECOND, 'fail', '24 hours fast'],
     [-3 * DAY, 'fail', '3 days slow'],
   ])('off by %i ms: %s', (offsetMs, state, text) => {
     const finding = find(offsetMs, GREETING)

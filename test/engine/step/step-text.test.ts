@@ -89,7 +89,8 @@ test.each([
   [MINUTE, '1 minute ago'],
   [59 * MINUTE, '59 minutes ago'],
   [HOUR, '1 hour ago'],
-  [47 * HOUR, '1 day ago'],
+  [47 * HOUR, '47 hours ago'],
+  [48 * HOUR, '2 days ago'],
   [6 * DAY, '6 days ago'],
 ])('an answer of %i ms is told with its age', (ageMs, ago) => {
   expect(recalledText(ageMs)).toBe(`The mail server was asked ${ago}, and its answer still counts.`)

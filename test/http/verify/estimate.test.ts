@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MINUTE } from '../../../src/base/clock.ts'
-import { estimatedTime, inWords } from '../../../src/http/verify/estimate.ts'
+import { estimatedTime } from '../../../src/http/verify/estimate.ts'
 import { SCORES } from '../../../src/http/verify/score.ts'
 import { OPINIONS, REASONS } from '../../../src/verdict/reason.ts'
 import { seedJob } from '../../support/job-rows.ts'
@@ -78,21 +78,6 @@ describe('the estimated time', () => {
 
 const usersAt = (domain: string, count: number) =>
   Array.from({ length: count }, (_, n) => `u${n}@${domain}`)
-
-test.each([
-  [0, '1 second'],
-  [1_000, '1 second'],
-  [1_001, '10 seconds'],
-  [49_999, '50 seconds'],
-  [50_001, '1 minute'],
-  [60_000, '1 minute'],
-  [60_001, '2 minutes'],
-  [7_199_000, '120 minutes'],
-  [7_200_000, '2 hours'],
-  [7_200_001, '2.5 hours'],
-])('%d ms in words: %s', (ms, words) => {
-  expect(inWords(ms)).toBe(words)
-})
 
 describe('the score', () => {
   test('of what takes no mail is 0, and of what is fine the highest', () => {

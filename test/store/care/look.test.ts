@@ -32,12 +32,20 @@ describe('a look at the database', () => {
     expect(statSync(file)).toMatchObject({ mtimeMs, size })
   })
 
-  test('tells one of a newer version, of another program, and a damaged one', () => {
+  test('tells one of a newer version, of an early development version, of another program, and a damaged one', () => {
     const newer = written(
       'create table kysely_migration (name text)',
       "insert into kysely_migration values ('9999_later')",
     )
     expect(look(newer)).toMatchObject({ kind: 'newer' })
+    const early = written(
+      'create table kysely_migration (name text)',
+      "insert into kysely_migration values ('0001_lists')",
+    )
+    expect(look(early)).toMatchObject({
+      kind: 'unusable',
+      why: expect.stringMatching(/^a development version of ev made it/),
+    })
     expect(look(written('create table bookmarks (id text)'))).toMatchObject({
       kind: 'unusable',
       why: 'it belongs to another program',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { breathe } from '../../../base/clock.ts'
 import { EvError } from '../../../base/error.ts'
+import { pluralize } from '../../../base/format.ts'
 import { cleanText } from '../../../base/text.ts'
 import type { Config } from '../../../config/settings.ts'
 import { readList } from '../../../job/csv.ts'
@@ -12,7 +13,6 @@ import { deleteJob } from '../../../store/job/removal.ts'
 import type { JobState } from '../../../store/schema.ts'
 import type { CliContext } from '../../context.ts'
 import { openLists } from '../../database.ts'
-import { counted } from '../../text/counted.ts'
 import type { ListFile } from './file.ts'
 import { type SourceFlags, toSource } from './source.ts'
 
@@ -65,7 +65,7 @@ export async function takeJob(
   const column = list.dialect.columnName ?? `number ${list.dialect.column + 1}`
   const twice = job.duplicates === 0 ? '' : `; ${job.duplicates} duplicates are asked once`
   const encoding = list.dialect.encoding === 'utf-8' ? '' : `, read as ${list.dialect.encoding}`
-  say(`${counted(job.total, 'row')}, addresses in column ${column}${encoding}${twice}.`)
+  say(`${pluralize(job.total, 'row')}, addresses in column ${column}${encoding}${twice}.`)
   return job
 }
 

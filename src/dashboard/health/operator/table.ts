@@ -1,7 +1,8 @@
 import { html } from 'hono/html'
+import { formatNumber, pluralize } from '../../../base/format.ts'
 import { type Html, NOTHING } from '../../page/html.ts'
 import { notice } from '../../page/notice.ts'
-import { count, number, time } from '../../page/text.ts'
+import { time } from '../../page/text.ts'
 import { mark } from '../mark.ts'
 import type { EgressStatus, OperatorStatus, OperatorsStatus } from '../source.ts'
 import { said, stateOf } from './text.ts'
@@ -14,7 +15,7 @@ export function operatorsTable({ egresses, shown, left }: OperatorsStatus, now: 
       <h2>Mail servers</h2>
       ${egresses.filter(({ closedSince }) => closedSince !== null).map(one => closed(one, isMany))}
       ${shown.length === 0 ? html`<p>${NOBODY_ASKED}</p>` : table(shown, isMany, now)}
-      ${left === 0 ? NOTHING : html`<p><small>${count(left, 'more operator')} asked lately, with no trouble worse than these.</small></p>`}
+      ${left === 0 ? NOTHING : html`<p><small>${pluralize(left, 'more operator')} asked lately, with no trouble worse than these.</small></p>`}
     </section>`
 }
 
@@ -42,9 +43,9 @@ const table = (shown: readonly OperatorStatus[], isMany: boolean, now: number) =
         <tr>
           <th scope="row">${one.title}</th>${isMany ? html`<td>${one.egress}</td>` : NOTHING}
           <td>${state(one, now)}</td>
-          <td class="number">${number(one.sessions)} of ${ofMost(one.sessionsAllowed, one.sessionsMax)}</td>
+          <td class="number">${formatNumber(one.sessions)} of ${ofMost(one.sessionsAllowed, one.sessionsMax)}</td>
           <td class="number">${ofMost(rate(one.sessionsPerSecond), rate(one.sessionsPerSecondMax))}</td>
-          <td class="number">${number(Math.round(one.heard))}</td>
+          <td class="number">${formatNumber(Math.round(one.heard))}</td>
         </tr>`,
     )}</tbody>
   </table></div>`

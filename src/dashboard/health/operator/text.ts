@@ -1,10 +1,11 @@
 import { html } from 'hono/html'
+import { pluralize } from '../../../base/format.ts'
 import { cleanText } from '../../../base/text.ts'
 import type { CheckName } from '../../../doctor/doctor.ts'
 import type { Pause, Refusal } from '../../../probe/pace-status.ts'
 import type { Answer, RefusedWhy } from '../../../smtp/answer.ts'
 import { type Html, NOTHING } from '../../page/html.ts'
-import { count, time } from '../../page/text.ts'
+import { time } from '../../page/text.ts'
 import type { State } from '../mark.ts'
 import type { OperatorStatus } from '../source.ts'
 
@@ -41,7 +42,7 @@ function refused(one: OperatorStatus, refusal: Refusal, now: number): Html {
 }
 
 function ended({ until, turnedAway }: Refusal, holds: boolean): Html {
-  const sofar = turnedAway === 0 ? '' : ` (${count(turnedAway, 'address', 'addresses')} so far)`
+  const sofar = turnedAway === 0 ? '' : ` (${pluralize(turnedAway, 'address')} so far)`
   return holds
     ? html`Addresses there end as unknown${sofar} until ${time(until)}; then it is asked again by itself.`
     : html`Addresses there ended as unknown${sofar} until ${time(until)}; the next one shows whether it takes us again.`
@@ -51,7 +52,7 @@ function paused({ title, unknownStreakMax }: OperatorStatus, { why, since, until
   const goesOn = html`Nothing to do: lists wait, and go on by themselves at ${time(until)}.`
   return why === 'throttled'
     ? html`${title} asked us to slow down at ${time(since)}. ${goesOn}`
-    : html`${title} knew none of ${count(unknownStreakMax, 'address', 'addresses')} in a row at ${time(since)}, and
+    : html`${title} knew none of ${pluralize(unknownStreakMax, 'address')} in a row at ${time(since)}, and
         who goes on then looks like one who guesses names. ${goesOn} Where it comes often, the lists are old.`
 }
 

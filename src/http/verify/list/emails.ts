@@ -1,3 +1,4 @@
+import { formatNumber } from '../../../base/format.ts'
 import { cleanText } from '../../../base/text.ts'
 import type { Row } from '../../../work/submit.ts'
 import { ApiError } from '../../error/api-error.ts'
@@ -80,7 +81,7 @@ export const emptyList = (what: string) =>
 
 /** How many addresses there are, how many may be, and where more may go. */
 export function tooMany(given: number, max: number): ApiError {
-  const [count, limit] = [given, max].map(number => number.toLocaleString('en'))
+  const [count, limit] = [given, max].map(formatNumber)
   const where = BIGGER.find(([, holds]) => given <= holds)?.[0]
   return new ApiError(
     'too_many_emails',

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { formatNumber } from '../../../base/format.ts'
 import { cleanText } from '../../../base/text.ts'
 import {
   type DetectOptions,
@@ -83,5 +84,5 @@ const asColumn = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text
 const tooManyRows = () =>
   new ApiError(
     'too_many_emails',
-    `The file has more than ${FILE_ROWS_MAX.toLocaleString('en')} rows, which is the most a file may have. Divide it.`,
+    `The file has more than ${formatNumber(FILE_ROWS_MAX)} rows, which is the most a file may have. Divide it.`,
   )

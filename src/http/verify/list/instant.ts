@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { isFault } from '../../../address/address.ts'
 import { SECOND } from '../../../base/clock.ts'
+import { pluralize } from '../../../base/format.ts'
 import { limited } from '../../../engine/limit.ts'
 import { resultOfNoTime } from '../../../engine/result/conclude.ts'
 import { sandboxResult } from '../../../engine/sandbox.ts'
@@ -167,6 +168,6 @@ function presentInstant(jobId: string, results: readonly Result[]) {
     invalid_format_emails: malformed,
     results: results.map(presentItem),
     summary: { total, valid, invalid: total - valid },
-    message: `Verified ${total} ${total === 1 ? 'address' : 'addresses'}`,
+    message: `Verified ${pluralize(total, 'address')}`,
   }
 }
