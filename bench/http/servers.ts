@@ -18,6 +18,8 @@ export type Served = {
   close(): Promise<void>
 }
 
+const EV = join(import.meta.dirname, '../../bin/ev.js')
+
 /** Limits far above what the bench asks: it is their counting that is measured, not their refusal. */
 const CONFIG = {
   plans: { bench: { requests: 1_000_000, per: 'second' } },
@@ -26,7 +28,7 @@ const CONFIG = {
 }
 
 /** Starts `ev serve` as people do, in a world of this kind. */
-export async function startService(scenario: Scenario): Promise<Served> {
+export async function startService(scenario: Scenario, ev = EV): Promise<Served> {
   const folder = mkdtempSync(join(tmpdir(), 'ev-bench-'))
   const file = (name: string, content: unknown) => {
     writeFileSync(join(folder, name), JSON.stringify(content))
@@ -37,7 +39,7 @@ export async function startService(scenario: Scenario): Promise<Served> {
   const child = spawn(
     process.execPath,
     [
-      ...[join(import.meta.dirname, '../../bin/ev.js'), 'serve', '--listen', `127.0.0.1:${port}`],
+      ...[ev, 'serve', '--listen', `127.0.0.1:${port}`],
       ...['--data-dir', join(folder, 'data'), '--config', file('config.json', CONFIG)],
       ...['--dns', world.dnsAddress, '--smtp-port', `${world.smtpPort}`, '--special-domains'],
       ...['--allow-ranges', '127.0.0.0/8', '--helo', 'probe.example.com', '--log', 'warn'],

@@ -52,12 +52,14 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
       if (!counted) return next()
       state.verifying++
+      const endRequest = rule.counts === 'single' ? service.priority.startRequest() : () => {}
       try {
         await next()
         if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
         else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
       } finally {
         state.verifying--
+        endRequest()
       }
     },
   ]

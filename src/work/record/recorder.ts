@@ -1,6 +1,7 @@
 import { breathe, sleep } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import type { Priority } from '../../base/priority.ts'
 import type { Remembered } from '../../engine/memory.ts'
 import { isOfStorage } from '../../store/database.ts'
 import type { Job } from '../../store/job/jobs.ts'
@@ -18,15 +19,17 @@ import {
 export type { Change } from './write-group.ts'
 
 /** Committed together: when so many changes are there, or after `groupMs`. A crash asks these again. */
-const GROUP_MIN = 50
-/** More are never committed together: nothing else runs while they are written. */
-const GROUP_MAX = 200
+export const GROUP_MIN = 50
+/** More are never committed together: nothing else runs while they are written, some 20 ms. */
+export const GROUP_MAX = 200
 
 export type RecorderParts = WriteParts & {
   readonly log: Log
   /** False: a commit that fails is not tried again; whoever works on its jobs ends. */
   readonly keepsTrying: boolean
   readonly timings?: Pick<CrewTimings, 'groupMs' | 'retryMs'>
+  /** Requests that go first; null, or left out: there are none. */
+  readonly priority?: Pick<Priority, 'hasRequests'> | null
   /** A job as it stands after a commit. */
   readonly onProgress: (job: Job) => void
   /** A job takes no more changes: it was cancelled or deleted, or is finished. */
@@ -101,13 +104,18 @@ export class Recorder {
 
   #open(): Group {
     const last = this.#groups.at(-1)
-    if (last !== undefined && last.size < GROUP_MAX) return last
+    if (last !== undefined && last.size < this.#groupMax) return last
     const group = new Group()
     this.#groups.push(group)
     group.cancelTimer = this.#parts.database.clock.after(this.#timings.groupMs, () =>
       this.#ripen(group),
     )
     return group
+  }
+
+  /** While requests wait, short stops count for more than few commits. */
+  get #groupMax(): number {
+    return this.#parts.priority?.hasRequests ? GROUP_MIN : GROUP_MAX
   }
 
   #ripen(group: Group) {
