@@ -9,32 +9,38 @@ export type LoopTimes = { readonly active: number; readonly idle: number }
 
 /** While there are requests, a piece starts once the event loop was idle for this share of the time since the last one. */
 const IDLE_SHARE = 0.5
-/** Without requests: what is in flight keeps the loop busy, and more in flight would only make a request wait longer. */
-const IDLE_SHARE_ALONE = 0.05
+/** Without requests, this many probes are in flight in any case. Together they have some 50 ms of work left. */
+export const PROBES_MIN = 8
+/** More probes only make sense as long as the event loop waits for mail servers for this share of the time. */
+const IDLE_SHARE_OF_PROBES = 0.05
 /** Under constant load a piece starts this long after the last one all the same: 50 pieces a second go on. */
 const WAIT_MAX_MS = 20
 /** How often it is looked whether the event loop is idle. A timer of Node cannot be shorter than 1 ms. */
 const POLL_MS = 1
 /** After the last request, more may follow: a client that sends one after another has gaps of this length. */
 const QUIET_MS = SECOND
+/** An import stores its next rows sooner than that. */
+const IMPORT_QUIET_MS = SECOND / 10
 
 /**
  * Lets background work give way to requests that somebody waits for. One event loop runs both: a request takes some
- * twenty turns of it, and waits in each of them for all other work of that turn. On a loop that is mostly idle, background work
- * is not slowed down.
+ * twenty turns of it, and waits in each of them for all other work of that turn. Without requests, and on a loop that is
+ * mostly idle, background work is not slowed down.
  */
 export class Priority {
   readonly #clock: Clock
   readonly #loopTimes: () => LoopTimes
   #requests = 0
   #lastRequestAt = Number.NEGATIVE_INFINITY
+  #lastImportAt = Number.NEGATIVE_INFINITY
+  #probes = 0
   readonly #waiting = new Map<BackgroundWork, (() => void)[]>()
   #isStarting = false
   #isStopped = false
   #startedAt = Number.NEGATIVE_INFINITY
   #timesAtStart: LoopTimes
 
-  /** `clock` has the time of the event loop, which is never that of a test. */
+  /** `clock` has the time in which the event loop runs. */
   constructor(clock: Clock, loopTimes: () => LoopTimes = () => performance.eventLoopUtilization()) {
     this.#clock = clock
     this.#loopTimes = loopTimes
@@ -55,23 +61,41 @@ export class Priority {
     return this.#requests > 0 || this.#clock.ticks() - this.#lastRequestAt < QUIET_MS
   }
 
+  /** Whether somebody waits for a request or an import. */
+  get #isUrgent(): boolean {
+    return this.hasRequests || this.#clock.ticks() - this.#lastImportAt < IMPORT_QUIET_MS
+  }
+
   /**
    * Resolves when the next piece of background work may start, at the earliest in the next turn of the event loop. The
-   * kinds take turns, so that a short list is not held up by the connections of a long one.
+   * kinds take turns, so that a short list is not held up by the connections of a long one. Somebody waits for an
+   * import, too: the others give way to it.
    */
-  async giveWay(work: BackgroundWork): Promise<void> {
-    // Nothing of it stays in flight behind the piece.
-    if (work !== 'probe' && !this.hasRequests) return breathe()
-    const line = this.#waiting.get(work) ?? []
-    const started = new Promise<void>(resolve => line.push(resolve))
-    this.#waiting.set(work, line)
-    if (!this.#isStarting) void this.#startAll()
-    return started
+  async giveWay(work: Exclude<BackgroundWork, 'probe'>): Promise<void> {
+    if (work === 'import') this.#lastImportAt = this.#clock.ticks()
+    const isFirst = !this.hasRequests && (work === 'import' || !this.#isUrgent)
+    return isFirst ? breathe() : this.#wait(work)
+  }
+
+  /** The same for a probe, which stays in flight; call the returned function once when it ends. */
+  async startProbe(): Promise<() => void> {
+    await this.#wait('probe')
+    return () => {
+      this.#probes--
+    }
   }
 
   /** From now on nothing waits: background work is to end. */
   stop(): void {
     this.#isStopped = true
+  }
+
+  #wait(work: BackgroundWork): Promise<void> {
+    const line = this.#waiting.get(work) ?? []
+    this.#waiting.set(work, line)
+    const started = new Promise<void>(resolve => line.push(resolve))
+    if (!this.#isStarting) void this.#startAll()
+    return started
   }
 
   /** Starts what waits, one piece after another. */
@@ -87,15 +111,17 @@ export class Priority {
   }
 
   async #idle(): Promise<void> {
+    if (!this.#isUrgent && this.#probes < PROBES_MIN) return
     await breathe()
     while (!this.#isIdle()) await sleep(this.#clock, POLL_MS)
   }
 
   #isIdle(): boolean {
     if (this.#isStopped || this.#clock.ticks() - this.#startedAt >= WAIT_MAX_MS) return true
+    if (!this.#isUrgent && this.#probes < PROBES_MIN) return true
     const { active, idle } = this.#loopTimes()
-    const share = this.hasRequests ? IDLE_SHARE : IDLE_SHARE_ALONE
     const idleMs = idle - this.#timesAtStart.idle
+    const share = this.#isUrgent ? IDLE_SHARE : IDLE_SHARE_OF_PROBES
     return idleMs > 0 && idleMs >= share * (idleMs + active - this.#timesAtStart.active)
   }
 
@@ -105,6 +131,7 @@ export class Priority {
     if (first === undefined) return
     const [work, line] = first
     this.#waiting.delete(work)
+    if (work === 'probe') this.#probes++
     line.shift()?.()
     // Behind the others.
     if (line.length > 0) this.#waiting.set(work, line)

@@ -70,8 +70,8 @@ function preparedOnce(sqlite: SqliteDatabase.Database): SqliteDialectDatabase {
   }
 }
 
-/** How long queries may follow one another before the event loop turns: a request waits for some twenty turns. */
-const STRETCH_MS = 4
+/** How long queries may follow one another before the event loop turns. */
+const STRETCH_MS = 8
 
 /**
  * SQLite answers without waiting, so queries that are asked for one after another run in one breath, for half a second

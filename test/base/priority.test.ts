@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { type BackgroundWork, type LoopTimes, Priority } from '../../src/base/priority.ts'
+import {
+  type BackgroundWork,
+  type LoopTimes,
+  PROBES_MIN,
+  Priority,
+} from '../../src/base/priority.ts'
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
@@ -9,10 +14,15 @@ function loop() {
   const times = { active: 0, idle: 0 }
   const priority = new Priority(clock, (): LoopTimes => ({ ...times }))
   const started: string[] = []
+  const ends: (() => void)[] = []
   return {
-    ...{ clock, priority, started },
+    ...{ clock, priority, started, ends },
     ask(work: BackgroundWork, name: string = work) {
-      void priority.giveWay(work).then(() => started.push(name))
+      const start =
+        work === 'probe'
+          ? priority.startProbe().then(end => void ends.push(end))
+          : priority.giveWay(work)
+      void start.then(() => started.push(name))
     },
     /** So many ms of it were busy, the others idle. */
     async pass(ms: number, busyMs: number) {
@@ -26,11 +36,25 @@ function loop() {
 describe('background work', () => {
   test('starts in the next turn of the event loop while there are no requests', async () => {
     const { ask, started } = loop()
-    ask('import')
     ask('route')
+    ask('import')
     expect(started).toEqual([])
     await drainEventLoop()
-    expect(started).toEqual(['import', 'route'])
+    expect(started).toEqual(['route', 'import'])
+  })
+
+  test('gives way to an import, which waits for requests alone', async () => {
+    const { ask, pass, started } = loop()
+    ask('import')
+    await drainEventLoop()
+    for (const work of ['route', 'import', 'probe', 'import'] as const) ask(work)
+    await drainEventLoop()
+    expect(started.toSorted()).toEqual(['import', 'import', 'import', 'route'])
+    await pass(19, 19)
+    expect(started).not.toContain('probe')
+    await pass(1, 1)
+    await drainEventLoop()
+    expect(started.at(-1)).toBe('probe')
   })
 
   test('waits while requests keep the event loop busy for more than half of the time', async () => {
@@ -92,16 +116,20 @@ describe('background work', () => {
     expect(started).toContain('after')
   })
 
-  test('opens connections only as long as those that are open leave the event loop idle', async () => {
-    const { ask, pass, started } = loop()
-    for (let n = 0; n < 3; n++) ask('probe', `${n}`)
+  test('has more than eight probes in flight only as long as they leave the event loop idle', async () => {
+    const { ask, ends, pass, started } = loop()
+    for (let n = 0; n < PROBES_MIN + 3; n++) ask('probe')
     await drainEventLoop()
-    expect(started).toEqual(['0'])
+    expect(started).toHaveLength(PROBES_MIN)
     await pass(10, 10)
-    expect(started).toEqual(['0'])
+    expect(started).toHaveLength(PROBES_MIN)
     await pass(1, 0)
     await drainEventLoop()
-    expect(started).toEqual(['0', '1'])
+    expect(started).toHaveLength(PROBES_MIN + 1)
+    for (const end of ends.splice(0, 2)) end()
+    await pass(1, 1)
+    await drainEventLoop()
+    expect(started).toHaveLength(PROBES_MIN + 2)
   })
 
   test('waits for nothing once it is to end', async () => {
