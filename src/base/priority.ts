@@ -7,14 +7,14 @@ export type BackgroundWork = 'import' | 'route' | 'probe'
 /** How long the event loop ran callbacks and how long it waited for events, in ms since the process started. */
 export type LoopTimes = { readonly active: number; readonly idle: number }
 
-/** While there are requests, a piece starts once the event loop was idle for this share of the time since the last one. */
+/** Between requests, a piece starts once the event loop was idle for this share of the time since the last one. */
 const IDLE_SHARE = 0.5
 /** Without requests, this many probes are in flight in any case. Together they have some 50 ms of work left. */
 export const PROBES_MIN = 8
 /** More probes only make sense as long as the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05
-/** Under constant load a piece starts this long after the last one all the same: 50 pieces a second go on. */
-const WAIT_MAX_MS = 20
+/** Under constant load a piece starts this long after the last one all the same: 33 pieces a second go on. */
+const WAIT_MAX_MS = 30
 /** How often it is looked whether the event loop is idle. A timer of Node cannot be shorter than 1 ms. */
 const POLL_MS = 1
 /** After the last request, more may follow: a client that sends one after another has gaps of this length. */
@@ -119,6 +119,7 @@ export class Priority {
   #isIdle(): boolean {
     if (this.#isStopped || this.#clock.ticks() - this.#startedAt >= WAIT_MAX_MS) return true
     if (!this.#isUrgent && this.#probes < PROBES_MIN) return true
+    if (this.#requests > 0) return false
     const { active, idle } = this.#loopTimes()
     const idleMs = idle - this.#timesAtStart.idle
     const share = this.#isUrgent ? IDLE_SHARE : IDLE_SHARE_OF_PROBES
