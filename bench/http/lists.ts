@@ -43,7 +43,7 @@ export async function compareLists(start: Start, domains: number, seconds: numbe
   return faults
 }
 
-export async function compareSingles(served: Served, domains: number, say: Say): Promise<string[]> {
+async function compareSingles(served: Served, domains: number, say: Say): Promise<string[]> {
   const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
   await singles(served, { ...rate, name: 'warm' })
   await loopDelayMs(served)
@@ -68,7 +68,7 @@ export async function compareSingles(served: Served, domains: number, say: Say):
   return ratio > P95_RATIO_MAX ? [`p95 of singles grew ${ratio.toFixed(2)}×`] : []
 }
 
-export async function compareMemory(served: Served, domains: number, say: Say): Promise<string[]> {
+async function compareMemory(served: Served, domains: number, say: Say): Promise<string[]> {
   await loopDelayMs(served)
   const before = served.memory().now
   const begun = performance.now()
@@ -87,7 +87,7 @@ export async function compareMemory(served: Served, domains: number, say: Say): 
   return peak > LISTS_MAX_MIB ? [`${LISTS} lists took ${peak.toFixed(0)} MiB`] : []
 }
 
-export async function compareSteady(
+async function compareSteady(
   served: Served,
   domains: number,
   say: Say,
