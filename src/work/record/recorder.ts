@@ -19,9 +19,11 @@ import {
 export type { Change } from './write-group.ts'
 
 /** Committed together: when so many changes are there, or after `groupMs`. A crash asks these again. */
-export const GROUP_MIN = 50
+const GROUP_MIN = 50
 /** More are never committed together: nothing else runs while they are written, some 20 ms. */
-export const GROUP_MAX = 200
+const GROUP_MAX = 200
+/** While requests come, short stops count for more than few commits: some 3 ms and a commit. */
+const GROUP_MAX_BESIDE_REQUESTS = 25
 
 export type RecorderParts = WriteParts & {
   readonly log: Log
@@ -60,7 +62,7 @@ export class Recorder {
   add(jobId: string, change: Change): Promise<void> {
     const group = this.#open()
     this.#undurable += group.add(jobId, change)
-    if (group.size >= GROUP_MIN) this.#ripen(group)
+    if (group.size >= Math.min(GROUP_MIN, this.#groupMax)) this.#ripen(group)
     return group.committed
   }
 
@@ -113,9 +115,8 @@ export class Recorder {
     return group
   }
 
-  /** While requests wait, short stops count for more than few commits. */
   get #groupMax(): number {
-    return this.#parts.priority?.hasRequests ? GROUP_MIN : GROUP_MAX
+    return this.#parts.priority?.hasRequests ? GROUP_MAX_BESIDE_REQUESTS : GROUP_MAX
   }
 
   #ripen(group: Group) {
