@@ -10,7 +10,7 @@ export type LoopTimes = { readonly active: number; readonly idle: number }
 /** Between requests, a piece starts once the event loop was idle for this share of the time since the last one. */
 const IDLE_SHARE = 0.5
 /** Without requests, this many probes are in flight in any case. Together they have some 50 ms of work left. */
-export const PROBES_MIN = 8
+const PROBES_MIN = 8
 /** More probes only make sense as long as the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05
 /** Under constant load a piece starts this long after the last one all the same: 33 pieces a second go on. */

@@ -57,7 +57,7 @@ type Parts = {
 }
 
 /** Rows that are read and stored between two turns of the event loop, in one transaction: some 6 ms and a commit. */
-export const IMPORT_ROWS_MAX = 500
+const IMPORT_ROWS_MAX = 500
 /** Rows that are looked through in one go for those that come again: 10 ms. */
 const STRETCH_MAX = 20_000
 /** Text of one transaction, but for its last row: a row of a file may have a megabyte. */

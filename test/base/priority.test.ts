@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type BackgroundWork,
-  type LoopTimes,
-  PROBES_MIN,
+import type {
+  BackgroundWork,
+  LoopTimes,
+  8,
   Priority,
 } from '../../src/base/priority.ts'
+
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
 
@@ -120,18 +121,18 @@ describe('background work', () => {
 
   test('has more than eight probes in flight only as long as they leave the event loop idle', async () => {
     const { ask, ends, pass, started } = loop()
-    for (let n = 0; n < PROBES_MIN + 3; n++) ask('probe')
+    for (let n = 0; n < 8 + 3; n++) ask('probe')
     await drainEventLoop()
-    expect(started).toHaveLength(PROBES_MIN)
+    expect(started).toHaveLength(8)
     await pass(10, 10)
-    expect(started).toHaveLength(PROBES_MIN)
+    expect(started).toHaveLength(8)
     await pass(1, 0)
     await drainEventLoop()
-    expect(started).toHaveLength(PROBES_MIN + 1)
+    expect(started).toHaveLength(8 + 1)
     for (const end of ends.splice(0, 2)) end()
     await pass(1, 1)
     await drainEventLoop()
-    expect(started).toHaveLength(PROBES_MIN + 2)
+    expect(started).toHaveLength(8 + 2)
   })
 
   test('waits for nothing once it is to end', async () => {

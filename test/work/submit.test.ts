@@ -7,7 +7,6 @@ import { accountJob } from '../../src/store/job/account-jobs.ts'
 import { deleteLoadingJobs } from '../../src/store/job/loading.ts'
 import {
   dropLoading,
-  IMPORT_ROWS_MAX,
   type Loaded,
   loadJob,
   queueLoaded,
@@ -108,7 +107,7 @@ describe('a list that is loaded', () => {
       const stored = await loadInTurns(batches)
       expect(stored.at(-1)).toBe(3_400)
       const added = stored.map((count, turn) => count - (stored[turn - 1] ?? 0))
-      expect(Math.max(...added)).toBe(IMPORT_ROWS_MAX)
+      expect(Math.max(...added)).toBe(500)
     },
   )
 

@@ -15,7 +15,7 @@ const UNDER_WAY_MAX = 1_000
 /** However many lists share them. */
 const SHARE_MIN = 20
 /** Items whose routes are looked up between two turns of the event loop: 3 ms. */
-export const ROUTED_MAX = 25
+const ROUTED_MAX = 25
 
 export type RouteWork = {
   readonly database: Database

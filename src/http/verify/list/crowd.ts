@@ -8,7 +8,7 @@ export const LARGE_BYTES = 1024 * 1024
 /** So many at a time are stored one after the other all the same; more would only fill the memory, or the disk. */
 export const LARGE_MAX = 8
 /** Large bodies that are parsed and stored at a time: 50,000 strings and their rows take 15 MB, the bytes of a body 1.5. */
-export const IMPORTS_MAX = 1
+const IMPORTS_MAX = 1
 
 /**
  * Refuses large lists while there are so many of them under way, before anything of them is read. Bodies are received at
