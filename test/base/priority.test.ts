@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type {
-  BackgroundWork,
-  LoopTimes,
-  8,
-  Priority,
-} from '../../src/base/priority.ts'
+import type { BackgroundWork, LoopTimes, Priority } from '../../src/base/priority.ts'
 
 import { fakeClock } from '../support/clock.ts'
 import { drainEventLoop } from '../support/wait.ts'
