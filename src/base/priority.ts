@@ -13,8 +13,8 @@ const IDLE_SHARE = 0.5
 const PROBES_MIN = 8
 /** More probes only make sense as long as the event loop waits for mail servers for this share of the time. */
 const IDLE_SHARE_OF_PROBES = 0.05
-/** Under constant load a piece starts this long after the last one all the same: 50 pieces a second go on. */
-const WAIT_MAX_MS = 20
+/** Under constant load a piece starts this long after the last one all the same: 33 pieces a second go on. */
+const WAIT_MAX_MS = 30
 /** How often it is looked whether the event loop is idle. A timer of Node cannot be shorter than 1 ms. */
 const POLL_MS = 1
 /** After the last request, more may follow: a client that sends one after another has gaps of this length. */
