@@ -1,9 +1,10 @@
-// What the service costs, beside a bare handler in the same run: node bench/http.ts [--speed] [--load] [--download] [--flood] [--root DIR]
+// What the service costs, beside a bare handler in the same run: node bench/http.ts [--speed] [--load] [--lists [--seconds 60]] [--download] [--flood] [--root DIR]
 import { parseArgs } from 'node:util'
 import type { Scenario } from '../src/world/scenario/scenario.ts'
 import { machine } from './engine/figures.ts'
 import { compareDownload } from './http/download.ts'
 import { compareFlood } from './http/flood.ts'
+import { compareLists } from './http/lists.ts'
 import { compareLoad } from './http/load.ts'
 import { type Served, startService } from './http/servers.ts'
 import { compareSpeed } from './http/speed.ts'
@@ -12,12 +13,13 @@ const DOMAINS = 500
 const ROUND_TRIP_MS = 50
 
 /** Polite hosts of many domains, a round trip away. */
-const SCENARIO = {
-  roundTripMs: ROUND_TRIP_MS,
-  mailboxes: ['user*'],
-  hosts: Object.fromEntries(each(at => [`mx${at}.example`, { temper: 'polite' }])),
-  domains: Object.fromEntries(each(at => [`d${at}.example`, { mx: [[10, `mx${at}.example`]] }])),
-} as Scenario
+const scenarioAt = (roundTripMs: number) =>
+  ({
+    roundTripMs,
+    mailboxes: ['user*'],
+    hosts: Object.fromEntries(each(at => [`mx${at}.example`, { temper: 'polite' }])),
+    domains: Object.fromEntries(each(at => [`d${at}.example`, { mx: [[10, `mx${at}.example`]] }])),
+  }) as Scenario
 
 function each<T>(make: (at: number) => T): T[] {
   return Array.from({ length: DOMAINS }, (_, at) => make(at))
@@ -25,30 +27,44 @@ function each<T>(make: (at: number) => T): T[] {
 
 const say = (line: string) => console.log(line)
 
-const PARTS: Record<string, (served: Served) => Promise<string[]>> = {
-  speed: served => compareSpeed(served, say),
-  load: served => compareLoad(served, DOMAINS, say),
-  download: served => compareDownload(served, say),
-  flood: served => compareFlood(served, DOMAINS, say),
+const { values } = parseArgs({
+  options: {
+    ...{ speed: { type: 'boolean' }, load: { type: 'boolean' }, lists: { type: 'boolean' } },
+    ...{ download: { type: 'boolean' }, flood: { type: 'boolean' } },
+    // How long the steady part of --lists goes on.
+    seconds: { type: 'string', default: '60' },
+    // Another built copy of ev, to be compared with this one.
+    root: { type: 'string' },
+  },
+})
+
+const start = (roundTripMs: number) => startService(scenarioAt(roundTripMs), values.root)
+
+/** A part that has one service for itself. */
+const served = (part: (served: Served) => Promise<string[]>) => async () => {
+  const one = await start(ROUND_TRIP_MS)
+  try {
+    return await part(one)
+  } finally {
+    await one.close()
+  }
+}
+
+const PARTS = {
+  speed: served(one => compareSpeed(one, say)),
+  load: served(one => compareLoad(one, DOMAINS, say)),
+  lists: () => compareLists(() => start(0), DOMAINS, Number(values.seconds), say),
+  download: served(one => compareDownload(one, say)),
+  flood: served(one => compareFlood(one, DOMAINS, say)),
 }
 
 async function main(): Promise<void> {
-  const options = Object.fromEntries(
-    Object.keys(PARTS).map(name => [name, { type: 'boolean' as const }]),
-  )
-  const { values } = parseArgs({ options: { ...options, root: { type: 'string' } } })
-  // Another built copy of ev, to be held beside this one.
-  const { root } = values
-  const wanted = Object.keys(PARTS).filter(name => name in values)
+  const names = Object.keys(PARTS) as (keyof typeof PARTS)[]
+  const wanted = names.filter(name => values[name])
   say(`Machine: ${machine()}.\n`)
   const faults: string[] = []
-  for (const name of wanted.length > 0 ? wanted : Object.keys(PARTS)) {
-    const served = await startService(SCENARIO, root)
-    try {
-      faults.push(...((await PARTS[name]?.(served)) ?? []))
-    } finally {
-      await served.close()
-    }
+  for (const name of wanted.length > 0 ? wanted : names) {
+    faults.push(...(await PARTS[name]()))
     say('')
   }
   say(faults.length === 0 ? 'All checks hold.' : `Does not hold:\n- ${faults.join('\n- ')}`)

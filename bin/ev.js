@@ -51,14 +51,15 @@ function keepHeapSmall() {
   const [node, ...rest] = process.argv
   const isList = rest[1] === 'bulk' || (rest[1] === 'jobs' && rest[2] === 'resume')
   // Requests make much that is soon of no use: with less room it is looked through too often, at a third of the speed.
+  // The old generation grows by 40 % beyond what is in use, as 8 lists of 50,000 at once leave 100 MiB of garbage.
   const flags = isList
     ? ['--max-semi-space-size=4', '--initial-heap-size=40', '--heap-growing-percent=30']
-    : ['--max-semi-space-size=16']
+    : ['--max-semi-space-size=16', '--initial-heap-size=64', '--heap-growing-percent=40']
   const isLong = isList || rest[1] === 'serve' || rest[1] === 'worker'
   if (!isLong || !process.execve) return
   if (process.execArgv.includes(flags[0])) return
-  // glibc's malloc keeps an arena for each thread; two are enough for a list and hold less.
-  const environment = isList ? { MALLOC_ARENA_MAX: '2', ...process.env } : process.env
+  // glibc's malloc keeps an arena for each thread; two are enough, as one thread does the work, and hold less.
+  const environment = { MALLOC_ARENA_MAX: '2', ...process.env }
   process.execve(node, [node, ...process.execArgv, ...flags, ...rest], environment)
 }
 

@@ -88,7 +88,7 @@ function serviceOn(
   const { dataDir } = config
   const { timings = DEFAULT_TIMINGS } = parts
   const seal = createSeal(secret, random)
-  const { database, books, engine, worker, plans } = work
+  const { database, books, engine, priority, worker, plans } = work
   const limits =
     database.dialect === 'postgres'
       ? serverLimits(database, { clock, log })
@@ -107,7 +107,7 @@ function serviceOn(
   })
   const service: Service = {
     ...{ clock, random, log, database, engine, worker, books, limits, seal, resolver },
-    ...{ post, deliveries, disk },
+    ...{ post, deliveries, disk, priority },
     settings: {
       ...{ baseUrl: parts.baseUrl, version: parts.version, plans, dataDir },
       ipLimits: { ...IP_LIMITS, ...config.ipLimits },

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import type { Hono } from 'hono'
 import { type Plan, plansWith } from './account/plan.ts'
 import { systemClock } from './base/clock.ts'
+import { Priority } from './base/priority.ts'
 import { systemRandom } from './base/random.ts'
 import type { Config } from './config/settings.ts'
 import type { Engine } from './engine/engine.ts'
@@ -59,6 +60,7 @@ export interface WorkHouse extends WorkerHouse {
   readonly plans: ReadonlyMap<string, Plan>
   readonly books: Books
   readonly engine: Engine
+  readonly priority: Priority
   /** Where deliveries find their turn. */
   readonly queue: Queue
 }
@@ -130,8 +132,10 @@ function houseOn(
   const member = () => shared?.cluster.id ?? null
   const books = createBooks({ database, clock, random, log, plans, member })
   const sandbox = wireEngine(config, doors, { sandbox: true, lists })
+  // The event loop has a time of its own, whatever the clock is.
+  const priority = new Priority(systemClock)
   const worker = startWorker({
-    ...{ database, log, random, books, baseUrl },
+    ...{ database, log, random, books, baseUrl, priority },
     ...(shared === null ? {} : { queue: shared.queue, cluster: shared.cluster }),
     engineFor: job => (job.sandbox === 1 ? sandbox : engine),
     egresses: askingFor(config),
@@ -165,15 +169,17 @@ function houseOn(
           })
         : null
   return {
-    ...{ database, plans, books, engine, worker, member },
+    ...{ database, plans, books, engine, priority, worker, member },
     queue: shared?.queue ?? memoryQueue(clock, log, timings.queue),
     stopSoon() {
       isStopping = true
+      priority.stop()
       void watch?.stop()
       void worker.stop()
     },
     async close() {
       isStopping = true
+      priority.stop()
       await Promise.all([watch?.stop(), worker.stop()])
       await books.stop()
       await Promise.all([engine.close(), sandbox.close()])

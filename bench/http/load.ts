@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { median, percentile } from '../engine/figures.ts'
 import type { Served } from './servers.ts'
 
@@ -14,12 +15,13 @@ const MEMORY_MAX_MIB = 300
 /** A batch beside single verifications; gives what does not hold. */
 export async function compareLoad(served: Served, domains: number, say: (line: string) => void) {
   const faults: string[] = []
-  const idle = await singles(served, domains, 'a')
+  const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
+  const idle = await singles(served, { ...rate, name: 'a' })
   const emails = Array.from({ length: BATCH }, (_, i) => `user${i}.list@d${i % domains}.example`)
   const begun = performance.now()
   const { job_id } = await post(served, '/v1/verify/batch', { emails })
   const acceptedMs = performance.now() - begun
-  const busy = await singles(served, domains, 'b')
+  const busy = await singles(served, { ...rate, name: 'b' })
   const { status, progress } = await get(served, `/v1/jobs/${job_id}`)
   const p95 = { idle: percentile(idle, 0.95), busy: percentile(busy, 0.95) }
   const ratio = p95.busy / p95.idle
@@ -39,17 +41,32 @@ export async function compareLoad(served: Served, domains: number, say: (line: s
   return faults
 }
 
-/** Latencies in ms of single verifications at a steady pace, each of another address. */
-async function singles(served: Served, domains: number, name: string): Promise<number[]> {
-  const asked = Array.from({ length: SINGLES }, async (_, i) => {
-    await new Promise(resolve => setTimeout(resolve, (i * 1_000) / SINGLES_PER_SECOND))
-    const begun = performance.now()
-    const email = `user.${name}${i}@d${i % domains}.example`
-    const { reason } = await post(served, '/v1/verify/single', { email })
-    if (reason !== 'accepted_email') throw new Error(`${email} ended as ${reason}`)
-    return performance.now() - begun
-  })
-  return Promise.all(asked)
+type Rate = {
+  readonly count: number
+  readonly perSecond: number
+  readonly domains: number
+  readonly name: string
+}
+
+/** Latencies in ms of single verifications at a steady rate, each of another address. */
+export async function singles(served: Served, { count, perSecond, domains, name }: Rate) {
+  const begunAt = performance.now()
+  const taken: Promise<number>[] = []
+  for (let i = 0; i < count; i++) {
+    await sleep(Math.max(0, begunAt + (i * 1_000) / perSecond - performance.now()))
+    const took = single(served, `user.${name}${i}@d${i % domains}.example`)
+    // A failure is told at the end.
+    took.catch(() => {})
+    taken.push(took)
+  }
+  return Promise.all(taken)
+}
+
+async function single(served: Served, email: string): Promise<number> {
+  const begunAt = performance.now()
+  const { reason } = await post(served, '/v1/verify/single', { email })
+  if (reason !== 'accepted_email') throw new Error(`${email} ended as ${reason}`)
+  return performance.now() - begunAt
 }
 
 type Answer = Readonly<Record<string, string | number>>

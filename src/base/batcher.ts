@@ -12,10 +12,10 @@ export type AfterFailure = 'reject' | 'reject-all' | 'split' | 'retry' | 'retry-
 
 export type BatcherOptions<T, R> = {
   readonly clock: Clock
-  /** The largest batch. */
-  readonly sizeMax: number
+  /** The largest batch; a function where it changes. */
+  readonly sizeMax: number | (() => number)
   /** A batch of this size runs at once; `sizeMax` when left out. */
-  readonly sizeMin?: number
+  readonly sizeMin?: number | (() => number)
   /** Time bound of the first item. Left out: a batch runs at the end of the event loop turn. */
   readonly waitMs?: number
   /** A batch waits for as long as each turn of the event loop brings more items. */
@@ -151,7 +151,7 @@ export class Batcher<T, R = undefined> {
     if (this.#waiting.length > 0 && !this.#isDue) this.#startTimer()
     if (this.#isRunning || this.#cancelRetry !== null) return
     const { sizeMax, sizeMin = sizeMax } = this.#options
-    const isReady = this.#isDue || this.#isClosing || this.#waitingSize >= sizeMin
+    const isReady = this.#isDue || this.#isClosing || this.#waitingSize >= current(sizeMin)
     if (this.#again.length > 0 || (isReady && this.#waiting.length > 0)) void this.#runNext()
   }
 
@@ -200,10 +200,11 @@ export class Batcher<T, R = undefined> {
 
   /** The first items, up to `sizeMax`, or one that is larger by itself. */
   #take(): Batch<T, R> {
+    const sizeMax = current(this.#options.sizeMax)
     let size = 0
     let count = 0
     for (const entry of this.#waiting) {
-      if (size >= this.#options.sizeMax) break
+      if (size >= sizeMax) break
       size += entry.size
       count++
       if (entry.key !== undefined) this.#byKey.delete(entry.key)
@@ -285,6 +286,9 @@ export class Batcher<T, R = undefined> {
     this.#flushes = this.#flushes.filter(flush => !isOver(flush))
   }
 }
+
+const current = (size: number | (() => number)): number =>
+  typeof size === 'function' ? size() : size
 
 /** A caller need not wait: an error that nobody waits for does not end the process. */
 function reject<T, R>(entry: Entry<T, R>, error: unknown) {

@@ -39,6 +39,8 @@ export type Env = {
     isDryRun?: boolean
     /** The bytes of a JSON body, as they came. */
     body: Uint8Array
+    /** Set for a large list: resolves when its body may be parsed, and its turn lasts until it is answered. */
+    importTurn?: () => Promise<void>
   }
 }
 

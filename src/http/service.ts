@@ -1,6 +1,7 @@
 import type { IpLimits, Plan } from '../account/plan.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import type { Priority } from '../base/priority.ts'
 import type { Random } from '../base/random.ts'
 import type { Seal } from '../base/seal.ts'
 import type { Resolver } from '../dns/resolver.ts'
@@ -23,6 +24,8 @@ export type Service = {
   /** For single verifications and short lists; knows no sandbox. */
   readonly engine: Engine
   readonly worker: JobWorker
+  /** Lets jobs give way to requests. */
+  readonly priority: Priority
   /** History, usage and credits. */
   readonly books: Books
   readonly limits: LimitStore

@@ -1,4 +1,5 @@
 import type { Log } from '../base/log.ts'
+import type { Priority } from '../base/priority.ts'
 import type { Random } from '../base/random.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ResultMemory } from '../engine/memory.ts'
@@ -37,6 +38,8 @@ export type WorkerParts = {
   /** False: where results cannot be written, work on their jobs ends. Left out: that is tried until it succeeds. */
   readonly keepsTrying?: boolean
   readonly timings?: CrewTimings
+  /** Requests that go first; null, or left out: there are none. */
+  readonly priority?: Priority | null
   /** The job as it stands after a commit. */
   readonly onProgress?: (job: Job) => void
   /** Work on a job ended before its time: it was cancelled or deleted, or cannot be worked on. */

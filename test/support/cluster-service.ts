@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest'
 import { newSecret } from '../../src/account/key.ts'
 import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
+import { Priority } from '../../src/base/priority.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import { createDashboard } from '../../src/dashboard/dashboard.ts'
@@ -51,6 +52,7 @@ export async function createClusterService(url: string, given: ServerOptions = {
   const dataDir = tempFolder()
   const service: Service = {
     ...{ clock, random, log, database, engine, books, limits },
+    priority: new Priority(systemClock),
     disk: async () => ({ freeBytes: 5e9, isLow: false }),
     ...{ worker: idleWorker(), post: fakePost(), resolver: zone },
     deliveries: idleDeliveries(),

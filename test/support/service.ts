@@ -4,6 +4,8 @@ import { onTestFinished } from 'vitest'
 import { newSecret } from '../../src/account/key.ts'
 import { IP_LIMITS, PLANS } from '../../src/account/plan.ts'
 import type { Scope } from '../../src/account/scope.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { Priority } from '../../src/base/priority.ts'
 import { createSeal } from '../../src/base/seal.ts'
 import { closeApp, createApp } from '../../src/http/app.ts'
 import type { AskingSession } from '../../src/http/context.ts'
@@ -61,6 +63,7 @@ export async function createTestService({ plan = 'enterprise', ...given }: House
   let stopping = false
   const service: Service = {
     ...{ clock, random, log, database, engine, books, limits, worker },
+    priority: new Priority(systemClock),
     resolver: zone,
     post,
     disk: async () => ({ freeBytes: 5e9, isLow: false }),

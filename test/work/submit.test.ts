@@ -37,6 +37,16 @@ async function desk() {
       o: Partial<Submission> = {},
       max: number | null = null,
     ) => loadJob(parts, submission(o), rows, max),
+    /** Gives how many rows are stored at each turn of the event loop. */
+    loadInTurns: async (rows: Iterable<readonly Row[]>) => {
+      const stored: number[] = []
+      const giveWay = async () => {
+        const count = database.db.selectFrom('item').select(eb => eb.fn.countAll().as('rows'))
+        stored.push(Number((await count.executeTakeFirstOrThrow()).rows))
+      }
+      await loadJob({ ...parts, priority: { giveWay } }, submission(), rows, null)
+      return stored
+    },
     queue: (loaded: Loaded | null, creditsPerDay: number | null = null) =>
       write(database, trx =>
         queueLoaded(trx, loaded as Loaded, { now: clock.now(), creditsPerDay }),
@@ -82,6 +92,24 @@ describe('a list that is loaded', () => {
     await queue(await load(rowsOf(...texts)))
     expect((await jobs()).at(-1)).toMatchObject({ total: 7_002, duplicates: 4_501 })
   })
+
+  test.each([
+    ['many at a time', 1_700],
+    ['few at a time', 90],
+  ])(
+    'has at most 500 rows stored between two turns of the event loop, if they come %s',
+    async (_, size) => {
+      const { loadInTurns } = await desk()
+      const texts = Array.from({ length: 3_400 }, (_, n) => ({ text: `u${n}@a.test` }))
+      const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, n) =>
+        texts.slice(n * size, (n + 1) * size),
+      )
+      const stored = await loadInTurns(batches)
+      expect(stored.at(-1)).toBe(3_400)
+      const added = stored.map((count, turn) => count - (stored[turn - 1] ?? 0))
+      expect(Math.max(...added)).toBe(500)
+    },
+  )
 
   test('is seen by nobody, and gone after the next start', async () => {
     const { database, load, jobs, items } = await desk()

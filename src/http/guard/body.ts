@@ -29,6 +29,7 @@ export function checkBodyHeaders(c: Context<Env>, { bytesMax, kind }: BodyRule):
 export async function readJson(c: Context<Env>, { bytesMax }: BodyRule): Promise<void> {
   if (isBodyless(c)) return
   const bytes = hasBody(c) ? await bytesOf(c, bytesMax) : NOTHING
+  await c.get('importTurn')?.()
   const value = parse(bytes)
   c.set('body', bytes)
   // What reads it next would else parse it once more.

@@ -51,10 +51,15 @@ export function guard(service: Service, rule: GuardRule): MiddlewareHandler<Env>
         mayBeFree: mayBeFree(c, rule),
       })
       if (bodyRule.kind === 'json') await readAdmitted(c, service, { rule, bodyRule, admitted })
-      await next()
-      if (!counted) return
-      if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
-      else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
+      if (!counted) return next()
+      const endRequest = rule.counts === 'single' ? service.priority.startRequest() : () => {}
+      try {
+        await next()
+        if (admitted.noCredits !== null && isCode(c.error, 'quota_exceeded')) admitted.uncount()
+        else if (isRefused(c) || c.get('isDryRun')) admitted.noList()
+      } finally {
+        endRequest()
+      }
     },
   ]
 }

@@ -67,6 +67,7 @@ async function follow(c: Context<Env>, service: Service, following: Following): 
   const state = stateOf(service)
   // The guard counts a request until its answer begins, which was just now.
   state.verifying++
+  const endRequest = service.priority.startRequest()
   try {
     const result = await orGiveBack(c, service, hold, () => verify(c, service, following))
     const entry = { result }
@@ -77,6 +78,7 @@ async function follow(c: Context<Env>, service: Service, following: Following): 
     if (!gone.aborted) tell({ event: 'error', data: tellError(c, service.log, error).body })
   } finally {
     state.verifying--
+    endRequest()
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Priority } from '../../base/priority.ts'
 import { Places } from '../../probe/places.ts'
 import type { Lease, NextDue } from '../../queue/queue.ts'
 import type { Slot } from '../probe/entries.ts'
@@ -7,6 +8,8 @@ import type { CrewMembership } from '../start-worker.ts'
 export type ConversationParts = Omit<ProbeWork, 'lost' | 'holder'> & {
   readonly concurrency: number
   readonly cluster: CrewMembership | null
+  /** Requests that go first; null: there are none. */
+  readonly priority: Pick<Priority, 'startProbe'> | null
 }
 
 /** Conversations with operators, so many at the same time over all egresses. */
@@ -39,12 +42,14 @@ export class Conversations {
   async serve(slot: Slot, lease: Lease): Promise<NextDue> {
     const { stopping, database, timings } = this.#parts
     const handBack = await this.#places.take()
+    const endProbe = await this.#parts.priority?.startProbe()
     try {
       // It may have waited for its place until now.
       if (stopping.aborted || lease.lost.aborted) return { dueAt: database.clock.now() }
       if (this.#isLost) return { dueAt: database.clock.now() + timings.rejoinMs }
       return await this.#converse(slot, lease)
     } finally {
+      endProbe?.()
       handBack()
     }
   }

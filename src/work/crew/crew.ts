@@ -49,7 +49,7 @@ export class Crew {
   #stopped: Promise<void> | null = null
 
   constructor(parts: WorkerParts) {
-    const { database, log, keepsTrying = true, cluster = null } = parts
+    const { database, log, keepsTrying = true, cluster = null, priority = null } = parts
     const { timings = DEFAULT_CREW_TIMINGS } = parts
     const { clock } = database
     const [stopping, abort] = [this.#stopping.signal, this.#abort.signal]
@@ -63,7 +63,7 @@ export class Crew {
       cluster === null ? directEntries(this.#queue) : gatheredEntries(this.#queue, clock, timings)
     this.#slots = new Slots(entries, clock, cluster !== null, timings)
     this.#recorder = new Recorder({
-      ...{ ...parts, keepsTrying, timings },
+      ...{ ...parts, keepsTrying, timings, priority },
       onProgress: job => this.#onProgress(job),
       onLost: jobId => void this.#onLost(jobId),
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
@@ -75,7 +75,7 @@ export class Crew {
       onFailure: (jobId, error) => this.#giveUp(jobId, error),
     })
     this.#conversations = new Conversations({
-      ...{ ...parts, cluster, stopping, abort, timings },
+      ...{ ...parts, cluster, stopping, abort, timings, priority },
       ...{ recorder: this.#recorder, lists: this.#lists, slots: this.#slots },
       claims: new Claims(database, this.#lists),
       strays: cluster === null ? null : new Strays({ database, log, cluster, stopping, timings }),
@@ -167,6 +167,7 @@ export class Crew {
         {
           ...{ database: this.#parts.database, recorder: this.#recorder, routing: this.#routing },
           stopping,
+          priority: this.#parts.priority ?? null,
           onFiled: (list, operator) => this.#slots.gather(list, operator),
         },
         list,

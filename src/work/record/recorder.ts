@@ -2,6 +2,7 @@ import { Batcher } from '../../base/batcher.ts'
 import { breathe } from '../../base/clock.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
+import type { Priority } from '../../base/priority.ts'
 import { retry } from '../../base/retry.ts'
 import type { Remembered } from '../../engine/memory.ts'
 import { isOfStorage } from '../../store/database.ts'
@@ -21,14 +22,18 @@ export type { Change } from './write-group.ts'
 
 /** Committed together: when so many changes are there, or after `groupMs`. A crash asks these again. */
 const GROUP_MIN = 50
-/** More are never committed together: nothing else runs while they are written. */
+/** More are never committed together: nothing else runs while they are written, some 20 ms. */
 const GROUP_MAX = 200
+/** While requests come, short stops count for more than few commits: some 3 ms and a commit. */
+const GROUP_MAX_BESIDE_REQUESTS = 25
 
 export type RecorderParts = WriteParts & {
   readonly log: Log
   /** False: a commit that fails is not tried again; whoever works on its jobs ends. */
   readonly keepsTrying: boolean
   readonly timings?: Pick<CrewTimings, 'groupMs' | 'retryMs'>
+  /** Requests that go first; null, or left out: there are none. */
+  readonly priority?: Pick<Priority, 'hasRequests'> | null
   /** A job as it stands after a commit. */
   readonly onProgress: (job: Job) => void
   /** A job takes no more changes: it was cancelled or deleted, or is finished. */
@@ -51,7 +56,9 @@ export class Recorder {
     const { retryMs, groupMs } = parts.timings ?? DEFAULT_CREW_TIMINGS
     this.#retryMs = retryMs
     this.#batcher = new Batcher({
-      ...{ clock: parts.database.clock, waitMs: groupMs, sizeMin: GROUP_MIN, sizeMax: GROUP_MAX },
+      ...{ clock: parts.database.clock, waitMs: groupMs },
+      sizeMin: () => Math.min(GROUP_MIN, this.#groupMax),
+      sizeMax: () => this.#groupMax,
       sizeOf: itemsOf,
       run: group => this.#writeGroup(group),
     })
@@ -96,6 +103,10 @@ export class Recorder {
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#batcher.close()
+  }
+
+  get #groupMax(): number {
+    return this.#parts.priority?.hasRequests ? GROUP_MAX_BESIDE_REQUESTS : GROUP_MAX
   }
 
   #add(recordable: Recordable): Promise<void> {

@@ -1,4 +1,5 @@
-import type { Clock } from '../../base/clock.ts'
+import { breathe, type Clock } from '../../base/clock.ts'
+import type { Priority } from '../../base/priority.ts'
 import { DnsPause } from '../../engine/dns-pause.ts'
 import type { Engine, RouteOptions } from '../../engine/engine.ts'
 import type { Prepared } from '../../engine/inquiry/prepare.ts'
@@ -13,6 +14,8 @@ const PAGE_MAX = 250
 const UNDER_WAY_MAX = 1_000
 /** However many lists share them. */
 const SHARE_MIN = 20
+/** Items whose routes are looked up between two turns of the event loop: 3 ms. */
+const ROUTED_MAX = 25
 
 export type RouteWork = {
   readonly database: Database
@@ -21,6 +24,8 @@ export type RouteWork = {
   readonly stopping: AbortSignal
   /** Lists that are being routed just now. */
   readonly routing: ReadonlySet<string>
+  /** Requests that go first; null: there are none. */
+  readonly priority: Pick<Priority, 'giveWay'> | null
   /** Called when an item of an operator is filed and durable. */
   readonly onFiled: (list: List, operator: string) => Promise<void>
 }
@@ -31,24 +36,35 @@ export async function routeItems(work: RouteWork, list: List): Promise<void> {
   const stopping = AbortSignal.any([work.stopping, list.over])
   const dnsPause = new DnsPause(list.engine.resolverCheck, database.clock, stopping)
   const options = { ...list.options, signal: stopping, ...(list.wait ? { dnsPause } : {}) }
+  const giveWay = () => work.priority?.giveWay('route') ?? breathe()
   const underWay = new Set<Promise<void>>()
+  let onDone = () => {}
   let after = 0
   let failure: { error: unknown } | null = null
   while (!stopping.aborted && failure === null) {
     const share = Math.max(SHARE_MIN, Math.floor(UNDER_WAY_MAX / routing.size))
     const pageMax = Math.min(PAGE_MAX, share)
-    while (underWay.size > share - pageMax) await Promise.race(underWay)
+    // Not by Promise.race, which would leave a reaction at each of them for each that is done.
+    while (underWay.size > share - pageMax) {
+      await new Promise<void>(resolve => {
+        onDone = resolve
+      })
+    }
     await recorder.settled()
     const page = await queuedItems(database, { jobId: list.id, after, max: pageMax })
     const last = page.at(-1)
     if (last === undefined) break
     after = last.position
-    for (const item of page) {
+    for (const [index, item] of page.entries()) {
+      if (index % ROUTED_MAX === 0) await giveWay()
       const run = routeItem(work, list, item, options)
         .catch(error => {
           failure ??= { error }
         })
-        .finally(() => underWay.delete(run))
+        .finally(() => {
+          underWay.delete(run)
+          onDone()
+        })
       underWay.add(run)
     }
   }

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../../src/account/key.ts'
-import { DAY } from '../../../src/base/clock.ts'
+import { DAY, SECOND } from '../../../src/base/clock.ts'
+import { Priority } from '../../../src/base/priority.ts'
 import { VERIFYING_MAX } from '../../../src/http/guard/admission.ts'
 import { findKey, revokeKey, rotateKey } from '../../../src/store/account/keys.ts'
 import { write } from '../../../src/store/database.ts'
+import { fakeClock } from '../../support/clock.ts'
 import { addGuardedRoute, codeOf, limitOf } from '../../support/guarded-route.ts'
 import { createTestService } from '../../support/service.ts'
 
@@ -260,4 +262,37 @@ test('while the service stops nothing new is begun, and what is there can be rea
   expect((await h.request('/v1/room')).status).toBe(200)
   expect((await h.request('/livez')).status).toBe(200)
   expect((await h.request('/readyz')).status).toBe(503)
+})
+
+describe('lists give way', () => {
+  test.each([
+    ['while one address is verified', 'single', true],
+    ['not while a list is taken', 'bulk', false],
+    ['not while something is read', null, false],
+  ] as const)('%s', async (_, counts, expected) => {
+    const seen: boolean[] = []
+    const h = await guarded(
+      {
+        counts,
+        handler: async c => {
+          seen.push(h.service.priority.hasRequests)
+          if (c.req.query('broken') !== undefined) throw new Error('broken')
+          return c.json({})
+        },
+      },
+      { parts: { priority: new Priority(fakeClock()) } },
+    )
+    await h.ask()
+    await h.request('/v1/room?broken', { body: {} })
+    expect(seen).toEqual([expected, expected])
+  })
+
+  test('to none that has ended', async () => {
+    const clock = fakeClock()
+    const priority = new Priority(clock)
+    const h = await guarded({ counts: 'single' }, { parts: { priority } })
+    await Promise.all([h.ask(), h.ask(), h.request('/v1/room', { body: '{' })])
+    await clock.advance(SECOND)
+    expect(priority.hasRequests).toBe(false)
+  })
 })

@@ -27,17 +27,22 @@ type OfficeOptions = {
   readonly books?: Books
   /** True: a commit that fails is tried again. */
   readonly keepsTrying?: boolean
+  /** True: requests go first. */
+  readonly hasRequests?: boolean
 }
 
 /** A job of so many rows, and who records what happens to it. */
-async function office(rows: number, { books, keepsTrying = false }: OfficeOptions = {}) {
+async function office(
+  rows: number,
+  { books, keepsTrying = false, hasRequests = false }: OfficeOptions = {},
+) {
   const { database, clock, job } = await queuedJob(Array.from({ length: rows }, (_, n) => `t${n}`))
   const progress: Job[] = []
   const failures: [jobId: string, error: unknown][] = []
   const lost: string[] = []
   const complaints: string[] = []
   const all = new Recorder({
-    ...{ database, keepsTrying, books: books ?? null },
+    ...{ database, keepsTrying, books: books ?? null, priority: { hasRequests } },
     ...{ random: countedRandom(), baseUrl: 'https://ev.test' },
     log: { ...silentLog, error: message => void complaints.push(message) },
     onProgress: state => progress.push(state),
@@ -92,6 +97,13 @@ describe('a recorder', () => {
     for (let n = 1; n <= 170; n++) void recorder.add(result(n))
     await drainEventLoop()
     expect(progress.map(({ done }) => done)).toEqual([50, 170])
+  })
+
+  test('writes at most 25 changes between two turns of the event loop while there are requests', async () => {
+    const { recorder, progress } = await office(200, { hasRequests: true })
+    for (let n = 1; n <= 100; n++) void recorder.add(result(n))
+    await recorder.flushed()
+    expect(progress.map(({ done }) => done)).toEqual([25, 50, 75, 100])
   })
 
   test('counts a shared result for each row that shares it, and each item once', async () => {

@@ -1,4 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
+import { Places } from '../../../probe/places.ts'
 import type { Env } from '../../context.ts'
 import { ApiError } from '../../error/api-error.ts'
 
@@ -6,10 +7,16 @@ import { ApiError } from '../../error/api-error.ts'
 export const LARGE_BYTES = 1024 * 1024
 /** So many at a time are stored one after the other all the same; more would only fill the memory, or the disk. */
 export const LARGE_MAX = 8
+/** Large bodies that are parsed and stored at a time: 50,000 strings and their rows take 15 MB, the bytes of a body 1.5. */
+const IMPORTS_MAX = 1
 
-/** Refuses large lists while there are so many of them under way, before anything of them is read. */
+/**
+ * Refuses large lists while there are so many of them under way, before anything of them is read. Bodies are received at
+ * the same time, so that a slow client holds up nobody, and wait for their turn to be parsed.
+ */
 export function notTooMany(): MiddlewareHandler<Env> {
   let underWay = 0
+  const imports = new Places(IMPORTS_MAX)
   return async (c, next) => {
     if (!isLarge(c)) return next()
     if (underWay >= LARGE_MAX) {
@@ -18,9 +25,14 @@ export function notTooMany(): MiddlewareHandler<Env> {
       })
     }
     underWay++
+    let endTurn = () => {}
+    c.set('importTurn', async () => {
+      endTurn = await imports.take()
+    })
     try {
       await next()
     } finally {
+      endTurn()
       underWay--
     }
   }

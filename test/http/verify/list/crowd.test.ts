@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import type { Env } from '../../../../src/http/context.ts'
 import type { ApiError } from '../../../../src/http/error/api-error.ts'
+import { readJson } from '../../../../src/http/guard/body.ts'
 import { LARGE_BYTES, LARGE_MAX, notTooMany } from '../../../../src/http/verify/list/crowd.ts'
 import { drainEventLoop } from '../../../support/wait.ts'
 
@@ -52,4 +53,34 @@ test('a list that does not say how long it is counts as large', async () => {
   expect((await send(null)).status).toBe(503)
   for (const end of over) end()
   await Promise.all(taken)
+})
+
+test('large bodies are parsed one at a time, and a small one beside them', async () => {
+  const app = new Hono<Env>()
+  const parsed: string[] = []
+  const ends: (() => void)[] = []
+  app.post('/:name', notTooMany(), async c => {
+    await readJson(c, { bytesMax: 2 * LARGE_BYTES, kind: 'json' })
+    parsed.push(c.req.param('name'))
+    await new Promise<void>(resolve => ends.push(resolve))
+    return c.text('done')
+  })
+  const send = (name: string, length: number) => {
+    const body = JSON.stringify('x'.repeat(length))
+    const headers = { 'Content-Length': `${body.length}` }
+    return Promise.resolve(app.request(`/${name}`, { method: 'POST', body, headers }))
+  }
+  const large = ['a', 'b', 'c'].map(name => send(name, LARGE_BYTES))
+  await drainEventLoop()
+  expect(parsed).toHaveLength(1)
+  void send('small', 10)
+  await drainEventLoop()
+  expect(parsed).toEqual(['a', 'small'])
+  for (const name of ['b', 'c']) {
+    ends[parsed.length === 2 ? 0 : parsed.length - 1]?.()
+    await drainEventLoop()
+    expect(parsed.at(-1)).toBe(name)
+  }
+  for (const end of ends) end()
+  expect((await Promise.all(large)).map(({ status }) => status)).toEqual([200, 200, 200])
 })

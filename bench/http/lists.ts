@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { median, percentile } from '../engine/figures.ts'
+import { get, post, singles } from './load.ts'
+import type { Served } from './servers.ts'
+
+/** The largest list that may be sent in one request. */
+const ROWS = 50_000
+const SINGLES = 500
+const SINGLES_PER_SECOND = 25
+/** The list is under way, and past its import, before singles are measured beside it. */
+const AHEAD_MS = 2_000
+/** How much slower the slow ones may get while a list is worked on. */
+const P95_RATIO_MAX = 1.5
+
+/** As many large lists as the service takes at a time. */
+const LISTS = 8
+/** How long the lists are worked on while the memory is watched. */
+const LISTS_SECONDS = 30
+const LISTS_MAX_MIB = 400
+
+const STEADY_SINGLES_PER_SECOND = 200
+const STEADY_ROWS = 5_000
+const STEADY_EVERY_MS = 20_000
+const STEADY_MAX_MIB = 300
+/** Memory is read so often. */
+const LOOK_MS = 100
+
+type Start = () => Promise<Served>
+type Say = (line: string) => void
+
+/** Singles and memory beside large lists, at the speed of loopback; gives what does not hold. */
+export async function compareLists(start: Start, domains: number, seconds: number, say: Say) {
+  const parts = [compareSingles, compareMemory, compareSteady]
+  const faults: string[] = []
+  for (const part of parts) {
+    const served = await start()
+    try {
+      faults.push(...(await part(served, domains, say, seconds)))
+    } finally {
+      await served.close()
+    }
+  }
+  return faults
+}
+
+async function compareSingles(served: Served, domains: number, say: Say): Promise<string[]> {
+  const rate = { count: SINGLES, perSecond: SINGLES_PER_SECOND, domains }
+  await singles(served, { ...rate, name: 'warm' })
+  await loopDelayMs(served)
+  const idle = await singles(served, { ...rate, name: 'idle' })
+  const idleDelayMs = await loopDelayMs(served)
+  const { job_id } = await submit(served, ROWS, domains, 'beside')
+  const importDelayMs = await loopDelayMs(served)
+  await sleep(AHEAD_MS)
+  const busy = await singles(served, { ...rate, name: 'busy' })
+  const busyDelayMs = await loopDelayMs(served)
+  const { status, progress } = await get(served, `/v1/jobs/${job_id}`)
+  await post(served, `/v1/jobs/${job_id}/cancel`, {}).catch(() => {})
+  const ratio = percentile(busy, 0.95) / percentile(idle, 0.95)
+  say(
+    `${SINGLES_PER_SECOND} singles a second: ${told(idle)} alone, ${told(busy)} beside a list of ` +
+      `${ROWS.toLocaleString('en')}, which was ${status} at ${progress} % then (p95 **${ratio.toFixed(2)}×**).`,
+  )
+  say(
+    `Longest stop of the event loop: ${idleDelayMs.toFixed(0)} ms alone, ${importDelayMs.toFixed(0)} ms while the list ` +
+      `was taken, ${busyDelayMs.toFixed(0)} ms while it was worked on.`,
+  )
+  return ratio > P95_RATIO_MAX ? [`p95 of singles grew ${ratio.toFixed(2)}×`] : []
+}
+
+async function compareMemory(served: Served, domains: number, say: Say): Promise<string[]> {
+  await loopDelayMs(served)
+  const before = served.memory().now
+  const begun = performance.now()
+  const ids = Array.from({ length: LISTS }, (_, at) => submit(served, ROWS, domains, `list${at}`))
+  await Promise.all(ids)
+  const takenMs = performance.now() - begun
+  const { peak: taken } = served.memory()
+  const delayMs = await loopDelayMs(served)
+  await sleep(LISTS_SECONDS * 1_000)
+  const { now, peak } = served.memory()
+  say(
+    `${LISTS} lists of ${ROWS.toLocaleString('en')} at once were taken in ${(takenMs / 1_000).toFixed(1)} s, with stops ` +
+      `of at most ${delayMs.toFixed(0)} ms; memory went from ${before.toFixed(0)} to ${taken.toFixed(0)} MiB, ` +
+      `${peak.toFixed(0)} MiB at most and ${now.toFixed(0)} MiB after ${LISTS_SECONDS} s of work.`,
+  )
+  return peak > LISTS_MAX_MIB ? [`${LISTS} lists took ${peak.toFixed(0)} MiB`] : []
+}
+
+async function compareSteady(
+  served: Served,
+  domains: number,
+  say: Say,
+  seconds: number,
+): Promise<string[]> {
+  await loopDelayMs(served)
+  const seen: number[] = []
+  const looking = setInterval(() => seen.push(served.memory().now), LOOK_MS)
+  const count = STEADY_SINGLES_PER_SECOND * seconds
+  const answered = singles(served, {
+    ...{ count, perSecond: STEADY_SINGLES_PER_SECOND, domains, name: 'steady' },
+  })
+  for (let at = 0; at * STEADY_EVERY_MS < seconds * 1_000; at++) {
+    await submit(served, STEADY_ROWS, domains, `steady${at}`)
+    await sleep(Math.min(STEADY_EVERY_MS, seconds * 1_000 - at * STEADY_EVERY_MS))
+  }
+  const took = await answered
+  clearInterval(looking)
+  const last = median(seen.slice(-STEADY_EVERY_MS / LOOK_MS))
+  const { peak } = served.memory()
+  say(
+    `${STEADY_SINGLES_PER_SECOND} singles a second and ${STEADY_ROWS.toLocaleString('en')} rows every ` +
+      `${STEADY_EVERY_MS / 1_000} s for ${seconds} s: ${told(took)}; memory ${last.toFixed(0)} MiB in the last ` +
+      `${STEADY_EVERY_MS / 1_000} s, ${peak.toFixed(0)} MiB at most; longest stop ${(await loopDelayMs(served)).toFixed(0)} ms.`,
+  )
+  return last > STEADY_MAX_MIB ? [`steady work takes ${last.toFixed(0)} MiB`] : []
+}
+
+const told = (tookMs: readonly number[]) =>
+  `median ${median(tookMs).toFixed(0)}, p95 ${percentile(tookMs, 0.95).toFixed(0)}, p99 ${percentile(tookMs, 0.99).toFixed(0)} ms`
+
+function submit(served: Served, rows: number, domains: number, name: string) {
+  const emails = Array.from({ length: rows }, (_, i) => `user${i}.${name}@d${i % domains}.example`)
+  return post(served, '/v1/verify/batch', { emails })
+}
+
+/** The longest stop of the event loop since this was last asked for. */
+async function loopDelayMs({ url }: Served): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text()
+  return Number(/^nodejs_eventloop_lag_max_seconds ([\d.e+-]+)$/m.exec(text)?.[1]) * 1_000
+}
