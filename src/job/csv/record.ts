@@ -27,14 +27,28 @@ export class RecordReader {
     for (const records of this.#splitter.push(text, last)) yield this.#parse(records)
   }
 
+  /**
+   * Parses records of one width together. For each record that is wider or narrower than the first one,
+   * csv-parse builds an error even where it throws none, which costs six times as much as the parsing.
+   */
   #parse(records: readonly RawRecord[]): ListRecord[] {
-    const rows = parse(records.map(record => record.text).join('\n'), {
+    const cells: (readonly string[])[] = []
+    // Delimiters in quoted cells count too: that makes more groups, and no other result.
+    const groups = Map.groupBy(records.keys(), i => records[i]?.text.split(this.#delimiter).length)
+    for (const indexes of groups.values()) {
+      const rows = this.#parseText(indexes.map(i => records[i]?.text).join('\n'))
+      for (const [i, row] of rows.entries()) cells[indexes[i] ?? 0] = row
+    }
+    return records.map(({ line, ending }, i) => ({ line, ending, cells: cells[i] ?? [] }))
+  }
+
+  #parseText(text: string): string[][] {
+    return parse(text, {
       delimiter: this.#delimiter,
       record_delimiter: '\n',
       relax_column_count: true,
       // A quote inside an unquoted cell is data.
       relax_quotes: true,
     })
-    return records.map(({ line, ending }, i) => ({ line, ending, cells: rows[i] ?? [] }))
   }
 }
