@@ -29,7 +29,7 @@ export class RecordReader {
 
   /**
    * Parses records of one width together. For each record that is wider or narrower than the first one,
-   * csv-parse builds an error even where it throws none, which costs six times as much as the parsing.
+   * csv-parse builds an error even where it throws none, which costs twelve times as much as the parsing.
    */
   #parse(records: readonly RawRecord[]): ListRecord[] {
     const cells: (readonly string[])[] = []
