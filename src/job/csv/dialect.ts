@@ -118,7 +118,9 @@ function bestLayout(
   options: DetectOptions & { complete: boolean },
 ): Layout<Delimiter> {
   const line = SEPARATOR_LINE.exec(text)
-  const delimiters = line ? DELIMITERS.filter(delimiter => delimiter === line[1]) : DELIMITERS
+  const delimiters = DELIMITERS.filter(
+    line ? delimiter => delimiter === line[1] : isWorthTrying(text),
+  )
   const name = typeof options.column === 'string' ? options.column : undefined
   let best: Layout<Delimiter> | null = null
   for (const delimiter of delimiters) {
@@ -132,6 +134,12 @@ function bestLayout(
   }
   if (!best || (best.rows.length === 0 && !best.header)) throw new EvError('bad_input', EMPTY)
   return best
+}
+
+/** Delimiters that do not occur in the text all give the same layout: the first of them is enough. */
+function isWorthTrying(text: string): (delimiter: Delimiter) => boolean {
+  const absent = DELIMITERS.find(delimiter => !text.includes(delimiter))
+  return delimiter => delimiter === absent || text.includes(delimiter)
 }
 
 /** The delimiter that brings out the column asked for is the right one, whatever else speaks for others. */

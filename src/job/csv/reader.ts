@@ -64,14 +64,8 @@ const toRow = ({ line, cells }: ListRecord, row: number, column: number): ListRo
   row,
   line,
   cells,
-  text: detached(cells[column] ?? ''),
+  text: cells[column] ?? '',
 })
-
-/**
- * A copy that stands alone. V8 makes a slice point into the text that it was cut from, so a caller who
- * keeps the addresses of a list would keep the whole list.
- */
-const detached = (text: string) => ` ${text}`.slice(1)
 
 async function* readRecords(
   source: AsyncIterable<Uint8Array>,

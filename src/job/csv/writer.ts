@@ -1,3 +1,4 @@
+import { type Options, stringify } from 'csv-stringify/sync'
 import type { ListDialect } from './dialect.ts'
 
 /** Makes the lines of the result. */
@@ -19,28 +20,23 @@ export function createRowWriter(
   added: readonly string[],
   { raw = false }: { raw?: boolean } = {},
 ): RowWriter {
-  const { delimiter, newline, width } = dialect
-  const special = new RegExp(`["\\r\\n${delimiter}]|^\\uFEFF`)
-  const quote = (text: string) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  const cell = (given: string) => {
-    const text = given.includes('\0') ? given.replaceAll('\0', '') : given
-    return quote(raw || !isFormula(text) ? text : `'${text}`)
+  const { width } = dialect
+  const guard = raw ? withoutNul : guarded
+  const options: Options = {
+    delimiter: dialect.delimiter,
+    record_delimiter: dialect.newline,
+    // Without it, the two other line breaks would stand in unquoted cells.
+    quote_record_delimiter: true,
+    cast: { string: guard, boolean: String },
+    quoted_match: BYTE_ORDER_MARK,
   }
-  const value = (given: Value) => {
-    if (typeof given === 'string') return cell(given)
-    return given === null ? '' : String(given)
-  }
-  // One array for all rows: a million of them would be most of the garbage of a run.
-  const texts: string[] = []
-  const line = (cells: readonly string[], ours: readonly Value[]) => {
-    texts.length = 0
-    for (let i = 0; i < width; i += 1) texts.push(cell(cells[i] ?? ''))
-    for (let i = 0; i < ours.length; i += 1) texts.push(value(ours[i] ?? null))
+  const line = (cells: readonly string[], values: readonly Value[]) => {
+    const row: Value[] = cells.slice(0, width)
+    while (row.length < width) row.push('')
+    row.push(...values)
     // What a ragged row has beyond all others stands last, or it would push our columns aside.
-    for (let i = width; i < cells.length; i += 1) texts.push(cell(cells[i] ?? ''))
-    const text = texts.join(delimiter)
-    // A lone blank cell would read back as a blank line.
-    return (texts.length === 1 && text.trim() === '' ? `"${text}"` : text) + newline
+    for (let i = width; i < cells.length; i += 1) row.push(cells[i] ?? '')
+    return stringify([row], row.length === 1 ? { ...options, ...LONE_CELL } : options)
   }
   return {
     header: () => (dialect.bom ? '\uFEFF' : '') + line(columnNames(dialect), added),
@@ -53,9 +49,21 @@ type Value = string | number | boolean | null
 const columnNames = ({ header, width, column }: ListDialect) =>
   header ?? Array.from({ length: width }, (_, i) => (i === column ? 'email' : `column_${i + 1}`))
 
+/** A mark at the beginning of a file would be read as none of its text. */
+const BYTE_ORDER_MARK = /^\uFEFF/
+/** A lone blank cell is quoted: it would read back as a blank line. */
+const LONE_CELL: Options = { quoted_empty: true, quoted_match: /^\s*$|^\uFEFF/ }
+
 /** What spreadsheets take for a formula, or strip to find one (ASVS 1.2.10), full-width forms included. */
 const FORMULA_START = /^[=+\-@\t\r\n＝＋－＠]/
 /** A number with its sign, and dashes that stand for nothing: neither is run. */
 const SIGNED_NUMBER = /^(?:[+-][\d\s.,]*|-+)$/
+
+const withoutNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '') : text)
+
+function guarded(given: string): string {
+  const text = withoutNul(given)
+  return isFormula(text) ? `'${text}` : text
+}
 
 const isFormula = (text: string) => FORMULA_START.test(text) && !SIGNED_NUMBER.test(text)

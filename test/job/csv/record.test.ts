@@ -1,7 +1,8 @@
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { describe, expect, test } from 'vitest'
-import { RECORD_LENGTH_MAX, RecordReader } from '../../../src/job/csv/record.ts'
+import { RecordReader } from '../../../src/job/csv/record.ts'
+import { CELL_LINE_BREAKS_MAX, RECORD_LENGTH_MAX } from '../../../src/job/csv/record-splitter.ts'
 import { fc, runs } from '../../support/property.ts'
 
 function read(text: string, options: { delimiter?: string; chunks?: readonly number[] } = {}) {
@@ -18,6 +19,9 @@ function read(text: string, options: { delimiter?: string; chunks?: readonly num
 const cells = (text: string, delimiter?: string) =>
   read(text, delimiter ? { delimiter } : {}).map(record => record.cells)
 
+/** As many as a cell may have. */
+const LINES = '\r\n'.repeat(CELL_LINE_BREAKS_MAX)
+
 describe('a quoted cell', () => {
   test.each([
     ['holds delimiters', 'a,"b,c",d', [['a', 'b,c', 'd']]],
@@ -25,6 +29,7 @@ describe('a quoted cell', () => {
     ['holds doubled quotes', '"a ""b""","""",""', [['a "b"', '"', '']]],
     ['may be followed by blanks', '"a" ,"b"\t\n', [['a', 'b']]],
     ['keeps its own blanks', '" a "', [[' a ']]],
+    ['holds 1,000 line breaks', `"a${LINES}",b`, [[`a${LINES}`, 'b']]],
     ['keeps bare quotes as long as it closes on its line', '"a "b" c",d', [['a "b" c', 'd']]],
   ])('%s', (_, text, rows) => {
     expect(cells(text)).toEqual(rows)
@@ -74,6 +79,42 @@ describe('a stray quote', () => {
       expect(records.at(-1)?.cells).toEqual(['a late 5"', 'zoe@one.test'])
     }
   })
+
+  test('hides no row behind 1,000 line breaks, even if a later quote matches it', () => {
+    const rows = Array.from({ length: 1_500 }, (_, i) => `name ${i},u${i}@one.test`)
+    const text = ['"Ann,ann@one.test', ...rows, 'a late 5",zoe@one.test'].join('\n')
+    for (const chunks of [[], [700, 20_000, 10_000], Array.from({ length: 100 }, () => 100)]) {
+      const records = read(text, { chunks })
+      expect(records.map(record => record.line)).toEqual(
+        Array.from({ length: 1_502 }, (_, i) => i + 1),
+      )
+      expect(records[0]?.cells).toEqual(['"Ann', 'ann@one.test'])
+    }
+  })
+
+  test('does not wait for the end of the file', () => {
+    const reader = new RecordReader({ delimiter: ',' })
+    const rows = reader.push(`"Ann,ann@one.test\n${'Bob,bob@one.test\n'.repeat(1_200)}`)
+    expect(rows).toHaveLength(1_201)
+  })
+
+  test.each([
+    ['behind a quoted cell', '"c,d","A" B,e', ['c,d', '"A" B', 'e']],
+    ['twice', '"A" B,"C" D', ['"A" B', '"C" D']],
+    ['with doubled quotes in its cell', '"A"" B,c', ['"A"" B', 'c']],
+    ['before one that closes on the next line', '"A" B,"c\nd"', ['"A" B', 'c\nd']],
+  ])('is data: %s', (_, text, row) => {
+    expect(cells(`${text}\nx,y`)).toEqual([row, ['x', 'y']])
+  })
+
+  test.each(['"a,', '"a"b",', '""a,', '"a,""b,'])(
+    'after each delimiter of a long line takes no more than a moment: %s',
+    unit => {
+      // Were the rest of the line searched from each of them, this would take minutes.
+      const line = unit.repeat(Math.floor(900_000 / unit.length))
+      expect(read(`${line}\nx,y`).at(-1)?.cells).toEqual(['x', 'y'])
+    },
+  )
 
   test('in every row takes no more than a moment', () => {
     // Each opening quote sees pairs only; were each searched to the end, this would take hours.
