@@ -119,16 +119,18 @@ export async function recheckSlot(work: RecheckWork, slot: Slot): Promise<NextDu
   await recorder.flushed()
   const lists = await claims.waitingFor(operator)
   const { fleet } = lists[0]?.engine ?? {}
-  if (fleet?.standsBack(egress, operator)) {
+  const ownOnly = fleet?.standsBack(egress, operator) ?? false
+  if (ownOnly && fleet !== undefined) {
     await slots.put({ operator, egress: fleet.firstFor(operator) })
-    return 'done'
   }
   let soonest: number | null = null
   for (const { id } of lists) {
-    const dueAt = await nextDueAt(database, { jobId: id, ...slot })
+    const dueAt = await nextDueAt(database, { jobId: id, ...slot, ownOnly })
     if (dueAt !== null) soonest = Math.min(soonest ?? dueAt, dueAt)
   }
-  return soonest === null ? 'done' : { dueAt: soonest }
+  if (soonest === null) return 'done'
+  // No other egress takes the items of this one: it hands them on by itself, due or not.
+  return { dueAt: ownOnly ? database.clock.now() : soonest }
 }
 
 /**
